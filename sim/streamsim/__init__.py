@@ -1,0 +1,16 @@
+"""streamsim: steady state and queueing simulation of placed stream graphs, on plain arrays."""
+
+from streamsim.instance import CycleError, Instance, Window, build_instance
+from streamsim.steady import Loads, bottleneck, resource_loads, source_rates, throughput
+
+__all__ = [
+    "CycleError",
+    "Instance",
+    "Loads",
+    "Window",
+    "bottleneck",
+    "build_instance",
+    "resource_loads",
+    "source_rates",
+    "throughput",
+]

@@ -1,0 +1,160 @@
+"""Steady state: the relative throughput of placements, and what limits it.
+
+With one source all flows scale together, so the relative throughput is
+x = min(1, 1 / max load); with several sources it is max–min fair (`streamsim.filling`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamsim.filling import fill
+from streamsim.instance import Instance
+from streamsim.jit import kernel
+from streamsim.loads import add_all, core_load, n_resources
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+class Loads(NamedTuple):
+    """Load of every resource at full rate, as a fraction of its capacity."""
+
+    devices: Floats  # [D]
+    links: Floats  # [D, D] from row to column
+    egress: Floats  # [D] outgoing NICs, 0 where uncapped
+    ingress: Floats  # [D] incoming NICs
+    cores: Floats  # [D] the busiest single core, where one subtask cannot use them all
+
+
+class Bottleneck(NamedTuple):
+    """The resource with the largest load: its kind, its device (or pair of devices), its load."""
+
+    kind: str  # "device", "link", "egress", "ingress" or "core"
+    device: int
+    peer: int  # receiving device of a link, else -1
+    load: float
+
+
+def throughput(instance: Instance, placements: ArrayLike) -> Floats:
+    """Relative throughput of each placement, in [0, 1].
+
+    Parameters
+    ----------
+    placements
+        Device of every operator, shape [B, N].
+
+    Examples
+    --------
+    >>> from streamsim import build_instance
+    >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
+    ...                           payload=[20_000], device_type=[0, 0],
+    ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
+    >>> throughput(instance, [[0, 0], [0, 1]])  # the link needs 2 s for the bytes of one second
+    array([1. , 0.5])
+    """
+    batch = np.ascontiguousarray(placements, np.int32)
+    out = np.empty(len(batch))
+    if len(instance.sources) > 1:
+        _several_sources(instance, batch, out)
+    elif is_plain(instance):
+        _plain(instance, batch, out)
+    else:
+        _one_source(instance, batch, out)
+    return out
+
+
+def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
+    """Load of every resource under one placement (shape [N]) at full rate."""
+    place = np.ascontiguousarray(placement, np.int32)
+    d = instance.n_devices
+    flat = np.zeros(n_resources(d))
+    add_all(instance, place, flat, np.ones(len(place)))
+    cores = np.zeros(d)
+    np.maximum.at(
+        cores, place, instance.core_load[np.arange(len(place)), instance.device_type[place]]
+    )
+    nics = d + d * d
+    return Loads(
+        devices=flat[:d],
+        links=flat[d:nics].reshape(d, d),
+        egress=flat[nics : nics + d],
+        ingress=flat[nics + d :],
+        cores=cores,
+    )
+
+
+def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
+    """Fraction of its nominal rate that each source reaches, max–min fair; 0 at other operators."""
+    return fill(instance, np.ascontiguousarray(placement, np.int32))
+
+
+def bottleneck(loads: Loads) -> Bottleneck:
+    """Return the most loaded resource; devices come before links, and those before NICs, in a tie."""
+    tops = [
+        _top("device", loads.devices),
+        _top("link", loads.links),
+        _top("egress", loads.egress),
+        _top("ingress", loads.ingress),
+        _top("core", loads.cores),
+    ]
+    return max(tops, key=lambda top: top.load)
+
+
+def is_plain(instance: Instance) -> bool:
+    """Whether only devices and links can limit, so that the short kernel applies."""
+    return not (
+        instance.overhead
+        or instance.gap
+        or instance.egress.any()
+        or instance.ingress.any()
+        or (instance.cores > 1).any()
+    )
+
+
+def _top(kind: str, loads: Floats) -> Bottleneck:
+    where = np.unravel_index(int(np.argmax(loads)), loads.shape)
+    peer = int(where[1]) if loads.ndim == 2 else -1
+    return Bottleneck(kind, int(where[0]), peer, float(loads[where]))
+
+
+@kernel
+def _plain(instance: Instance, placements: Ints, out: Floats) -> None:
+    d = len(instance.device_type)
+    device, link = np.empty(d), np.empty(d * d)
+    wire = instance.seconds_per_byte.ravel()
+    for i in range(len(placements)):
+        place = placements[i]
+        device[:] = 0.0
+        link[:] = 0.0
+        for v in range(len(place)):
+            device[place[v]] += instance.load[v, instance.device_type[place[v]]]
+        for e in range(len(instance.source)):
+            pair = place[instance.source[e]] * d + place[instance.target[e]]
+            link[pair] += instance.traffic[e]
+        worst = 1.0
+        for a in range(d):
+            worst = max(worst, device[a])
+        for pair in range(d * d):
+            worst = max(worst, link[pair] * wire[pair])
+        out[i] = 1.0 / worst
+
+
+@kernel
+def _one_source(instance: Instance, placements: Ints, out: Floats) -> None:
+    loads = np.empty(n_resources(len(instance.device_type)))
+    full = np.ones(placements.shape[1])
+    for i in range(len(placements)):
+        loads[:] = 0.0
+        add_all(instance, placements[i], loads, full)
+        worst = max(1.0, loads.max())
+        for v in range(placements.shape[1]):
+            worst = max(worst, core_load(instance, v, placements[i, v]))
+        out[i] = 1.0 / worst
+
+
+@kernel
+def _several_sources(instance: Instance, placements: Ints, out: Floats) -> None:
+    for i in range(len(placements)):
+        out[i] = (fill(instance, placements[i]) * instance.rate).sum() / instance.rate.sum()

@@ -1,0 +1,1 @@
+"""streamplace decides where every operator of a stream graph runs."""

@@ -1,0 +1,1 @@
+"""Reading and writing graphs, data sets, clusters, constraints and placements."""

@@ -1,0 +1,174 @@
+"""Problem: a graph to place on a cluster, under constraints; compiled once to arrays."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamplace.errors import PlacementError, ProblemError
+from streamplace.model.cluster import Cluster
+from streamplace.model.columns import Floats, Ints, frozen
+from streamplace.model.constraints import Constraints
+from streamplace.model.graph import StreamGraph
+from streamplace.model.placement import Placement
+from streamplace.model.rules import Rules, compile_rules
+from streamplace.model.units import LARGEST
+
+if TYPE_CHECKING:
+    from streamsim import Instance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What a placer is asked.
+
+    Attributes
+    ----------
+    seconds
+        Core seconds per input tuple, operator × device, where instructions / MIPS is not the truth
+        (an operator that flies on a GPU); None otherwise.
+    instance
+        The problem as arrays, shared by the simulators and the placers.
+    rules
+        The constraints as arrays, None where every placement is legal.
+    interchangeable
+        Class of every device; swapping devices of one class changes neither value nor legality.
+
+    Examples
+    --------
+    >>> from streamplace.model import Operator, Stream
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=1e5, rate=1e4), Operator("b", ipt=1e5)],
+    ...                        [Stream("a", "b")])
+    >>> problem = Problem(graph, Cluster.uniform(2))
+    >>> problem.instance.load.ravel().tolist()
+    [0.4, 0.4]
+    """
+
+    graph: StreamGraph
+    cluster: Cluster
+    constraints: Constraints = field(default_factory=Constraints)
+    seconds: Floats | None = None
+    instance: "Instance" = field(init=False, repr=False)
+    rules: Rules | None = field(init=False, repr=False)
+    interchangeable: Ints = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        if self.seconds is not None:
+            put(self, "seconds", self._checked_seconds(self.seconds))
+        put(self, "rules", compile_rules(self.graph, self.cluster, self.constraints))
+        put(self, "instance", self._compiled())
+        put(self, "interchangeable", frozen(self._classes()))
+
+    @property
+    def n_operators(self) -> int:
+        """Number of operators, N."""
+        return self.graph.n_operators
+
+    @property
+    def n_devices(self) -> int:
+        """Number of devices, D."""
+        return self.cluster.n_devices
+
+    def placement(self, devices: ArrayLike) -> Placement:
+        """Placement from one device row per operator."""
+        return Placement(self.graph.operators.name, self.cluster.devices.name, devices)  # type: ignore[arg-type]
+
+    def legal(self, placements: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each placement of a batch [B, N] respects the constraints; shape [B]."""
+        batch = np.atleast_2d(np.asarray(placements, np.int32))
+        return np.ones(len(batch), bool) if self.rules is None else self.rules.legal(batch)
+
+    def repaired(self, placements: ArrayLike) -> Ints:
+        """Nearest-at-hand legal placements for any placements, [N] or [B, N].
+
+        Colocated operators follow their first; an operator on a device it may not use, or that it
+        must not share, moves on to the next legal one.
+        """
+        given = np.asarray(placements, np.int32)
+        if self.rules is None:
+            return given
+        batch = np.atleast_2d(given)
+        return np.stack([self.rules.repaired(row) for row in batch]).reshape(given.shape)
+
+    def check(self, placement: Placement) -> None:
+        """Raise PlacementError unless the placement fits this problem."""
+        if placement.operators != self.graph.operators.name:
+            raise PlacementError("the placement is for another graph; its operators differ")
+        if placement.devices != self.cluster.devices.name:
+            raise PlacementError("the placement is for another cluster; its devices differ")
+        if not self.legal(placement.index)[0]:
+            raise PlacementError("the placement breaks the constraints (pin, colocate, exlocate …)")
+
+    def canonical(self, placements: ArrayLike) -> Ints:
+        """Renumber interchangeable devices by first appearance; shape [N] or [B, N].
+
+        Placements that differ only by swapping equal devices become the same one.
+        """
+        from streamsim.canonical import canonical
+
+        given = np.ascontiguousarray(placements, np.int32)
+        batch = canonical(np.atleast_2d(given), self.graph.order, self.interchangeable)
+        return batch.reshape(given.shape)
+
+    def _checked_seconds(self, seconds: ArrayLike) -> Floats:
+        shape = (self.n_operators, self.n_devices)
+        matrix = np.array(seconds, np.float64)
+        if matrix.shape != shape:
+            raise ProblemError(f"the cost matrix must be operators × devices {shape}")
+        good = (matrix >= 0) & (matrix <= LARGEST)
+        if not good.all():
+            v, d = np.argwhere(~good)[0]
+            raise ProblemError(
+                f"operator {self.graph.operators.name[v]!r} costs {matrix[v, d]:g} s per tuple on "
+                f"device {self.cluster.devices.name[d]!r}; it must be between 0 and {LARGEST:g}"
+            )
+        return frozen(matrix)
+
+    def _compiled(self) -> "Instance":
+        from streamsim import Window, build_instance
+
+        operators, streams = self.graph.operators, self.graph.streams
+        cluster, devices = self.cluster, self.cluster.devices
+        per_tuple, device_type = self._costs()
+        return build_instance(
+            rate=operators.rate,
+            seconds=per_tuple,
+            source=streams.source,
+            target=streams.target,
+            selectivity=streams.selectivity,
+            payload=streams.bytes_per_tuple(),
+            parallelism=operators.parallelism,
+            device_type=device_type,
+            cores=devices.cores,
+            seconds_per_byte=8 / cluster.bandwidth_bps,
+            latency=cluster.latency_s,
+            egress=8 / devices.egress_bps,
+            ingress=8 / devices.ingress_bps,
+            overhead=cluster.overhead_s,
+            gap=cluster.gap_s,
+            windows=tuple(Window(int(row[0]), *row[1:]) for row in self.graph.window_rows()),
+        )
+
+    def _costs(self) -> tuple[Floats, Ints]:
+        """Core seconds per tuple, operators × device types, and the type of each device."""
+        if self.seconds is not None:
+            return self.seconds, np.arange(self.n_devices, dtype=np.int32)
+        devices = self.cluster.devices
+        speeds = np.stack([devices.mips, devices.cores], axis=1)
+        kinds, device_type = np.unique(speeds, axis=0, return_inverse=True)
+        per_tuple = self.graph.operators.ipt[:, None] / (kinds[:, 0] * 1e6)
+        return per_tuple, device_type.ravel().astype(np.int32)
+
+    def _classes(self) -> Ints:
+        """Split the cluster's classes by what this problem says of single devices."""
+        facts = [self.cluster.interchangeable[None, :].astype(np.float64)]
+        if self.rules is not None:
+            facts.append(self.rules.allowed.astype(np.float64))
+        if self.seconds is not None:
+            facts.append(self.seconds)
+        columns = np.concatenate(facts)
+        _, first, classes = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))
+        return rank[classes.ravel()].astype(np.int32)

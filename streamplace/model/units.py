@@ -1,0 +1,149 @@
+"""Quantities as people write them (``"1000 Mbps"``, ``"12.5 kB"``), and back.
+
+Inside streamplace every quantity is a float in its SI unit: bit/s, bytes, seconds, tuples/s. Only
+device speed stays in MIPS, the unit everybody quotes it in.
+"""
+
+import math
+import re
+
+from streamplace.errors import UnitError
+
+Quantity = float | str
+
+LARGEST = 1e15
+"""No quantity may be larger: products of two then still fit a float with room to spare."""
+
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*", re.ASCII)
+_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_BYTES = (
+    {f"{p}B": f for p, f in (_DECIMAL | _BINARY).items()}
+    | {f"{p}bit": f / 8 for p, f in (_DECIMAL | _BINARY).items()}
+    | {f"{p}b": f / 8 for p, f in (_DECIMAL | _BINARY).items()}
+)
+_BIT_RATES = (
+    {f"{p}bps": f for p, f in _DECIMAL.items()}
+    | {f"{p}bit/s": f for p, f in (_DECIMAL | _BINARY).items()}
+    | {f"{p}B/s": 8 * f for p, f in (_DECIMAL | _BINARY).items()}
+)
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+_SPEEDS = {"MIPS": 1.0, "GIPS": 1e3, "kIPS": 1e-3, "IPS": 1e-6}
+_RATES = {f"{p}/s": f for p, f in _DECIMAL.items()} | {
+    f"{p} tuples/s": f for p, f in _DECIMAL.items()
+}
+_COUNTS = {"k": 1e3, "M": 1e6, "G": 1e9}
+
+
+def bandwidth_bps(text: Quantity) -> float:
+    """Bandwidth in bit/s.
+
+    >>> bandwidth_bps("1000 Mbps"), bandwidth_bps("125 MB/s")
+    (1000000000.0, 1000000000.0)
+    """
+    return _parse(text, _BIT_RATES, "bandwidth", "'1000 Mbps' or '125 MB/s'")
+
+
+def size_bytes(text: Quantity) -> float:
+    """Size in bytes.
+
+    >>> size_bytes("12.5 kB"), size_bytes("0.5 Mbit")
+    (12500.0, 62500.0)
+    """
+    return _parse(text, _BYTES, "size", "'12.5 kB' or '0.5 Mbit'")
+
+
+def seconds(text: Quantity) -> float:
+    """Time in seconds.
+
+    >>> seconds("10 ms")
+    0.01
+    """
+    return _parse(text, _SECONDS, "time", "'10 ms' or '0.5 s'")
+
+
+def mips(text: Quantity) -> float:
+    """Speed in million instructions per second.
+
+    >>> mips("2.5 GIPS")
+    2500.0
+    """
+    return _parse(text, _SPEEDS, "speed", "'2500 MIPS'")
+
+
+def tuple_rate(text: Quantity) -> float:
+    """Rate in tuples/s.
+
+    >>> tuple_rate("10 k/s"), tuple_rate(10_000)
+    (10000.0, 10000.0)
+    """
+    return _parse(text, _RATES | _COUNTS, "rate", "'10 k/s' or 10000")
+
+
+def format_bandwidth(bps: float) -> str:
+    """Bandwidth for people.
+
+    >>> format_bandwidth(1e9)
+    '1 Gbps'
+    """
+    return _format(bps, "bps")
+
+
+def format_bytes(size: float) -> str:
+    """Size for people.
+
+    >>> format_bytes(62500)
+    '62.5 kB'
+    """
+    return _format(size, "B")
+
+
+def format_rate(rate: float) -> str:
+    """Tuple rate for people.
+
+    >>> format_rate(9700)
+    '9.7 k/s'
+    """
+    return _format(rate, "/s")
+
+
+def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> float:
+    if isinstance(text, bool) or not isinstance(text, int | float | str):
+        raise UnitError(f"{what} {text!r} is neither a number nor a text; write {example}")
+    value = _from_text(text, units, what, example) if isinstance(text, str) else _float(text)
+    if not math.isfinite(value) or not 0 <= value <= LARGEST:
+        raise UnitError(
+            f"{what} {_short(text)} must be between 0 and {LARGEST:g}, such as {example}"
+        )
+    return value
+
+
+def _from_text(text: str, units: dict[str, float], what: str, example: str) -> float:
+    match = _NUMBER.fullmatch(text) if len(text) <= 64 else None
+    if match is None:
+        raise UnitError(f"{what} {_short(text)} is not a number with a unit; write {example}")
+    number, unit = match.groups()
+    if unit is None:
+        return float(number)
+    if unit not in units:
+        raise UnitError(f"{what} {_short(text)} has the unknown unit {unit!r}; write {example}")
+    return float(number) * units[unit]
+
+
+def _float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _format(value: float, unit: str) -> str:
+    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"

@@ -1,0 +1,1 @@
+"""Placers, one per file: each answers a problem with a placement."""

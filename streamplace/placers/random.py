@@ -1,0 +1,46 @@
+"""Random: the best of many random placements."""
+
+import time
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, Improvement, placer
+
+DEFAULT_SAMPLES = 1000
+BATCH_CELLS = 1_000_000
+
+
+@placer("random")
+def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Sample placements on random numbers of devices and keep the best; 1000 by default."""
+    start = time.perf_counter()
+    rng = np.random.default_rng(seed)
+    left = budget.evaluations or DEFAULT_SAMPLES
+    per_batch = max(1, BATCH_CELLS // problem.n_operators)
+    best, best_value = None, 0.0
+    trace = []
+    while left > 0 and (best is None or not _late(start, budget)):
+        batch = sample(problem, min(left, per_batch), rng)
+        left -= len(batch)
+        values = objective.evaluate(problem, batch)
+        i = objective.best(values)
+        if best is None or objective.better(values[i], best_value):
+            best, best_value = batch[i], float(values[i])
+            trace.append(Improvement(time.perf_counter() - start, best_value))
+    return Found(problem.placement(best), trace=tuple(trace))
+
+
+def sample(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
+    """Legal, canonical random placements [size, N]: uniform over the first k devices, k uniform."""
+    most = rng.integers(1, problem.n_devices, size=(size, 1), endpoint=True)
+    raw = np.floor(rng.random((size, problem.n_operators)) * most).astype(np.int32)
+    shuffled = rng.permuted(np.tile(np.arange(problem.n_devices), (size, 1)), axis=1)
+    devices = np.take_along_axis(shuffled, raw, axis=1).astype(np.int32)
+    return problem.canonical(problem.repaired(devices))
+
+
+def _late(start: float, budget: Budget) -> bool:
+    return budget.seconds is not None and time.perf_counter() - start > budget.seconds

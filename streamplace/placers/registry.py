@@ -1,0 +1,146 @@
+"""What a placer is, and the registry that the command line, docs and contract tests read."""
+
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from streamplace.errors import PlacementError, SettingError
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long a placer may search: whichever limit comes first; None is no limit.
+
+    Results depend on the seed alone where ``evaluations`` is what ends the search.
+    """
+
+    seconds: float | None = 1.0
+    evaluations: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not 0 < self.seconds <= 1e6:
+            raise SettingError(f"a budget of {self.seconds} s; it must be above 0 and at most 1e6")
+        if self.evaluations is not None and self.evaluations < 1:
+            raise SettingError(f"a budget of {self.evaluations} evaluations; it must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """A better placement was found: when, and how good."""
+
+    seconds: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a placer may return instead of a bare placement, when it knows more.
+
+    Attributes
+    ----------
+    bound
+        No placement can be better than this, proven.
+    trace
+        Improvements on the way.
+    """
+
+    placement: Placement
+    bound: float | None = None
+    trace: tuple[Improvement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A placer's answer, judged by the objective."""
+
+    placement: Placement
+    value: float
+    placer: str
+    seed: int
+    seconds: float
+    bound: float | None = None
+    trace: tuple[Improvement, ...] = ()
+
+
+class PlacerFunction(Protocol):
+    """The algorithm of a placer; further keyword arguments with defaults are its options."""
+
+    def __call__(
+        self, problem: Problem, objective: Objective, *, seed: int, budget: Budget
+    ) -> Placement | Found:
+        """Answer a problem."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Placer:
+    """A registered algorithm with its options set.
+
+    Attributes
+    ----------
+    options
+        The algorithm's own options, by name; what is not set keeps its default.
+    """
+
+    name: str
+    summary: str
+    function: PlacerFunction
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def place(
+        self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
+    ) -> Result:
+        """Place, check that the answer is legal, and judge it."""
+        start = time.perf_counter()
+        answer = self.function(
+            problem, objective, seed=seed, budget=budget or Budget(), **self.options
+        )
+        elapsed = time.perf_counter() - start
+        found = answer if isinstance(answer, Found) else Found(answer)
+        try:
+            problem.check(found.placement)
+        except PlacementError as error:
+            raise PlacementError(
+                f"placer {self.name!r} cannot honour this problem: {error}"
+            ) from None
+        value = objective.value(problem, found.placement)
+        return Result(found.placement, value, self.name, seed, elapsed, found.bound, found.trace)
+
+    def defaults(self) -> dict[str, Any]:
+        """Options this placer takes, with their defaults."""
+        reserved = {"seed", "budget"}
+        return {
+            name: parameter.default
+            for name, parameter in inspect.signature(self.function).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY and name not in reserved
+        }
+
+    def with_options(self, **options: Any) -> "Placer":
+        """Return the same placer with some options set."""
+        known = self.defaults()
+        for name in options:
+            if name not in known:
+                takes = ", ".join(known) or "none"
+                raise SettingError(f"placer {self.name!r} has no option {name!r}; it takes {takes}")
+        return Placer(self.name, self.summary, self.function, {**self.options, **options})
+
+
+PLACERS: Registry[Placer] = Registry("streamplace.placers", "placer")
+
+
+def placer(name: str) -> Callable[[PlacerFunction], PlacerFunction]:
+    """Register a placer; the first line of the docstring describes it."""
+
+    def register(function: PlacerFunction) -> PlacerFunction:
+        summary = (function.__doc__ or "").strip().splitlines()[0]
+        PLACERS.add(name, Placer(name, summary, function))
+        return function
+
+    return register

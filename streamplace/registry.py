@@ -1,0 +1,62 @@
+"""Registries: one file with one registered function adds a placer, objective, format or family.
+
+The modules of the registry's package are imported at the first look, which runs their decorators;
+third parties join through an entry-point group of the same name as the package.
+"""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from streamplace.errors import SettingError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Named things found in the modules of one package and in the entry points of its name."""
+
+    def __init__(self, package: str, noun: str) -> None:
+        self._package = package
+        self._noun = noun
+        self._found: dict[str, T] = {}
+        self._loaded = False
+
+    def add(self, name: str, thing: T) -> T:
+        """Register a thing under a name that nobody else has."""
+        if name in self._found:
+            raise SettingError(f"two {self._noun}s are called {name!r}; rename one of them")
+        self._found[name] = thing
+        return thing
+
+    def __getitem__(self, name: str) -> T:
+        self._load()
+        if name not in self._found:
+            raise SettingError(self._unknown(name))
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(sorted(self._found))
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._found
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        package = importlib.import_module(self._package)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self._package}.{module.name}")
+        for point in entry_points(group=self._package):
+            point.load()
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._found, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"there is no {self._noun} {name!r}{hint} Known: {', '.join(self)}"
