@@ -1,1 +1,74 @@
-"""streamplace decides where every operator of a stream graph runs."""
+"""streamplace decides where every operator of a stream-processing graph runs."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from streamplace.api import place, simulate
+    from streamplace.errors import StreamplaceError
+    from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
+    from streamplace.io.networkx import from_networkx, to_networkx
+    from streamplace.model.cluster import Cluster
+    from streamplace.model.constraints import Constraints
+    from streamplace.model.devices import Device
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.operators import Operator, Window
+    from streamplace.model.placement import Placement
+    from streamplace.model.problem import Problem
+    from streamplace.model.streams import Stream
+
+_HOME = {
+    "Cluster": "streamplace.model.cluster",
+    "Constraints": "streamplace.model.constraints",
+    "Device": "streamplace.model.devices",
+    "Operator": "streamplace.model.operators",
+    "Placement": "streamplace.model.placement",
+    "Problem": "streamplace.model.problem",
+    "Stream": "streamplace.model.streams",
+    "StreamGraph": "streamplace.model.graph",
+    "StreamplaceError": "streamplace.errors",
+    "Window": "streamplace.model.operators",
+    "from_networkx": "streamplace.io.networkx",
+    "place": "streamplace.api",
+    "read_graph": "streamplace.io.graphs",
+    "read_graphs": "streamplace.io.graphs",
+    "simulate": "streamplace.api",
+    "to_networkx": "streamplace.io.networkx",
+    "write_graph": "streamplace.io.graphs",
+    "write_graphs": "streamplace.io.graphs",
+}
+
+__all__ = [
+    "Cluster",
+    "Constraints",
+    "Device",
+    "Operator",
+    "Placement",
+    "Problem",
+    "Stream",
+    "StreamGraph",
+    "StreamplaceError",
+    "Window",
+    "from_networkx",
+    "place",
+    "read_graph",
+    "read_graphs",
+    "simulate",
+    "to_networkx",
+    "write_graph",
+    "write_graphs",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name where it is first used, so that importing streamplace stays instant."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'streamplace' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,39 @@
+# Two commands on a fresh machine with Python and make: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= auto
+
+.PHONY: demo test lint docs bench build clean
+
+demo: $(READY)
+	@$(BIN)/python examples/demo.py demo
+
+test: $(READY)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(READY)
+	$(BIN)/pytest benchmarks --benchmark-columns=median,iqr,rounds
+
+build: $(READY)
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) demo dist site .coverage
+
+$(READY): pyproject.toml constraints.txt
+	@echo "Installing into $(VENV) (once; a few minutes)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@touch $@

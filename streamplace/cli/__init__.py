@@ -1,0 +1,1 @@
+"""The command line: one command, one file; files beginning with an underscore are shared."""

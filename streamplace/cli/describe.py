@@ -1,0 +1,122 @@
+"""``streamplace describe``: statistics of a graph or a data set."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamplace.cli._options import FILE, common
+from streamplace.cli._output import console, print_json, progress, say
+
+if TYPE_CHECKING:
+    from streamplace.evaluate.profile import Profile, Spread
+
+
+@click.command(
+    "describe", epilog="Example: streamplace describe datasets/branched.jsonl.gz -o figure4.png"
+)
+@click.argument("data", type=FILE)
+@click.option(
+    "--mips",
+    default="2500 MIPS",
+    show_default=True,
+    help="Speed of the device that CPU is measured in.",
+)
+@click.option(
+    "--bandwidth",
+    default="1000 Mbps",
+    show_default=True,
+    help="Bandwidth of the link that traffic is measured in.",
+)
+@click.option("--split", help="Only the graphs of this split, such as test.")
+@common("Draw the histograms to this .png, .svg or .pdf file.")
+def command(
+    data: Path,
+    mips: str,
+    bandwidth: str,
+    split: str | None,
+    as_json: bool,
+    seed: int,
+    output: Path | None,
+    verbose: bool,
+) -> None:
+    """Describe DATA: a graph (.json), a data set (.jsonl, .jsonl.gz) or a folder of graphs."""
+    from streamplace.evaluate import profile as measure
+    from streamplace.io.graphs import read_graphs
+    from streamplace.model import units
+
+    graphs = (g for g in read_graphs(data) if split is None or g.attributes.get("split") == split)
+    with progress(f"reading {data}") as tick:
+        found = measure.profile(
+            tick.over(graphs),
+            mips=units.mips(mips),
+            bandwidth_bps=units.bandwidth_bps(bandwidth),
+        )
+    if output is not None:
+        from streamplace.evaluate.figures import draw_profile, save
+
+        save(draw_profile(found), output)
+        say(f"figure → {output}")
+    if as_json:
+        print_json(as_document(found))
+    else:
+        show(data, found)
+
+
+def as_document(found: "Profile") -> dict[str, Any]:
+    """JSON document of a profile."""
+    return {
+        "graphs": len(found.operators),
+        "splits": found.splits,
+        **{name: asdict(spread) for name, spread in _spreads(found).items()},
+        "classes": [
+            {**group.attributes, "graphs": group.graphs, "cpu": asdict(group.cpu)}
+            for group in found.classes
+        ],
+    }
+
+
+def show(data: Path, found: "Profile") -> None:
+    """Print a profile for people."""
+    from rich.table import Table
+
+    out = console()
+    out.print(f"[bold]{data}[/bold]: {len(found.operators)} graphs")
+    for name, count in found.splits.items():
+        out.print(f"  {name}: {count}")
+    table = Table("", "min", "q1", "median", "mean", "q3", "max", box=None)
+    words = {
+        "operators": "operators per graph",
+        "streams": "streams per graph",
+        "sources": "sources per graph",
+        "sinks": "sinks per graph",
+        "cpu": "CPU per graph (devices)",
+        "utilisation": "CPU per operator (devices)",
+        "saturation": "traffic per stream (links)",
+    }
+    for name, spread in _spreads(found).items():
+        table.add_row(words[name], *(f"{value:.4g}" for value in asdict(spread).values()))
+    out.print(table)
+    if len(found.classes) > 1:
+        out.print(_class_table(found))
+
+
+def _class_table(found: "Profile") -> Any:
+    from rich.table import Table
+
+    names = list(dict.fromkeys(name for group in found.classes for name in group.attributes))
+    table = Table(*names, "graphs", "CPU (devices)", box=None)
+    for group in found.classes:
+        low, high = f"{group.cpu.min:.6g}", f"{group.cpu.max:.6g}"
+        cpu = low if low == high else f"{low} to {high}"
+        cells = (str(group.attributes.get(name, "")) for name in names)
+        table.add_row(*cells, str(group.graphs), cpu)
+    return table
+
+
+def _spreads(found: "Profile") -> "dict[str, Spread]":
+    from streamplace.evaluate.profile import Spread
+
+    columns = ("operators", "streams", "sources", "sinks", "cpu", "utilisation", "saturation")
+    return {name: Spread.of(getattr(found, name)) for name in columns}

@@ -1,0 +1,41 @@
+"""``streamplace import``: graphs from foreign formats."""
+
+from pathlib import Path
+
+import click
+
+from streamplace.cli._options import FILE, common
+from streamplace.cli._output import print_json, progress, say
+from streamplace.errors import SettingError
+
+
+@click.command(
+    "import",
+    epilog="Example: streamplace import dream published/ -o published.jsonl.gz",
+)
+@click.argument("format_name", metavar="FORMAT")
+@click.argument("source", type=FILE)
+@common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
+def command(
+    format_name: str, source: Path, as_json: bool, seed: int, output: Path | None, verbose: bool
+) -> None:
+    """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs."""
+    from streamplace.io.graphs import write_graph, write_graphs
+    from streamplace.io.registry import FORMATS
+
+    if output is None:
+        raise SettingError("where should the graphs go? Give -o FILE.json or -o FILE.jsonl.gz")
+    graphs = FORMATS[format_name].read(source)
+    if output.name.endswith((".jsonl", ".jsonl.gz")):
+        with progress(f"importing {source}") as tick:
+            count = write_graphs(tick.over(graphs), output)
+    else:
+        first = next(graphs)
+        if next(graphs, None) is not None:
+            raise SettingError(f"{source} holds several graphs; write them to a .jsonl.gz file")
+        write_graph(first, output)
+        count = 1
+    if as_json:
+        print_json({"graphs": count, "output": str(output)})
+    else:
+        say(f"{count} graph{'s' if count != 1 else ''} → {output}")

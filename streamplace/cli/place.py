@@ -1,0 +1,166 @@
+"""``streamplace place``: find a placement and say how good it is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamplace.cli import _options
+from streamplace.cli._options import FILE, ClusterChoice
+from streamplace.cli._output import bar, console, percent, print_json
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.evaluate.explain import Explanation
+    from streamplace.placers.registry import Placer, Result
+
+MOST_NAMES = 12
+
+
+@click.command(
+    "place",
+    epilog="Example: streamplace place graph.json --devices 5 --placer random --seed 1 "
+    "-o placement.json",
+)
+@click.argument("graph", type=FILE)
+@click.option(
+    "--placer",
+    "placer_name",
+    default="random",
+    show_default=True,
+    help="Who places (see: streamplace placers).",
+)
+@click.option(
+    "-O",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An option of the placer; may be repeated.",
+)
+@click.option(
+    "--budget",
+    "budget_seconds",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Seconds to search.",
+)
+@click.option(
+    "--evaluations",
+    type=click.IntRange(1),
+    help="Placements to try at most; makes the result independent of the machine.",
+)
+@click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
+@_options.constraints
+@_options.cluster
+@_options.common("Write the placement to this JSON file.")
+def command(
+    graph: Path,
+    placer_name: str,
+    options: tuple[str, ...],
+    budget_seconds: float,
+    evaluations: int | None,
+    rate: str | None,
+    constraints_file: Path | None,
+    cluster: ClusterChoice,
+    as_json: bool,
+    seed: int,
+    output: Path | None,
+    verbose: bool,
+) -> None:
+    """Place the operators of GRAPH on devices, for the highest throughput."""
+    from streamplace.evaluate.explain import explain
+    from streamplace.io.placements import write_placement
+    from streamplace.objectives.registry import OBJECTIVES
+    from streamplace.placers.registry import PLACERS, Budget
+
+    problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    placer = with_options(PLACERS[placer_name], options)
+    budget = Budget(budget_seconds, evaluations)
+    result = placer.place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
+    answer = explain(problem, result.placement)
+    if output is not None:
+        write_placement(
+            result.placement,
+            output,
+            graph=problem.graph.name,
+            placer=result.placer,
+            relative_throughput=result.value,
+        )
+    if as_json:
+        print_json(as_document(result, answer))
+    else:
+        show(problem.graph.name, result, answer)
+
+
+def with_options(placer: "Placer", texts: tuple[str, ...]) -> "Placer":
+    """Set options given as ``name=value``, converted to the type of the option's default."""
+    parsed: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SettingError(f"option {text!r} must be written NAME=VALUE")
+        default = placer.defaults().get(name)
+        parsed[name] = _converted(name, value, default)
+    return placer.with_options(**parsed)
+
+
+def _converted(name: str, value: str, default: Any) -> Any:
+    if isinstance(default, bool):
+        return value.lower() in ("1", "true", "yes", "on")
+    wanted = float if isinstance(default, float) else str if isinstance(default, str) else int
+    try:
+        return wanted(value)
+    except ValueError:
+        kind = "a number" if wanted is float else "a whole number"
+        raise SettingError(f"option {name} is {value!r}; it must be {kind}") from None
+
+
+def as_document(result: "Result", answer: "Explanation") -> dict[str, Any]:
+    """JSON document of a placement."""
+    limit = answer.bottleneck
+    return {
+        "assignment": result.placement.as_dict(),
+        "relative_throughput": result.value,
+        "throughput": answer.throughput,
+        "bottleneck": {"kind": limit.kind, "name": limit.name, "load": limit.load},
+        "bound": result.bound,
+        "gap": None if result.bound is None else max(0.0, result.bound - result.value),
+        "verdict": verdict(result, answer),
+        "placer": result.placer,
+        "seed": result.seed,
+        "seconds": result.seconds,
+    }
+
+
+def verdict(result: "Result", answer: "Explanation") -> str:
+    """One sentence: how good, how far from the best possible, and what limits."""
+    if result.bound is None:
+        return answer.verdict
+    if result.value >= result.bound - 1e-6:
+        return f"the best possible, proven; {answer.verdict}"
+    share = percent(result.value / result.bound)
+    return f"{share} of the best possible at least; {answer.verdict}"
+
+
+def show(name: str, result: "Result", answer: "Explanation") -> None:
+    """Print a placement by device."""
+    from rich.table import Table
+
+    out = console()
+    table = Table("device", "CPU", "", "operators", box=None)
+    pes = result.placement.pes()
+    for device in answer.devices:
+        names = pes.get(device.name, [])
+        rest = len(names) - MOST_NAMES
+        listed = " ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+        table.add_row(device.name, percent(device.load), bar(device.load), listed or "—")
+    out.print(table)
+    out.print(
+        f"[bold]{name}[/bold] by {result.placer}: {percent(result.value)} of the sources' rate, "
+        f"{answer.throughput:g} tuples/s, found in {1000 * result.seconds:.1f} ms"
+    )
+    limit = answer.bottleneck
+    out.print(f"Bottleneck: {limit.label} at {percent(limit.load)}")
+    out.print(f"Verdict: {verdict(result, answer)}")

@@ -1,0 +1,32 @@
+"""``streamplace placers``: who can place, and with which options."""
+
+from pathlib import Path
+
+import click
+
+from streamplace.cli._options import common
+from streamplace.cli._output import console, print_json, save_json
+
+
+@click.command("placers", epilog="Example: streamplace placers --json")
+@common("Write the JSON document to this file.")
+def command(as_json: bool, seed: int, output: Path | None, verbose: bool) -> None:
+    """List the placers: those that come with streamplace and those that others registered."""
+    from rich.table import Table
+
+    from streamplace.placers.registry import PLACERS
+
+    rows = [PLACERS[name] for name in PLACERS]
+    document = [
+        {"name": row.name, "summary": row.summary, "options": row.defaults()} for row in rows
+    ]
+    if output is not None:
+        save_json(document, output)
+    if as_json:
+        print_json(document)
+        return
+    table = Table("placer", "what it does", "options", box=None)
+    for row in rows:
+        options = ", ".join(f"{name}={value}" for name, value in row.defaults().items())
+        table.add_row(row.name, row.summary, options)
+    console().print(table)

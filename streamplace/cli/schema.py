@@ -1,0 +1,22 @@
+"""``streamplace schema``: the file formats as JSON Schema."""
+
+from pathlib import Path
+
+import click
+
+from streamplace.cli._options import common
+from streamplace.cli._output import print_json, save_json
+
+
+@click.command("schema", epilog="Example: streamplace schema graph -o graph.schema.json")
+@click.argument("name", metavar="graph|placement|cluster|constraints")
+@common("Write the schema to this file instead of stdout.")
+def command(name: str, as_json: bool, seed: int, output: Path | None, verbose: bool) -> None:
+    """Print the JSON Schema of a file format (clusters and constraints are TOML files of it)."""
+    from streamplace.io.schema import json_schema
+
+    schema = json_schema(name)
+    if output is not None:
+        save_json(schema, output)
+    if output is None or as_json:
+        print_json(schema)

@@ -1,0 +1,1 @@
+"""Judging placements and placers: explanations, statistics, comparisons and plots."""

@@ -1,0 +1,81 @@
+"""What to move: the change of one operator, or of two neighbours, that helps most."""
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+
+MOST_CANDIDATES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Operators to move to a device, and the relative throughput that follows."""
+
+    operators: tuple[str, ...]
+    device: str
+    relative_throughput: float
+
+
+def best_move(problem: Problem, placement: Ints) -> Move | None:
+    """Return the legal move at the bottleneck that helps most: one operator, or two neighbours.
+
+    None where no such move lowers the fullest resource.
+    """
+    from streamsim import throughput
+    from streamsim.incremental import Incremental
+
+    state = Incremental(problem.instance, placement)
+    least, best = state.peak * (1 - 1e-9), None
+    for group in _candidates(problem, placement):
+        for d in range(problem.n_devices):
+            moved = placement.copy()
+            moved[list(group)] = d
+            if not problem.legal(moved)[0]:
+                continue
+            for v in group:
+                state.move(v, d)
+            if state.peak < least:
+                least, best = state.peak, (group, d)
+            for v in group:
+                state.move(v, int(placement[v]))
+    if best is None:
+        return None
+    group, d = best
+    moved = placement.copy()
+    moved[list(group)] = d
+    return Move(
+        tuple(problem.graph.operators.name[v] for v in group),
+        problem.cluster.devices.name[d],
+        float(throughput(problem.instance, moved[None, :])[0]),
+    )
+
+
+def _candidates(problem: Problem, placement: Ints) -> list[tuple[int, ...]]:
+    """Single operators at the bottleneck and pairs of them with a neighbour."""
+    from streamsim import bottleneck, resource_loads
+
+    instance = problem.instance
+    top = bottleneck(resource_loads(instance, placement))
+    a, b = placement[instance.source], placement[instance.target]
+    if top.kind in ("device", "core"):
+        rows = np.flatnonzero(placement == top.device)
+        heavy = rows[np.argsort(-instance.load[rows, instance.device_type[top.device]])]
+    else:
+        sender = a == top.device if top.kind != "ingress" else b == top.device
+        on_it = sender & (a != b) & ((b == top.peer) if top.kind == "link" else True)
+        streams = np.flatnonzero(on_it)
+        streams = streams[np.argsort(-instance.traffic[streams])][:MOST_CANDIDATES]
+        heavy = np.fromiter(
+            dict.fromkeys(
+                chain.from_iterable((instance.source[e], instance.target[e]) for e in streams)
+            ),
+            np.int32,
+        )
+    singles = [(int(v),) for v in heavy[:MOST_CANDIDATES]]
+    touching = np.isin(instance.source, heavy) | np.isin(instance.target, heavy)
+    pairs = np.flatnonzero(touching)[:MOST_CANDIDATES]
+    return singles + [(int(instance.source[e]), int(instance.target[e])) for e in pairs]

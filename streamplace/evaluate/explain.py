@@ -1,0 +1,208 @@
+"""Why a placement reaches what it reaches: loads, the bottleneck, and what to move."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamplace.evaluate.advice import Move, best_move
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """An operator or stream on a resource, and how much of the resource it takes at full rate."""
+
+    name: str
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLoad:
+    """A device at full rate: share of its CPU, of its busiest core and of its network card."""
+
+    name: str
+    load: float
+    busiest_core: float
+    egress: float
+    ingress: float
+    operators: tuple[Carried, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLoad:
+    """A link at full rate, with what it carries."""
+
+    source: str
+    target: str
+    load: float
+    bytes_per_s: float
+    bandwidth_bps: float
+    streams: tuple[Carried, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """The fullest resource.
+
+    Attributes
+    ----------
+    kind
+        "device", "core", "link", "egress" or "ingress".
+    name
+        ``d1`` or ``d1→d3``.
+    carries
+        What uses it, heaviest first.
+    """
+
+    kind: str
+    name: str
+    load: float
+    carries: tuple[Carried, ...]
+
+    @property
+    def label(self) -> str:
+        """Name for a sentence: "the CPU of d2", "link d1→d3"."""
+        words = {
+            "device": "the CPU of {}",
+            "core": "one core of {}",
+            "link": "link {}",
+            "egress": "the outgoing network card of {}",
+            "ingress": "the incoming network card of {}",
+        }
+        return words[self.kind].format(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a placement sustains in the steady state, and why not more.
+
+    Attributes
+    ----------
+    relative_throughput
+        Share of the sources' total rate.
+    sources
+        Share that each source reaches (max–min fair where they compete).
+    links
+        The links that carry anything, fullest first.
+    move
+        The single move that helps most, None where none helps or nothing limits.
+    """
+
+    relative_throughput: float
+    throughput: float
+    sources: dict[str, float]
+    bottleneck: Bottleneck
+    devices: tuple[DeviceLoad, ...]
+    links: tuple[LinkLoad, ...]
+    move: Move | None
+
+    @property
+    def verdict(self) -> str:
+        """One sentence for a person."""
+        limit = self.bottleneck
+        if limit.load <= 1:
+            full = f"{100 * limit.load:.1f} %"
+            return f"keeps up with the sources; the fullest resource is {limit.label} at {full}"
+        share = f"{100 * self.relative_throughput:.1f} %"
+        return f"{share} of the sources' rate; {limit.label} is the limit"
+
+
+def explain(problem: Problem, placement: Placement) -> Explanation:
+    """Loads, bottleneck and advice for one placement."""
+    from streamsim import resource_loads, source_rates, throughput
+
+    problem.check(placement)
+    instance, place = problem.instance, placement.index
+    loads = resource_loads(instance, place)
+    value = float(throughput(instance, place[None, :])[0])
+    devices = tuple(
+        DeviceLoad(
+            name,
+            float(loads.devices[d]),
+            float(loads.cores[d]),
+            float(loads.egress[d]),
+            float(loads.ingress[d]),
+            _operators_on(problem, place, d),
+        )
+        for d, name in enumerate(placement.devices)
+    )
+    links = _links(problem, place, loads.links)
+    rates = source_rates(instance, place)
+    names = problem.graph.operators.name
+    return Explanation(
+        relative_throughput=value,
+        throughput=value * problem.graph.source_rate,
+        sources={names[v]: float(rates[v]) for v in problem.graph.sources},
+        bottleneck=_bottleneck(problem, place, devices, links),
+        devices=devices,
+        links=links,
+        move=best_move(problem, place) if value < 1 else None,
+    )
+
+
+def _operators_on(problem: Problem, place: Ints, d: int) -> tuple[Carried, ...]:
+    """Operators on a device, heaviest first."""
+    rows = np.flatnonzero(place == d)
+    loads = problem.instance.load[rows, problem.instance.device_type[d]]
+    names = problem.graph.operators.name
+    return tuple(
+        Carried(names[rows[i]], float(loads[i])) for i in np.argsort(-loads, kind="stable")
+    )
+
+
+def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]:
+    instance, cluster = problem.instance, problem.cluster
+    a, b = place[instance.source], place[instance.target]
+    remote = np.flatnonzero(a != b)
+    pair = a[remote].astype(np.int64) * problem.n_devices + b[remote]
+    traffic = instance.traffic[remote]
+    shares = (
+        traffic * instance.seconds_per_byte[a[remote], b[remote]]
+        + instance.tuples[remote] * instance.gap
+    )
+    by_pair = np.lexsort((-shares, pair))
+    found = []
+    used, first = np.unique(pair[by_pair], return_index=True)
+    for link, rows in zip(used, np.split(by_pair, first[1:]), strict=True):
+        u, v = divmod(int(link), problem.n_devices)
+        streams = tuple(
+            Carried(problem.graph.streams.label(instance.stream_index[remote[i]]), float(shares[i]))
+            for i in rows
+        )
+        found.append(
+            LinkLoad(
+                cluster.devices.name[u],
+                cluster.devices.name[v],
+                float(loads[u, v]),
+                float(traffic[rows].sum()),
+                float(cluster.bandwidth_bps[u, v]),
+                streams,
+            )
+        )
+    return tuple(sorted(found, key=lambda link: -link.load))
+
+
+def _bottleneck(
+    problem: Problem,
+    place: Ints,
+    devices: tuple[DeviceLoad, ...],
+    links: tuple[LinkLoad, ...],
+) -> Bottleneck:
+    from streamsim import bottleneck, resource_loads
+
+    top = bottleneck(resource_loads(problem.instance, place))
+    device = devices[top.device]
+    if top.kind == "link":
+        link = links[0]
+        return Bottleneck("link", f"{link.source}→{link.target}", top.load, link.streams)
+    if top.kind in ("device", "core"):
+        return Bottleneck(top.kind, device.name, top.load, device.operators)
+    through = [
+        stream
+        for link in links
+        if device.name == (link.source if top.kind == "egress" else link.target)
+        for stream in link.streams
+    ]
+    return Bottleneck(top.kind, device.name, top.load, tuple(through))

@@ -1,0 +1,116 @@
+"""What graphs look like: sizes, CPU utilisation of operators and saturation of streams."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamplace.model.cluster import Cluster
+from streamplace.model.columns import Floats
+from streamplace.model.graph import Attribute, StreamGraph
+from streamplace.model.problem import Problem
+
+SPLIT = "split"
+MOST_CLASSES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Smallest, mean and largest of some numbers, and the quartiles between."""
+
+    min: float
+    q1: float
+    median: float
+    mean: float
+    q3: float
+    max: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Spread":
+        """Spread of the given numbers, zeros where there are none."""
+        column = np.fromiter(values, np.float64)
+        if not len(column):
+            return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        q1, median, q3 = (float(q) for q in np.quantile(column, (0.25, 0.5, 0.75)))
+        return cls(float(column.min()), q1, median, float(column.mean()), q3, float(column.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class GraphClass:
+    """Graphs that share their attributes (apart from the split), and the devices they need."""
+
+    attributes: dict[str, Attribute]
+    graphs: int
+    cpu: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Statistics of a set of graphs, at the sources' full rate.
+
+    Attributes
+    ----------
+    cpu
+        [G] devices' worth of CPU that each graph needs.
+    utilisation
+        Devices' worth of CPU of every operator of every graph.
+    saturation
+        Traffic of every stream as a share of one link.
+    classes
+        Graphs grouped by attributes; empty where there are more than a hundred groups.
+    """
+
+    operators: tuple[int, ...]
+    streams: tuple[int, ...]
+    sources: tuple[int, ...]
+    sinks: tuple[int, ...]
+    cpu: tuple[float, ...]
+    utilisation: Floats
+    saturation: Floats
+    splits: dict[str, int]
+    classes: tuple[GraphClass, ...]
+
+
+def profile(graphs: Iterable[StreamGraph], *, mips: float, bandwidth_bps: float) -> Profile:
+    """Measure graphs against devices of a speed and links of a bandwidth."""
+    device = Cluster.uniform(1, mips=mips)
+    sizes: list[tuple[int, int, int, int]] = []
+    cpu: list[float] = []
+    utilisation: list[Floats] = []
+    saturation: list[Floats] = []
+    splits: Counter[str] = Counter()
+    classes: defaultdict[tuple[tuple[str, Attribute], ...], list[float]] = defaultdict(list)
+    for graph in graphs:
+        sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
+        instance = Problem(graph, device).instance
+        utilisation.append(instance.load[:, 0])
+        saturation.append(8 * instance.traffic / bandwidth_bps)
+        cpu.append(float(utilisation[-1].sum()))
+        if SPLIT in graph.attributes:
+            splits[str(graph.attributes[SPLIT])] += 1
+        if len(classes) <= MOST_CLASSES:
+            kept = tuple(item for item in graph.attributes.items() if item[0] != SPLIT)
+            classes[kept].append(cpu[-1])
+    operators, streams, sources, sinks = zip(*sizes, strict=True) if sizes else ((), (), (), ())
+    return Profile(
+        operators,
+        streams,
+        sources,
+        sinks,
+        tuple(cpu),
+        np.concatenate(utilisation or [np.empty(0)]),
+        np.concatenate(saturation or [np.empty(0)]),
+        dict(splits),
+        _classes(classes),
+    )
+
+
+def _classes(
+    found: dict[tuple[tuple[str, Attribute], ...], list[float]],
+) -> tuple[GraphClass, ...]:
+    if len(found) > MOST_CLASSES or not any(found):
+        return ()
+    return tuple(
+        GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in found.items()
+    )
