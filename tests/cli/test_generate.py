@@ -1,0 +1,43 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+
+def test_the_standard_benchmark_has_3150_graphs_of_4_to_27_operators(run: Callable) -> None:
+    """Generate and describe agree with the paper's numbers, class by class."""
+    run("generate", "branched", "--seed", "0", "-o", "b.jsonl.gz")
+    document = json.loads(run("describe", "b.jsonl.gz", "--json").out)
+    assert document["graphs"] == 3150
+    assert (document["operators"]["min"], document["operators"]["max"]) == (4, 27)
+    assert document["splits"] == {"train": 2520, "test": 630}
+    assert len(document["classes"]) == 40
+    for group in document["classes"]:
+        assert group["graphs"] == (50 if group["devices"] == 2 else 100)
+        assert abs(group["cpu"]["min"] - group["devices"]) < 1e-9
+        assert abs(group["cpu"]["max"] - group["devices"]) < 1e-9
+
+
+def test_equal_seeds_give_equal_bytes(run: Callable, tmp_path: Path) -> None:
+    """Other seeds give other graphs."""
+    small = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "3")
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        run("generate", "branched", *small, "--seed", seed, "-o", f"{name}.jsonl.gz")
+    a, b, c = ((tmp_path / f"{name}.jsonl.gz").read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+
+
+def test_a_recipe_generates_what_it_prescribes(run: Callable, tmp_path: Path) -> None:
+    """Family, seed and parameters from a TOML file."""
+    parameters = "branches = 1\ndepth = 2\ndevices = 2\ncopies = 2\n"
+    recipe = f'family = "branched"\nseed = 4\n[parameters]\n{parameters}'
+    (tmp_path / "r.toml").write_text(recipe)
+    answer = run("generate", "recipe", "r.toml", "-o", "b.jsonl", "--json")
+    assert json.loads(answer.out)["graphs"] == 2
+
+
+def test_one_large_graph_goes_into_a_json_file(run: Callable) -> None:
+    """A random DAG is generated, described and placed."""
+    run("generate", "random-dag", "--operators", "200", "-o", "dag.json")
+    assert json.loads(run("describe", "dag.json", "--json").out)["operators"]["max"] == 200
+    assert run("place", "dag.json", "--placer", "round-robin").status == 0

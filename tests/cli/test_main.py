@@ -1,0 +1,100 @@
+import subprocess
+import sys
+from collections.abc import Callable
+
+import click
+import pytest
+
+from streamplace.cli.main import cli
+
+
+def commands() -> list[list[str]]:
+    """Every command and subcommand, as the words that call it."""
+    found: list[list[str]] = []
+
+    def walk(command: click.Command, words: list[str]) -> None:
+        if words:
+            found.append(words)
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                assert child is not None
+                walk(child, [*words, name])
+
+    walk(cli, [])
+    return found
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_every_command_explains_itself_with_an_example(run: Callable, words: list[str]) -> None:
+    """--help shows a command line that can be copied."""
+    answer = run(*words, "--help")
+    assert answer.status == 0
+    assert "Example: streamplace " + " ".join(words[:1]) in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["place"], "Missing argument 'GRAPH'"),
+        (["place", "--frob"], "No such option '--frob'"),
+        (["place", "none.json"], "none.json: cannot be read: no such file"),
+        (["place", ".", "--devices", "0"], "error"),
+        (["schema", "nonsense"], "there is no schema 'nonsense'"),
+        (["import", "nonsense", "x", "-o", "y.json"], "there is no format 'nonsense'"),
+        (["import", "dream", "x"], "where should the graphs go?"),
+        (["generate", "branched"], "where should the graphs go?"),
+        (["generate", "branched", "--branches", "x"], "is not a valid integer"),
+    ],
+)
+def test_bad_usage_ends_in_one_line_and_exit_code_2(
+    run: Callable, words: list[str], complaint: str
+) -> None:
+    """No traceback, nothing on stdout."""
+    answer = run(*words)
+    assert answer.status == 2
+    assert answer.out == ""
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
+    assert complaint in answer.err
+
+
+def test_help_loads_neither_torch_nor_numba_nor_matplotlib() -> None:
+    """The command line answers at once because heavy libraries wait until they are used."""
+    script = (
+        "import sys\n"
+        "from streamplace.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'numba', 'matplotlib', 'pydantic', 'networkx', 'ortools', 'pymetis'}\n"
+        "sys.exit(','.join(sorted(heavy & set(sys.modules))) or 0)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_importing_streamplace_loads_nothing_heavy() -> None:
+    """Names load their modules when they are first used."""
+    script = "import sys, streamplace\nsys.exit('numpy' in sys.modules or 'torch' in sys.modules)\n"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_interruption_exits_130_in_one_line(
+    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C is no crash."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamplace.io.graphs.read_graph", interrupted)
+    answer = run("place", graph)
+    assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
+
+
+def test_an_error_message_never_spans_lines(run: Callable, tmp_path: object) -> None:
+    """Even when the offending name holds a line break."""
+    answer = run("place", "no\nsuch\nfile.json")
+    assert answer.status == 2
+    assert answer.err.count("\n") == 1

@@ -1,0 +1,58 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def test_the_placement_file_can_be_simulated(run: Callable, graph: str) -> None:
+    """What place writes, simulate reads, and both say the same throughput."""
+    placed = json.loads(run("place", graph, "-o", "p.json", "--json").out)
+    simulated = json.loads(run("simulate", graph, "p.json", "--json").out)
+    assert simulated["relative_throughput"] == placed["relative_throughput"]
+    assert simulated["bottleneck"]["name"] == placed["bottleneck"]["name"]
+
+
+def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: str) -> None:
+    """Devices with their operators, the throughput, the bottleneck, one sentence."""
+    out = run("place", graph, "--placer", "round-robin").out
+    assert "b0s1" in out
+    assert "Bottleneck: " in out
+    assert "Verdict: " in out
+
+
+def test_constraints_are_respected(run: Callable, graph: str, tmp_path: Path) -> None:
+    """A pin in a TOML file holds for whoever places."""
+    (tmp_path / "c.toml").write_text('exlocate = [["src", "sink"]]\n[pin]\nsrc = "d3"\n')
+    document = json.loads(run("place", graph, "--constraints", "c.toml", "--json").out)
+    assert document["assignment"]["src"] == "d3"
+    assert document["assignment"]["sink"] != "d3"
+
+
+def test_the_cluster_comes_from_a_file(run: Callable, graph: str, tmp_path: Path) -> None:
+    """Devices of a TOML file appear under their names."""
+    (tmp_path / "c.toml").write_text('[[devices]]\nname = "node"\ncount = 2\n')
+    document = json.loads(run("place", graph, "--cluster", "c.toml", "--json").out)
+    assert set(document["assignment"].values()) <= {"node0", "node1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--placer", "magic"], "there is no placer 'magic'"),
+        (["--placer", "randm"], "did you mean 'random'?"),
+        (["-O", "k"], "must be written NAME=VALUE"),
+        (["-O", "k=3", "--placer", "random"], "has no option 'k'"),
+        (["--budget", "-1"], "a budget of -1.0 s"),
+        (["--bandwidth", "1000 Mbpz"], "unknown unit 'Mbpz'"),
+        (["--devices", "-3"], "a cluster of -3 devices"),
+        (["--cluster", "c.toml", "--devices", "3"], "exclude each other"),
+        (["--rate", "fast"], "rate 'fast'"),
+    ],
+)
+def test_bad_options_are_named(run: Callable, graph: str, words: list[str], complaint: str) -> None:
+    """One line, exit code 2."""
+    answer = run("place", graph, *words)
+    assert answer.status == 2
+    assert answer.err.count("\n") == 1
+    assert complaint in answer.err

@@ -1,0 +1,67 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def test_json_has_the_throughput_the_bottleneck_and_every_load(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """The machine-readable answer is one document with everything."""
+    answer = run("simulate", graph, placement, "--json")
+    document = json.loads(answer.out)
+    assert document["relative_throughput"] == pytest.approx(2500 / 7100)
+    assert document["throughput"] == pytest.approx(1e4 * 2500 / 7100)
+    assert document["bottleneck"]["kind"] == "device"
+    assert document["bottleneck"]["name"] == "d0"
+    assert [device["name"] for device in document["devices"]] == ["d0", "d1", "d2", "d3", "d4"]
+    assert [(link["source"], link["target"]) for link in document["links"]] == [("d0", "d1")]
+
+
+def test_a_bad_placement_is_explained_with_what_to_move(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """A person reads what limits, what it carries, and a move that helps."""
+    out = run("simulate", graph, placement).out
+    assert "35.2 % of 10000 tuples/s" in out
+    assert "Bottleneck: the CPU of d0 at 284.0 %" in out
+    assert "What to move: b" in out
+
+
+def test_the_document_is_written_where_asked(
+    run: Callable, graph: str, placement: str, tmp_path: Path
+) -> None:
+    """-o keeps the JSON document."""
+    run("simulate", graph, placement, "-o", "answer.json")
+    assert json.loads((tmp_path / "answer.json").read_text())["bottleneck"]["name"] == "d0"
+
+
+def test_rate_scales_the_sources(run: Callable, graph: str, placement: str) -> None:
+    """At a rate that fits, nothing limits."""
+    document = json.loads(run("simulate", graph, placement, "--rate", "1 k/s", "--json").out)
+    assert document["relative_throughput"] == 1
+    assert document["move"] is None
+
+
+@pytest.mark.parametrize(
+    ("assignment", "complaint"),
+    [
+        ({"src": "d0"}, "is not placed"),
+        ({"src": "nowhere"}, "unknown device"),
+    ],
+)
+def test_a_placement_that_does_not_fit_is_refused(
+    run: Callable, graph: str, tmp_path: Path, assignment: dict[str, str], complaint: str
+) -> None:
+    """Missing operators and unknown devices are named."""
+    names = [op["name"] for op in json.loads((tmp_path / graph).read_text())["operators"]]
+    full = (
+        {**dict.fromkeys(names, "d0"), **assignment}
+        if "nowhere" in assignment.values()
+        else assignment
+    )
+    (tmp_path / "p.json").write_text(json.dumps({"assignment": full}))
+    answer = run("simulate", graph, "p.json")
+    assert answer.status == 2
+    assert complaint in answer.err

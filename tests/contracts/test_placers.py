@@ -1,0 +1,118 @@
+"""What every registered placer must satisfy."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from problems import PROBLEMS
+
+from streamplace.errors import PlacementError
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS, Budget, Result
+
+THROUGHPUT = OBJECTIVES["throughput"]
+CASES = [
+    pytest.param(placer, problem, id=f"{placer}-{problem}")
+    for placer in PLACERS
+    for problem in PROBLEMS
+]
+
+
+def placed(placer: str, problem: str, evaluations: int = 300, seed: int = 7) -> Result:
+    """Place within a number of evaluations; skip where the placer says that it cannot."""
+    budget = Budget(seconds=None, evaluations=evaluations)
+    try:
+        return PLACERS[placer].place(PROBLEMS[problem], THROUGHPUT, seed=seed, budget=budget)
+    except PlacementError as error:
+        if PROBLEMS[problem].rules is None or "\n" in str(error):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(("placer", "problem"), CASES)
+def test_placements_are_legal_and_valued_by_the_objective(placer: str, problem: str) -> None:
+    """The answer respects the constraints, and its value is the objective's."""
+    result = placed(placer, problem)
+    PROBLEMS[problem].check(result.placement)
+    assert result.value == THROUGHPUT.value(PROBLEMS[problem], result.placement)
+    assert 0 <= result.value <= 1
+
+
+@pytest.mark.parametrize(("placer", "problem"), CASES)
+def test_the_same_seed_gives_the_same_placement(placer: str, problem: str) -> None:
+    """Placing is a function of problem, seed and evaluations."""
+    assert placed(placer, problem).placement == placed(placer, problem).placement
+
+
+@pytest.mark.parametrize(("placer", "problem"), CASES)
+def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
+    """Searching longer keeps what was found before."""
+    values = [placed(placer, problem, evaluations).value for evaluations in (10, 100, 1000)]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize(("placer", "problem"), CASES)
+def test_no_placement_is_better_than_a_proven_bound(placer: str, problem: str) -> None:
+    """A bound holds against every placement that 20,000 random tries find."""
+    bound = placed(placer, problem).bound
+    if bound is None:
+        pytest.skip(f"{placer} proves nothing here")
+    assert placed("random", problem, evaluations=20_000).value <= bound + 1e-9
+
+
+SCRIPT = """
+import json
+from problems import PROBLEMS
+from streamplace.errors import PlacementError
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS, Budget
+found = {}
+for placer in PLACERS:
+    for name, problem in PROBLEMS.items():
+        try:
+            result = PLACERS[placer].place(problem, OBJECTIVES["throughput"], seed=3,
+                                           budget=Budget(None, 200))
+            found[f"{placer}/{name}"] = result.placement.index.tolist()
+        except PlacementError as error:
+            found[f"{placer}/{name}"] = str(error)
+print(json.dumps(found))
+"""
+
+
+def test_placements_depend_neither_on_the_hash_seed_nor_on_the_number_of_threads() -> None:
+    """Fresh processes with other hash seeds and thread counts answer alike."""
+    answers = []
+    for hash_seed, threads in (("0", "1"), ("12345", "2")):
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            **dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), threads),
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment
+        )
+        assert run.returncode == 0, run.stderr
+        answers.append(json.loads(run.stdout))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("placer", PLACERS)
+def test_every_placer_says_in_one_line_what_it_does(placer: str) -> None:
+    """The registry is the only list, so its summaries are what users read."""
+    summary = PLACERS[placer].summary
+    assert summary.endswith(".")
+    assert len(summary) < 100
+
+
+@pytest.mark.parametrize("placer", PLACERS)
+def test_placers_leave_the_problem_as_it_was(placer: str) -> None:
+    """A problem is shared between placers."""
+    problem = PROBLEMS["fork-join"]
+    before = [np.array(column, copy=True) for column in problem.instance]
+    placed(placer, "fork-join")
+    assert all(np.array_equal(x, y) for x, y in zip(before, problem.instance, strict=True))

@@ -1,0 +1,136 @@
+"""Tiny named problems of every kind that a placer meets."""
+
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+
+MBPS = 1e6
+
+
+def chain(n: int = 4, ipt: float = 1e5, payload: float = 2e4, rate: float = 1e4) -> StreamGraph:
+    """Source, stages and sink in a row."""
+    operators = [
+        Operator(f"v{i}", ipt=ipt, payload=payload, rate=rate if i == 0 else 0.0) for i in range(n)
+    ]
+    return StreamGraph.of(
+        f"chain{n}", operators, [Stream(f"v{i}", f"v{i + 1}") for i in range(n - 1)]
+    )
+
+
+def diamond() -> StreamGraph:
+    """A source that feeds two operators that feed a sink."""
+    operators = [
+        Operator("src", ipt=1e4, payload=3e4, rate=1e4),
+        Operator("left", ipt=2e5, payload=1e4),
+        Operator("right", ipt=3e5, payload=2e4),
+        Operator("sink", ipt=1e4),
+    ]
+    streams = [
+        Stream("src", "left", 0.5),
+        Stream("src", "right", 0.5),
+        Stream("left", "sink"),
+        Stream("right", "sink"),
+    ]
+    return StreamGraph.of("diamond", operators, streams)
+
+
+def fork_join(branches: int = 4) -> StreamGraph:
+    """A source that splits its tuples among branches of two stages."""
+    operators = [Operator("src", ipt=1e4, payload=4e4, rate=1e4), Operator("sink", ipt=1e4)]
+    streams = []
+    for b in range(branches):
+        operators += [
+            Operator(f"b{b}s1", ipt=4e5, payload=5e4),
+            Operator(f"b{b}s2", ipt=3e5, payload=1e4),
+        ]
+        streams += [
+            Stream("src", f"b{b}s1", 1 / branches),
+            Stream(f"b{b}s1", f"b{b}s2"),
+            Stream(f"b{b}s2", "sink"),
+        ]
+    return StreamGraph.of("fork-join", operators, streams)
+
+
+def lone() -> StreamGraph:
+    """A single operator, too heavy for one device."""
+    return StreamGraph.of("lone", [Operator("only", ipt=5e5, rate=1e4)])
+
+
+def disconnected() -> StreamGraph:
+    """Two pipelines that share nothing but the cluster."""
+    operators = [
+        Operator("a1", ipt=1e5, payload=1e4, rate=1e4),
+        Operator("a2", ipt=1e5),
+        Operator("b1", ipt=2e5, payload=1e4, rate=5e3),
+        Operator("b2", ipt=2e5),
+    ]
+    return StreamGraph.of("disconnected", operators, [Stream("a1", "a2"), Stream("b1", "b2")])
+
+
+def many_sources() -> StreamGraph:
+    """Five sources of different rates into one join and two sinks."""
+    operators = [
+        Operator(f"s{i}", ipt=2e4, payload=1e4 * (i + 1), rate=2e3 * (i + 1)) for i in range(5)
+    ]
+    operators += [Operator("join", ipt=1e5, payload=5e3), Operator("x", ipt=1e4), Operator("y")]
+    streams = [Stream(f"s{i}", "join", 0.5) for i in range(5)]
+    return StreamGraph.of(
+        "sources", operators, [*streams, Stream("join", "x"), Stream("join", "y")]
+    )
+
+
+def parallel_streams() -> StreamGraph:
+    """Two streams between the same two operators."""
+    operators = [Operator("src", ipt=1e5, payload=4e4, rate=1e4), Operator("sink", ipt=2e5)]
+    streams = [Stream("src", "sink", 0.5), Stream("src", "sink", 0.25, payload=1e5)]
+    return StreamGraph.of("parallel", operators, streams)
+
+
+def heterogeneous() -> Cluster:
+    """A fast device, a many-core one, a slow one with tags, behind unequal links."""
+    devices = [
+        Device("fast", mips=4000),
+        Device("wide", mips=1000, cores=4, egress=800 * MBPS),
+        Device("edge", mips=500, tags={"gpu"}, ingress=500 * MBPS),
+    ]
+    bandwidth = [[1e9, 5e8, 1e8], [1e9, 1e9, 2e8], [5e7, 1e8, 1e9]]
+    return Cluster.of(devices, bandwidth=bandwidth, latency="1 ms", overhead="1 us", gap="2 us")
+
+
+def constrained() -> Problem:
+    """Pins, groups and allowed devices all at once."""
+    rules = Constraints(
+        pin={"src": "d1"},
+        colocate=({"b0s1", "b0s2"}, {"b1s1", "b1s2"}),
+        exlocate=({"b0s1", "b1s1", "sink"},),
+        allowed={"sink": {"d0", "d2"}},
+    )
+    return Problem(fork_join(3), Cluster.uniform(4), rules)
+
+
+def tagged() -> Problem:
+    """An operator that only one device of an uneven cluster can run."""
+    operators = [
+        Operator("src", ipt=1e4, payload=1e3, rate=1e3),
+        Operator("infer", ipt=1e5, payload=1e2, requires={"gpu"}),
+        Operator("sink", ipt=1e4),
+    ]
+    graph = StreamGraph.of("tagged", operators, [Stream("src", "infer"), Stream("infer", "sink")])
+    return Problem(graph, heterogeneous())
+
+
+PROBLEMS = {
+    "chain": Problem(chain(), Cluster.uniform(3)),
+    "long chain on one device": Problem(chain(9), Cluster.uniform(1)),
+    "diamond": Problem(diamond(), Cluster.uniform(2)),
+    "fork-join": Problem(fork_join(), Cluster.uniform(5)),
+    "lone": Problem(lone(), Cluster.uniform(3)),
+    "disconnected": Problem(disconnected(), Cluster.uniform(2)),
+    "many sources": Problem(many_sources(), Cluster.uniform(3)),
+    "parallel streams": Problem(parallel_streams(), Cluster.uniform(2)),
+    "heterogeneous": Problem(fork_join(2), heterogeneous()),
+    "heterogeneous, many sources": Problem(many_sources(), heterogeneous()),
+    "cost matrix": Problem(
+        chain(3), Cluster.uniform(2), seconds=[[1e-5, 4e-5], [9e-5, 2e-5], [3e-5, 3e-5]]
+    ),
+    "constrained": constrained(),
+    "tagged": tagged(),
+}
