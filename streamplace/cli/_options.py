@@ -11,6 +11,7 @@ from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster
+    from streamplace.model.constraints import Constraints
     from streamplace.model.problem import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,7 +64,7 @@ class ClusterChoice:
                 key: DEFAULTS[key] if value is None else value for key, value in given.items()
             }
             return Cluster.uniform(
-                int(chosen["devices"]),
+                int(str(chosen["devices"])),
                 mips=str(chosen["mips"]),
                 bandwidth=str(chosen["bandwidth"]),
             )
@@ -119,14 +120,19 @@ def read_problem(
     graph: Path, cluster: ClusterChoice, rate: str | None, constraints_file: Path | None = None
 ) -> "Problem":
     """Graph file, cluster options, rate and constraints file as a problem."""
-    from streamplace.io.clusters import read_constraints
     from streamplace.io.graphs import read_graph
-    from streamplace.model.constraints import Constraints
     from streamplace.model.problem import Problem
     from streamplace.model.units import tuple_rate
 
     stream_graph = read_graph(graph)
     if rate is not None:
         stream_graph = stream_graph.at_rate(tuple_rate(rate))
-    rules = Constraints() if constraints_file is None else read_constraints(constraints_file)
-    return Problem(stream_graph, cluster.build(), rules)
+    return Problem(stream_graph, cluster.build(), constraints_of(constraints_file))
+
+
+def constraints_of(file: Path | None) -> "Constraints":
+    """Constraints of a file, none where there is no file."""
+    from streamplace.io.clusters import read_constraints
+    from streamplace.model.constraints import Constraints
+
+    return Constraints() if file is None else read_constraints(file)

@@ -8,11 +8,10 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import bar, console, percent, print_json
-from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.evaluate.explain import Explanation
-    from streamplace.placers.registry import Placer, Result
+    from streamplace.placers.registry import Result
 
 MOST_NAMES = 12
 
@@ -28,15 +27,7 @@ MOST_NAMES = 12
     "placer_name",
     default="random",
     show_default=True,
-    help="Who places (see: streamplace placers).",
-)
-@click.option(
-    "-O",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An option of the placer; may be repeated.",
+    help="Who places, options after colons, as in metis:k=3 (see: streamplace placers).",
 )
 @click.option(
     "--budget",
@@ -58,7 +49,6 @@ MOST_NAMES = 12
 def command(
     graph: Path,
     placer_name: str,
-    options: tuple[str, ...],
     budget_seconds: float,
     evaluations: int | None,
     rate: str | None,
@@ -73,12 +63,13 @@ def command(
     from streamplace.evaluate.explain import explain
     from streamplace.io.placements import write_placement
     from streamplace.objectives.registry import OBJECTIVES
-    from streamplace.placers.registry import PLACERS, Budget
+    from streamplace.placers.registry import Budget, named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
-    placer = with_options(PLACERS[placer_name], options)
     budget = Budget(budget_seconds, evaluations)
-    result = placer.place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
+    result = named_placer(placer_name).place(
+        problem, OBJECTIVES["throughput"], seed=seed, budget=budget
+    )
     answer = explain(problem, result.placement)
     if output is not None:
         write_placement(
@@ -92,29 +83,6 @@ def command(
         print_json(as_document(result, answer))
     else:
         show(problem.graph.name, result, answer)
-
-
-def with_options(placer: "Placer", texts: tuple[str, ...]) -> "Placer":
-    """Set options given as ``name=value``, converted to the type of the option's default."""
-    parsed: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise SettingError(f"option {text!r} must be written NAME=VALUE")
-        default = placer.defaults().get(name)
-        parsed[name] = _converted(name, value, default)
-    return placer.with_options(**parsed)
-
-
-def _converted(name: str, value: str, default: Any) -> Any:
-    if isinstance(default, bool):
-        return value.lower() in ("1", "true", "yes", "on")
-    wanted = float if isinstance(default, float) else str if isinstance(default, str) else int
-    try:
-        return wanted(value)
-    except ValueError:
-        kind = "a number" if wanted is float else "a whole number"
-        raise SettingError(f"option {name} is {value!r}; it must be {kind}") from None
 
 
 def as_document(result: "Result", answer: "Explanation") -> dict[str, Any]:

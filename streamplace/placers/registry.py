@@ -144,3 +144,32 @@ def placer(name: str) -> Callable[[PlacerFunction], PlacerFunction]:
         return function
 
     return register
+
+
+def named_placer(text: str) -> Placer:
+    """Placer from a name and options after colons, such as ``metis:k=3``.
+
+    >>> named_placer("random").name
+    'random'
+    """
+    name, *settings = text.split(":")
+    placer = PLACERS[name]
+    options = {}
+    for setting in settings:
+        option, equals, value = setting.partition("=")
+        if not equals:
+            raise SettingError(f"{text!r} must be written NAME:OPTION=VALUE")
+        options[option] = _converted(option, value, placer.defaults().get(option))
+    return placer.with_options(**options)
+
+
+def _converted(option: str, value: str, default: Any) -> Any:
+    """Convert a text to the type of an option's default; a default of None means a whole number."""
+    if isinstance(default, str):
+        return value
+    kind = float if isinstance(default, float) else int
+    try:
+        return kind(value)
+    except ValueError:
+        wanted = "a number" if kind is float else "a whole number"
+        raise SettingError(f"option {option} is {value!r}; it must be {wanted}") from None

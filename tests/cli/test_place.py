@@ -41,8 +41,8 @@ def test_the_cluster_comes_from_a_file(run: Callable, graph: str, tmp_path: Path
     [
         (["--placer", "magic"], "there is no placer 'magic'"),
         (["--placer", "randm"], "did you mean 'random'?"),
-        (["-O", "k"], "must be written NAME=VALUE"),
-        (["-O", "k=3", "--placer", "random"], "has no option 'k'"),
+        (["--placer", "metis:k"], "must be written NAME:OPTION=VALUE"),
+        (["--placer", "random:k=3"], "has no option 'k'"),
         (["--budget", "-1"], "a budget of -1.0 s"),
         (["--bandwidth", "1000 Mbpz"], "unknown unit 'Mbpz'"),
         (["--devices", "-3"], "a cluster of -3 devices"),

@@ -1,0 +1,138 @@
+"""Comparing placers over a data set: on all cores, resumable, each result computed once."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from streamplace.errors import StreamplaceError
+from streamplace.evaluate.optima import PROVER, known_optima, remember
+from streamplace.evaluate.records import Record, RecordFile, problem_hash
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import Budget, Placer, named_placer
+
+FEW_GRAPHS = 16
+"""Fewer graphs than this are not worth starting processes for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Who is compared on what.
+
+    Attributes
+    ----------
+    placers
+        Placers by name, options after colons (``metis:k=3``).
+    rates
+        Total source rates; empty for every graph's own.
+    """
+
+    placers: tuple[str, ...]
+    cluster: Cluster
+    rates: tuple[float, ...] = ()
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+    constraints: Constraints = field(default_factory=Constraints)
+
+    @property
+    def terms(self) -> str:
+        """Budget and seed as a text, part of what makes a result a repetition."""
+        seconds = "no time limit" if self.budget.seconds is None else f"{self.budget.seconds:g} s"
+        return f"{seconds}, {self.budget.evaluations or 'any'} evaluations, seed {self.seed}"
+
+    def problems(self, graph: StreamGraph) -> Iterator[tuple[float, Problem]]:
+        """Problem of a graph at every rate."""
+        for rate in self.rates or (graph.source_rate,):
+            scaled = graph if rate == graph.source_rate else graph.at_rate(rate)
+            yield rate, Problem(scaled, self.cluster, self.constraints)
+
+
+def compare(
+    contest: Contest, graphs: Sequence[StreamGraph], file: RecordFile, *, jobs: int | None = None
+) -> Iterator[list[Record]]:
+    """Records of every graph in turn; those in ``file`` are reused, new ones added to it.
+
+    Parameters
+    ----------
+    jobs
+        Processes; all cores by default. Results do not depend on it.
+    """
+    for name in contest.placers:
+        named_placer(name)
+    file.mend()
+    done = {record.key: record for record in file}
+    referee = _Referee(contest, done, known_optima() if PROVER in contest.placers else {})
+    for found in _mapped(referee, graphs, jobs or len(os.sched_getaffinity(0))):
+        new = [record for record in found if record.key not in done]
+        if new:
+            file.append(new)
+            remember(new)
+        yield found
+
+
+@dataclass(frozen=True, slots=True)
+class _Referee:
+    """Lets every placer loose on one graph, except where the result is known."""
+
+    contest: Contest
+    done: dict[tuple[str, str, str], Record]
+    optima: dict[str, Record]
+
+    def __call__(self, graph: StreamGraph) -> list[Record]:
+        """Records of all placers at all rates."""
+        found = []
+        for rate, problem in self.contest.problems(graph):
+            digest = problem_hash(problem)
+            for name in self.contest.placers:
+                known = self.done.get((digest, name, self.contest.terms))
+                if known is None and name == PROVER and digest in self.optima:
+                    known = self.optima[digest]
+                if known is not None:
+                    told = replace(known, graph=graph.name, rate=rate, budget=self.contest.terms)
+                    found.append(told)
+                else:
+                    found.append(self._record(named_placer(name), name, problem, digest, rate))
+        return found
+
+    def _record(
+        self, placer: Placer, name: str, problem: Problem, digest: str, rate: float
+    ) -> Record:
+        facts = (digest, problem.graph.name, rate, name, self.contest.terms)
+        try:
+            result = placer.place(
+                problem,
+                OBJECTIVES["throughput"],
+                seed=self.contest.seed,
+                budget=self.contest.budget,
+            )
+        except StreamplaceError as error:
+            return Record(*facts, None, None, 0.0, (), str(error))
+        devices = tuple(result.placement.index.tolist())
+        return Record(*facts, result.value, result.bound, 1000 * result.seconds, devices)
+
+
+def _mapped(referee: _Referee, graphs: Sequence[StreamGraph], jobs: int) -> Iterator[list[Record]]:
+    if jobs == 1 or len(graphs) < FEW_GRAPHS:
+        yield from map(referee, graphs)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs, _begin, (referee,)) as pool:
+        yield from pool.imap(_play, graphs, chunksize=max(1, min(16, len(graphs) // (4 * jobs))))
+
+
+_referee: _Referee
+
+
+def _begin(referee: _Referee) -> None:
+    """Set up a worker process; Ctrl-C is the parent's business."""
+    global _referee
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _referee = referee
+
+
+def _play(graph: StreamGraph) -> list[Record]:
+    return _referee(graph)

@@ -1,0 +1,125 @@
+"""Plots of a comparison: throughput CDF, devices used, scatter and time against the optimum."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.evaluate.figures import GREY, new_figure
+from streamplace.evaluate.records import Record
+from streamplace.evaluate.standings import Standing, optima
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PALETTE = ("#3366aa", "#dd7733", "#44997a", "#b0467c", "#8a7333", "#6a55b0", "#55a9d4", "#333333")
+LINES = ("-", "--", "-.", ":")
+
+Table = dict[float, dict[str, Standing]]
+
+
+def draw_cdf(records: Sequence[Record]) -> "Figure":
+    """Return the paper's Figure 5: share of graphs below each relative throughput, per rate."""
+    rates = _by_rate(records)
+    figure, axes = new_figure(len(rates), width=4.6, height=3.4)
+    for axis, (rate, by_placer) in zip(axes, rates.items(), strict=True):
+        for i, (name, rows) in enumerate(by_placer.items()):
+            values = np.sort([r.value for r in rows if r.value is not None])
+            shares = np.arange(1, len(values) + 1) / max(1, len(values))
+            axis.step([0, *values, 1], [0, *shares, 1], where="post", label=name, **_style(i))
+        axis.set(xlabel="relative throughput", ylabel="share of graphs", xlim=(0, 1), ylim=(0, 1))
+        axis.set_title(f"{rate:g} tuples/s", fontsize=10)
+    axes[0].legend(fontsize=8, frameon=False, loc="upper left")
+    return figure
+
+
+def draw_devices(table: Table) -> "Figure":
+    """Return the paper's Figure 6: how many graphs every placer puts on how many devices."""
+    figure, axes = new_figure(len(table), width=4.6, height=3.4)
+    for axis, (rate, by_placer) in zip(axes, table.items(), strict=True):
+        counts = sorted({k for s in by_placer.values() for k in s.devices_used})
+        width = 0.8 / len(by_placer)
+        for i, (name, standing) in enumerate(by_placer.items()):
+            at = np.arange(len(counts)) - 0.4 + (i + 0.5) * width
+            heights = [standing.devices_used.get(k, 0) for k in counts]
+            axis.bar(at, heights, width * 0.92, label=name, color=_style(i)["color"])
+        axis.set_xticks(range(len(counts)), [str(k) for k in counts])
+        axis.set(xlabel="devices used", ylabel="graphs")
+        axis.set_title(f"{rate:g} tuples/s", fontsize=10)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        fontsize=8,
+        frameon=False,
+        loc="outside lower center",
+        ncols=4,
+    )
+    return figure
+
+
+def draw_scatter(records: Sequence[Record]) -> "Figure | None":
+    """Every graph's value against its proven optimum, one panel per placer; None without optima."""
+    best = optima(records)
+    names = list(dict.fromkeys(r.placer for r in records))
+    if not best:
+        return None
+    figure, axes = new_figure(len(names), width=2.6, height=2.8)
+    rates = sorted({r.rate for r in records})
+    for axis, name in zip(axes, names, strict=True):
+        axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
+        for i, rate in enumerate(rates):
+            pairs = [
+                (best[r.problem, r.rate], r.value)
+                for r in records
+                if r.placer == name and r.rate == rate and (r.problem, r.rate) in best
+            ]
+            axis.plot(
+                *zip(*pairs, strict=True),
+                ".",
+                markersize=2.5,
+                alpha=0.6,
+                color=PALETTE[i],
+                label=f"{rate:g} tuples/s",
+            )
+        axis.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="optimum")
+        axis.set_title(name, fontsize=10)
+    axes[0].set_ylabel("relative throughput")
+    axes[0].legend(fontsize=8, frameon=False, loc="upper left", markerscale=3)
+    return figure
+
+
+def draw_tradeoff(table: Table) -> "Figure | None":
+    """Mean share of the optimum against milliseconds per graph; None without proven optima."""
+    if not any(s.share_of_optimum is not None for t in table.values() for s in t.values()):
+        return None
+    figure, axes = new_figure(len(table), width=4.6, height=3.4)
+    for axis, (rate, by_placer) in zip(axes, table.items(), strict=True):
+        for i, (name, standing) in enumerate(by_placer.items()):
+            if standing.share_of_optimum is not None:
+                _labelled_point(axis, standing, name, i)
+        axis.set_xscale("log")
+        axis.margins(x=0.25, y=0.12)
+        axis.set(xlabel="milliseconds per graph", ylabel="mean share of the optimum")
+        axis.set_title(f"{rate:g} tuples/s", fontsize=10)
+    return figure
+
+
+def _labelled_point(axis: "Axes", standing: Standing, name: str, i: int) -> None:
+    at = (max(standing.ms_per_graph, 1e-3), standing.share_of_optimum or 0.0)
+    axis.plot(*at, "o", color=_style(i)["color"], markersize=7)
+    axis.annotate(name, at, xytext=(6, 4 if i % 2 else -10), textcoords="offset points", fontsize=8)
+
+
+def _by_rate(records: Sequence[Record]) -> dict[float, dict[str, list[Record]]]:
+    found: defaultdict[float, dict[str, list[Record]]] = defaultdict(dict)
+    for record in records:
+        found[record.rate].setdefault(record.placer, []).append(record)
+    return dict(sorted(found.items()))
+
+
+def _style(i: int) -> dict[str, str]:
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "linestyle": LINES[(i // len(PALETTE) + i) % len(LINES)],
+    }
