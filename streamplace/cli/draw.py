@@ -1,0 +1,47 @@
+"""``streamplace draw``: placements of a graph side by side."""
+
+from pathlib import Path
+
+import click
+
+from streamplace.cli._options import FILE, ClusterChoice, cluster, common, read_problem
+from streamplace.cli._output import print_json, say
+from streamplace.errors import SettingError
+
+
+@click.command(
+    "draw", epilog="Example: streamplace draw graph.json placement.json -o placement.png"
+)
+@click.argument("graph", type=FILE)
+@click.argument("placements", type=FILE, nargs=-1, required=True)
+@click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
+@cluster
+@common("The .png, .svg or .pdf file to draw.")
+def command(
+    graph: Path,
+    placements: tuple[Path, ...],
+    rate: str | None,
+    cluster: ClusterChoice,
+    as_json: bool,
+    seed: int,
+    output: Path | None,
+    verbose: bool,
+) -> None:
+    """Draw PLACEMENTS of GRAPH: colour is the device, size the CPU, width the traffic.
+
+    Red streams are on a link over its capacity; operators with a red ring are on a device over its
+    capacity. The title is the relative throughput.
+    """
+    from streamplace.evaluate.drawing import draw_placements
+    from streamplace.evaluate.figures import save
+    from streamplace.io.placements import read_placement
+
+    if output is None:
+        raise SettingError("where should the drawing go? Give -o FILE.png")
+    problem = read_problem(graph, cluster, rate)
+    named = [(path.stem, read_placement(path, problem)) for path in placements]
+    save(draw_placements(problem, named), output)
+    if as_json:
+        print_json({"output": str(output), "placements": [name for name, _ in named]})
+    else:
+        say(f"drawing → {output}")

@@ -1,0 +1,88 @@
+"""Data sets: a family's graphs in a file, streamed, with a manifest beside it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from streamplace.errors import SettingError
+from streamplace.generate.manifest import (
+    Manifest,
+    content_sha256,
+    manifest_path,
+    packed_sha256,
+    running_version,
+    write_manifest,
+)
+from streamplace.generate.parameters import Parameters
+from streamplace.generate.registry import FAMILIES, Family
+from streamplace.io.files import spot
+from streamplace.io.graphs import write_graph, write_graphs
+from streamplace.model.graph import StreamGraph
+
+_ONE_GRAPH = (".json", ".json.gz")
+
+
+def write_dataset(
+    family: str | Family,
+    parameters: Parameters,
+    seed: int,
+    path: Path,
+    on_graph: Callable[[StreamGraph], None] = lambda graph: None,
+) -> Manifest:
+    """Generate a data set into a ``.jsonl`` or ``.jsonl.gz`` file and write its manifest beside it.
+
+    A name that ends in ``.json`` takes the only graph of parameters that make one, of any size, and
+    no manifest, so that a folder of such files stays a folder of graphs.
+
+    Parameters
+    ----------
+    on_graph
+        Called with every graph as it is written; `Parameters.n_graphs` says how many will come.
+    """
+    chosen = FAMILIES[family] if isinstance(family, str) else family
+    splits: Counter[str] = Counter()
+    graphs = _watched(chosen.generate(parameters, seed), splits, on_graph)
+    if path.name.endswith(_ONE_GRAPH):
+        _write_only_graph(graphs, parameters.n_graphs, path)
+        count = 1
+    else:
+        count = write_graphs(graphs, path)
+    manifest = Manifest(
+        family=chosen.name,
+        parameters=_values(parameters),
+        seed=seed,
+        streamplace=running_version(),
+        graphs=count,
+        splits=dict(sorted(splits.items())),
+        packed_sha256=packed_sha256(path),
+        content_sha256=content_sha256(path),
+    )
+    if not path.name.endswith(_ONE_GRAPH):
+        write_manifest(manifest, manifest_path(path))
+    return manifest
+
+
+def _watched(
+    graphs: Iterator[StreamGraph], splits: Counter[str], on_graph: Callable[[StreamGraph], None]
+) -> Iterator[StreamGraph]:
+    for graph in graphs:
+        yield graph
+        if "split" in graph.attributes:
+            splits[str(graph.attributes["split"])] += 1
+        on_graph(graph)
+
+
+def _write_only_graph(graphs: Iterator[StreamGraph], n_graphs: int, path: Path) -> None:
+    if n_graphs != 1:
+        raise SettingError(
+            f"{spot(path)}: holds one graph, but the parameters make {n_graphs}; "
+            "name a .jsonl or .jsonl.gz file"
+        )
+    for graph in graphs:
+        write_graph(graph, path)
+
+
+def _values(parameters: Parameters) -> dict[str, int | float | str | bool]:
+    every = asdict(parameters)  # type: ignore[call-overload]
+    return {name: value for name, value in every.items() if value is not None}

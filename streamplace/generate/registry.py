@@ -1,0 +1,66 @@
+"""What a benchmark family is, and the registry that the command line and the docs read."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from streamplace.errors import SettingError
+from streamplace.generate.parameters import Parameters
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.registry import Registry
+
+P = TypeVar("P", bound=Parameters)
+Generator = Callable[[P, int], Iterator[StreamGraph]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A registered family of benchmark graphs.
+
+    Attributes
+    ----------
+    parameters
+        Frozen dataclass whose fields all have defaults; see `streamplace.generate.parameters`.
+    function
+        Generator of the graphs.
+
+    Examples
+    --------
+    >>> branched = FAMILIES["branched"]
+    >>> next(branched.generate(branched.parameters(), seed=0)).name
+    'b1x2-v2-000'
+    """
+
+    name: str
+    summary: str
+    parameters: type[Any]
+    function: Generator[Any]
+
+    def generate(
+        self, parameters: Parameters | None = None, seed: int = 0
+    ) -> Iterator[StreamGraph]:
+        """Graphs one after the other; equal parameters and seeds give equal graphs."""
+        chosen = self.parameters() if parameters is None else parameters
+        if not isinstance(chosen, self.parameters):
+            raise SettingError(
+                f"family {self.name!r} takes parameters of type {self.parameters.__name__}, "
+                f"not {type(chosen).__name__}"
+            )
+        if type(seed) is not int or seed < 0:
+            raise SettingError(f"seed is {quoted(seed)}; it must be a whole number, 0 or more")
+        return self.function(chosen, seed)
+
+
+FAMILIES: Registry[Family] = Registry("streamplace.generate", "family")
+
+
+def family(name: str, parameters: type[P]) -> Callable[[Generator[P]], Generator[P]]:
+    """Register a family; the first line of the function's docstring describes it."""
+
+    def register(function: Generator[P]) -> Generator[P]:
+        summary = (function.__doc__ or "").strip().splitlines()[0]
+        FAMILIES.add(name, Family(name, summary, parameters, function))
+        return function
+
+    return register

@@ -1,0 +1,279 @@
+"""The published format of the DREAM benchmark: one JSON document per graph.
+
+Payloads are in megabit per tuple, ``cpu`` in instructions per tuple; ``weight`` is the rate of an
+operator relative to the source. Weights follow from the selectivities, which are the truth: they
+may be left out, and are refused where they contradict.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+import numpy as np
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from streamplace.errors import FormatError, GraphError, StreamplaceError
+from streamplace.io.files import read_bytes, spot, write_text
+from streamplace.io.registry import reader
+from streamplace.io.schema import utf8
+from streamplace.model.columns import Floats
+from streamplace.model.graph import Attribute, StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.operators import Operators
+from streamplace.model.streams import Streams
+
+MEGABIT = 125_000
+"""Bytes of a megabit."""
+WEIGHT_TOLERANCE = 0.02
+"""How far a weight may be, relatively, from the rate that the selectivities give."""
+
+_FOREIGN = ConfigDict(extra="ignore", strict=True)
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Flag = bool | Literal[0, 1]
+
+
+@with_config(_FOREIGN)
+class DreamOperator(TypedDict):
+    """An operator; connections refer to its ``idx``."""
+
+    idx: int
+    is_source: NotRequired[_Flag]
+    is_sink: NotRequired[_Flag]
+    name: NotRequired[str]
+    cpu: _Amount
+    payload: NotRequired[_Amount]
+    weight: NotRequired[_Amount]
+
+
+@with_config(_FOREIGN)
+class DreamConnection(TypedDict):
+    """A stream between the operators with these two ``idx``; its weight is not looked at."""
+
+    from_vertex: int
+    to_vertex: int
+    selectivity: NotRequired[_Amount]
+
+
+@with_config(_FOREIGN)
+class DreamJson(TypedDict):
+    """A graph whose sources generate ``event_rate`` tuples/s each."""
+
+    operators: list[DreamOperator]
+    connections: list[DreamConnection]
+    event_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    num_vms: NotRequired[Annotated[int, Field(ge=1)]]
+
+
+@reader("dream")
+def read_dream(path: Path) -> Iterator[StreamGraph]:
+    """Published files of the DREAM benchmark: one ``.json`` file, or a folder of them."""
+    if not path.is_dir():
+        name = path.name.encode(errors="replace").decode().split(".")[0]
+        yield parse_dream(read_bytes(path), spot(path), name)
+        return
+    files = sorted(path.glob("*.json"))
+    if not files:
+        raise FormatError(
+            f"{spot(path)}: the folder holds no .json file; name the folder that does"
+        )
+    for file in files:
+        yield from read_dream(file)
+
+
+def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
+    """Graph of the given name from the text of a document; ``where`` stands in errors.
+
+    Examples
+    --------
+    >>> text = b'''{"event_rate": 1e4, "num_vms": 2,
+    ...   "operators": [{"idx": 0, "cpu": 1000, "payload": 0.5}, {"idx": 1, "cpu": 2000}],
+    ...   "connections": [{"from_vertex": 0, "to_vertex": 1}]}'''
+    >>> graph = parse_dream(text, "example", "pipe")
+    >>> graph.operators["op0"].payload, graph.input_rate.tolist()
+    (62500.0, [10000.0, 10000.0])
+    """
+    try:
+        document = _adapter().validate_json(utf8(content, where))
+    except ValidationError as error:
+        raise FormatError(f"{where}: {_first_fault(error)}") from None
+    try:
+        graph = _graph(document, name)
+        _check_weights(document, graph)
+    except StreamplaceError as error:
+        raise FormatError(f"{where}: {error}") from None
+    return graph
+
+
+def dream_document(graph: StreamGraph) -> dict[str, Any]:
+    """Document of a graph, all of whose sources must have the same rate.
+
+    Raises
+    ------
+    FormatError
+        If the graph has what the format cannot say, such as windows or a parallelism.
+    """
+    _check_expressible(graph)
+    event_rate = float(graph.operators.rate.max())
+    weight = graph.input_rate / event_rate
+    sources, sinks = set(graph.sources.tolist()), set(graph.sinks.tolist())
+    document: dict[str, Any] = {
+        "operators": [
+            {
+                "idx": i,
+                "is_source": i in sources,
+                "is_sink": i in sinks,
+                "name": operator.name,
+                "cpu": operator.ipt,
+                "payload": operator.payload / MEGABIT,
+                "weight": float(weight[i]),
+            }
+            for i, operator in enumerate(graph.operators)
+        ],
+        "connections": [_connection(graph, i, weight) for i in range(graph.n_streams)],
+        "event_rate": event_rate,
+    }
+    devices = graph.attributes.get("devices")
+    if isinstance(devices, int | float) and devices > 0:
+        document["num_vms"] = math.ceil(devices)
+    return document
+
+
+def write_dream(graph: StreamGraph, path: Path) -> None:
+    """Write one graph in the published format."""
+    write_text(path, json.dumps(dream_document(graph), indent=1, ensure_ascii=False) + "\n")
+
+
+def _graph(document: DreamJson, name: str) -> StreamGraph:
+    rows = sorted(document["operators"], key=lambda row: row["idx"])
+    row_of = {row["idx"]: i for i, row in enumerate(rows)}
+    if len(row_of) < len(rows):
+        twice = next(idx for idx, n in Counter(row["idx"] for row in rows).items() if n > 1)
+        raise GraphError(f"two operators have the idx {quoted(twice)}; indices must differ")
+    lines = document["connections"]
+    source = _ends(row_of, [line["from_vertex"] for line in lines], "from_vertex")
+    target = _ends(row_of, [line["to_vertex"] for line in lines], "to_vertex")
+    is_source, is_sink = _roles(rows, source, target)
+    operators = Operators(
+        _names(rows),
+        ipt=np.array([row["cpu"] for row in rows]),
+        payload=_payloads(rows, is_sink),
+        rate=np.where(is_source, document["event_rate"], 0.0),
+        kind=tuple(
+            "source" if first else "sink" if last else "work"
+            for first, last in zip(is_source, is_sink, strict=True)
+        ),
+    )
+    selectivity = np.array([line.get("selectivity", 1.0) for line in lines], np.float64)
+    streams = Streams(operators, source, target, selectivity=selectivity)
+    attributes: dict[str, Attribute] = {}
+    if "num_vms" in document:
+        attributes["devices"] = document["num_vms"]
+    return StreamGraph(name, operators, streams, attributes)
+
+
+def _ends(row_of: dict[int, int], ends: list[int], field: str) -> list[int]:
+    for i, idx in enumerate(ends):
+        if idx not in row_of:
+            raise GraphError(
+                f"connections[{i}].{field} is {quoted(idx)}, but no operator has that idx; "
+                "correct it or add the operator"
+            )
+    return [row_of[idx] for idx in ends]
+
+
+def _names(rows: list[DreamOperator]) -> tuple[str, ...]:
+    """Names as given, with the idx where several operators bear one name."""
+    names = [row.get("name", f"op{row['idx']}") or f"op{row['idx']}" for row in rows]
+    count = Counter(names)
+    return tuple(
+        f"{name}-{row['idx']}" if count[name] > 1 else name
+        for name, row in zip(names, rows, strict=True)
+    )
+
+
+def _roles(
+    rows: list[DreamOperator], source: list[int], target: list[int]
+) -> tuple[list[bool], list[bool]]:
+    """Which operators nobody feeds and which feed nobody; flags that contradict are refused."""
+    fed, feeding = set(target), set(source)
+    is_source = [i not in fed for i in range(len(rows))]
+    is_sink = [i not in feeding for i in range(len(rows))]
+    for i, row in enumerate(rows):
+        for field, truth in (("is_source", is_source[i]), ("is_sink", is_sink[i])):
+            if bool(row.get(field, truth)) != truth:
+                raise GraphError(
+                    f"operator {quoted(row['idx'])} has {field} {quoted(row[field])}, "  # type: ignore[literal-required]
+                    "but its connections say otherwise; correct one of them"
+                )
+    return is_source, is_sink
+
+
+def _payloads(rows: list[DreamOperator], is_sink: list[bool]) -> Any:
+    """Bytes, rounded to a millionth so that whole bytes survive the trip through megabit."""
+    for row, last in zip(rows, is_sink, strict=True):
+        if "payload" not in row and not last:
+            raise GraphError(f"operator {quoted(row['idx'])} has no payload; add it (in megabit)")
+    return np.round(np.array([row.get("payload", 0.0) for row in rows]) * MEGABIT, 6)
+
+
+def _check_weights(document: DreamJson, graph: StreamGraph) -> None:
+    rows = sorted(document["operators"], key=lambda row: row["idx"])
+    for row, rate in zip(rows, (graph.input_rate / document["event_rate"]).tolist(), strict=True):
+        weight = row.get("weight", rate)
+        if not math.isclose(weight, rate, rel_tol=WEIGHT_TOLERANCE, abs_tol=1e-9):
+            raise GraphError(
+                f"operator {quoted(row['idx'])} has weight {weight:g}, but the selectivities "
+                f"before it give {rate:g}; correct them or leave the weight out"
+            )
+
+
+def _connection(graph: StreamGraph, i: int, weight: Floats) -> dict[str, Any]:
+    streams = graph.streams
+    source, selectivity = int(streams.source[i]), float(streams.selectivity[i])
+    return {
+        "from_vertex": source,
+        "to_vertex": int(streams.target[i]),
+        "selectivity": selectivity,
+        "weight": float(weight[source]) * selectivity,
+    }
+
+
+def _check_expressible(graph: StreamGraph) -> None:
+    operators = graph.operators
+    faults = {
+        "sources of different rates": len(set(operators.rate[graph.sources].tolist())) > 1,
+        "windows": bool(operators.window),
+        "parallelism": bool((operators.parallelism > 1).any()),
+        "required tags": any(operators.requires),
+        "memory": bool(operators.memory.any()),
+        "streams with a payload of their own": not np.isnan(graph.streams.payload).all(),
+    }
+    for fault, present in faults.items():
+        if present:
+            raise FormatError(
+                f"graph {quoted(graph.name)} has {fault}, which the dream format cannot say; "
+                "write it as .json instead"
+            )
+
+
+@cache
+def _adapter() -> TypeAdapter[DreamJson]:
+    return TypeAdapter(DreamJson)
+
+
+def _first_fault(error: ValidationError) -> str:
+    """Place, value and remedy of the first fault, in one line."""
+    fault = error.errors(include_url=False, include_context=False)[0]
+    message = fault["msg"].replace("Input should", "it should").replace("\n", " ")
+    if fault["type"] == "json_invalid":
+        return message
+    parts = (p for p in fault["loc"] if not (isinstance(p, str) and p.startswith(("bool", "lit"))))
+    place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
+    if fault["type"] == "missing":
+        return f"{place} is missing; add it"
+    return f"{place or 'the document'} is {quoted(fault['input'])}; {message}"

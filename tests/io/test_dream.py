@@ -1,0 +1,194 @@
+"""The published format of the DREAM benchmark."""
+
+import json
+
+import numpy as np
+import pytest
+
+from streamplace.errors import FormatError
+from streamplace.generate.branched import Branched, branched
+from streamplace.io.dream import dream_document, read_dream, write_dream
+from streamplace.io.registry import FORMATS
+from streamplace.model import Operator, Stream, StreamGraph, Window
+
+
+@pytest.fixture
+def document():
+    """Source → two branches → sink, operators out of order."""
+    cpu = {0: 100, 1: 200, 2: 200, 3: 50}
+    weight = {0: 1.0, 1: 0.5, 2: 0.5, 3: 1.0}
+    return {
+        "operators": [
+            {
+                "idx": i,
+                "is_source": i == 0,
+                "is_sink": i == 3,
+                "name": f"n{i}",
+                "cpu": cpu[i],
+                "payload": 0.0 if i == 3 else 0.5,
+                "weight": weight[i],
+            }
+            for i in (3, 1, 0, 2)
+        ],
+        "connections": [
+            {"from_vertex": 0, "to_vertex": 1, "selectivity": 0.5, "weight": 0.5},
+            {"from_vertex": 0, "to_vertex": 2, "selectivity": 0.5, "weight": 0.5},
+            {"from_vertex": 1, "to_vertex": 3, "selectivity": 1.0, "weight": 0.5},
+            {"from_vertex": 2, "to_vertex": 3, "selectivity": 1.0, "weight": 0.5},
+        ],
+        "event_rate": 1e4,
+        "num_vms": 2,
+    }
+
+
+def read_text(tmp_path, text):
+    """Graph of a file with this text."""
+    path = tmp_path / "g.json"
+    path.write_text(text)
+    return next(read_dream(path))
+
+
+def test_a_published_graph_is_read(tmp_path, document):
+    """In the order of idx; megabit become bytes."""
+    graph = read_text(tmp_path, json.dumps(document))
+    assert graph.operators.name == ("n0", "n1", "n2", "n3")
+    assert graph.operators.ipt.tolist() == [100, 200, 200, 50]
+    assert graph.operators.payload.tolist() == [62_500, 62_500, 62_500, 0]
+    assert graph.operators.kind == ("source", "work", "work", "sink")
+    assert graph.input_rate.tolist() == [1e4, 5e3, 5e3, 1e4]
+    assert (graph.name, graph.attributes["devices"]) == ("g", 2)
+
+
+def test_what_can_be_derived_may_be_left_out(tmp_path, document):
+    """Flags, names, weights, selectivities of 1, the sink's payload and the number of devices."""
+    whole = read_text(tmp_path, json.dumps(document))
+    for row in document["operators"]:
+        for key in ("is_source", "is_sink", "weight"):
+            del row[key]
+        if row["idx"] == 3:
+            del row["payload"]
+    for line in document["connections"]:
+        del line["weight"]
+        if line["selectivity"] == 1:
+            del line["selectivity"]
+    assert read_text(tmp_path, json.dumps(document)) == whole
+    del document["num_vms"], document["operators"][0]["name"]
+    graph = read_text(tmp_path, json.dumps(document))
+    assert (graph.operators.name[3], dict(graph.attributes)) == ("op3", {})
+
+
+def test_repeated_names_get_their_idx(tmp_path, document):
+    """Names must differ in a stream graph."""
+    for row in document["operators"][1:3]:
+        row["name"] = "work"
+    graph = read_text(tmp_path, json.dumps(document))
+    assert graph.operators.name == ("work-0", "work-1", "n2", "n3")
+
+
+def test_graphs_survive_the_round_trip(tmp_path):
+    """All of the benchmark's fields but the attributes."""
+    for graph in branched(Branched(branches=3, depth=4, devices=3, copies=20), 0):
+        write_dream(graph, tmp_path / f"{graph.name}.json")
+        (again,) = read_dream(tmp_path / f"{graph.name}.json")
+        assert (again.name, again.operators) == (graph.name, graph.operators)
+        assert again.streams == graph.streams
+        assert dict(again.attributes) == {"devices": 3}
+
+
+def test_weights_are_relative_rates():
+    """Of operators, and of streams."""
+    graph = next(branched(Branched(branches=2, depth=2, devices=2), 0))
+    document = dream_document(graph)
+    assert [row["weight"] for row in document["operators"]] == [1, 0.5, 0.5, 0.5, 0.5, 1]
+    assert {line["weight"] for line in document["connections"]} == {0.5}
+    assert (document["event_rate"], document["num_vms"]) == (1e4, 2)
+
+
+def test_a_folder_is_read_in_order(tmp_path, document):
+    """Every .json file in it, by name."""
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    (tmp_path / "notes.txt").write_text("not a graph")
+    assert [graph.name for graph in FORMATS["dream"].read(tmp_path)] == ["a", "b"]
+
+
+def test_a_folder_without_graphs_is_refused(tmp_path):
+    """With its name."""
+    with pytest.raises(FormatError, match=r"holds no \.json file"):
+        next(read_dream(tmp_path))
+
+
+def _set(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(document):
+        for key in path:
+            document = document[key]
+        document[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("event_rate"), "event_rate is missing; add it"),
+        (_set("event_rate", 0), "event_rate is 0; it should be greater than 0"),
+        (_set("event_rate", "fast"), "event_rate is 'fast'"),
+        (_set("operators", 0, "cpu", -1), r"operators\[0\].cpu is -1"),
+        (_set("operators", 0, "cpu", float("nan")), r"operators\[0\].cpu is nan"),
+        (_set("operators", 1, "idx", 3), "two operators have the idx 3"),
+        (_set("operators", 1, "idx", 10**30), r"from_vertex is 1, but no operator"),
+        (_set("operators", 0, "is_source", "yes"), r"operators\[0\].is_source is 'yes'"),
+        (_set("operators", 0, "is_source", True), "operator 3 has is_source True, but"),
+        (_set("operators", 1, "weight", 0.7), "operator 1 has weight 0.7, but .* give 0.5"),
+        (lambda d: d["operators"][1].pop("payload"), "operator 1 has no payload; add it"),
+        (_set("operators", 1, "payload", 1e12), "payload"),
+        (_set("connections", 2, "to_vertex", 9), r"connections\[2\].to_vertex is 9, but no"),
+        (_set("connections", 2, "selectivity", -0.5), r"connections\[2\].selectivity is -0.5"),
+        (_set("connections", 2, "to_vertex", 1), "cycle|operator"),
+        (_set("operators", []), "unknown|no operator"),
+        (_set("num_vms", 0), "num_vms is 0"),
+        (_set("operators", 0, "cpu", 10**400), r"operators\[0\].cpu is"),
+    ],
+)
+def test_a_bad_document_is_refused_in_one_line(tmp_path, document, change, message):
+    """With file, place, value and remedy."""
+    change(document)
+    with pytest.raises(FormatError, match=message) as caught:
+        read_text(tmp_path, json.dumps(document))
+    assert str(caught.value).startswith(str(tmp_path / "g.json"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "nonsense", "\xff", "[" * 100_000])
+def test_a_file_that_is_no_document_is_refused(tmp_path, text):
+    """Whatever it holds."""
+    with pytest.raises(FormatError, match=r"g\.json"):
+        read_text(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("operator", "stream", "message"),
+    [
+        (Operator("b", parallelism=2), Stream("a", "b"), "parallelism"),
+        (Operator("b", window=Window(2, 1)), Stream("a", "b"), "windows"),
+        (Operator("b", requires=frozenset({"gpu"})), Stream("a", "b"), "required tags"),
+        (Operator("b"), Stream("a", "b", payload=3), "streams with a payload of their own"),
+        (Operator("b", memory=1), Stream("a", "b"), "memory"),
+    ],
+)
+def test_what_the_format_cannot_say_is_not_written(tmp_path, operator, stream, message):
+    """Nothing is lost silently."""
+    graph = StreamGraph.of("g", [Operator("a", rate=1), operator], [stream])
+    with pytest.raises(FormatError, match=message):
+        write_dream(graph, tmp_path / "g.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_sources_must_agree_on_the_rate():
+    """The format has one event rate."""
+    sources = [Operator("a", rate=1), Operator("b", rate=2)]
+    with pytest.raises(FormatError, match="different rates"):
+        dream_document(StreamGraph.of("g", sources))
+    assert np.isclose(dream_document(StreamGraph.of("g", sources[:1]))["event_rate"], 1)
