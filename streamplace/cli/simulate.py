@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._options import FILE, ClusterChoice, cluster, common, read_problem
-from streamplace.cli._output import bar, console, percent, print_json, save_json
+from streamplace.cli._output import bar, console, percent, print_json, save_json, say
+from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamsim.engine import Settings
+
     from streamplace.evaluate.explain import Explanation
+    from streamplace.evaluate.queues import QueueRun
+    from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
 
 MOST_ROWS = 12
@@ -18,18 +23,33 @@ MOST_ROWS = 12
 
 @click.command(
     "simulate",
-    epilog="Example: streamplace simulate graph.json placement.json --devices 5 --engine -o plots/",
+    epilog="Example: streamplace simulate graph.json placement.json --engine -o run.png",
 )
 @click.argument("graph", type=FILE)
 @click.argument("placement", type=FILE)
 @cluster
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
-@common("Write the JSON document to this file.")
+@click.option("--engine", is_flag=True, help="Run the queue simulation too: latency, transients.")
+@click.option("--duration", type=float, default=30.0, show_default=True, help="Seconds to run.")
+@click.option("--dt", type=float, default=0.1, show_default=True, help="Seconds per tick.")
+@click.option(
+    "--capacity", type=float, default=2048.0, show_default=True, help="Tuples a stream may hold."
+)
+@click.option(
+    "--policy", default="dynamic", show_default=True,
+    help="How a device shares its CPU: dynamic, uniform or weighted.",
+)  # fmt: skip
+@common("Write the JSON document to this .json file, or with --engine the plot to this .png.")
 def command(
     graph: Path,
     placement: Path,
     cluster: ClusterChoice,
     rate: str | None,
+    engine: bool,
+    duration: float,
+    dt: float,
+    capacity: float,
+    policy: str,
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -44,14 +64,77 @@ def command(
     from streamplace.io.placements import read_placement
 
     problem = read_problem(graph, cluster, rate)
-    answer = explain(problem, read_placement(placement, problem))
+    placed = read_placement(placement, problem)
+    answer = explain(problem, placed)
     document = as_document(answer)
+    run = None
+    if engine:
+        from streamplace.evaluate.queues import run_queues
+
+        settings = engine_settings(duration, dt, capacity, policy)
+        run = run_queues(problem, placed, settings)
+        document |= engine_document(run)
+        if output is not None and output.suffix != ".json":
+            _plot(problem, placed, settings, output)
+            output = None
     if output is not None:
         save_json(document, output)
     if as_json:
         print_json(document)
-    else:
-        show(problem, answer)
+        return
+    show(problem, answer)
+    if run is not None:
+        show_engine(run)
+
+
+def engine_settings(duration: float, dt: float, capacity: float, policy: str) -> "Settings":
+    """Settings of the engine; what they refuse becomes an error of ours."""
+    from streamsim.engine import Settings
+
+    try:
+        return Settings(duration=duration, dt=dt, capacity=capacity, policy=policy)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise SettingError(str(error)) from None
+
+
+def _plot(problem: "Problem", placed: "Placement", settings: "Settings", output: Path) -> None:
+    from streamplace.evaluate.figures import save
+    from streamplace.evaluate.queues import draw_queues
+
+    save(draw_queues(problem, placed, settings), output)
+    say(f"plot → {output}")
+
+
+def engine_document(run: "QueueRun") -> dict[str, Any]:
+    """What the engine adds to the JSON document."""
+    facts = asdict(run)
+    return {
+        "latency": facts.pop("latency"),
+        "latency_without_backlog": facts.pop("latency_without_backlog"),
+        "time_to_steady": facts.pop("time_to_steady"),
+        "engine": facts,
+    }
+
+
+def show_engine(run: "QueueRun") -> None:
+    """Print what the queue simulation adds."""
+    out = console()
+    out.print(
+        f"\nWith queues: {percent(run.relative_throughput)} of the offered tuples, "
+        f"{run.throughput:g} source tuples/s at the sinks"
+    )
+    for name, wait in (("latency", run.latency), ("without backlog", run.latency_without_backlog)):
+        numbers = asdict(wait).items()
+        told = ", ".join(f"{key} {value:.3g} s" for key, value in numbers if value is not None)
+        out.print(f"  {name}: {told or 'nothing arrived'}")
+    steady = run.time_to_steady
+    out.print(f"  steady after: {'never' if steady is None else f'{steady:.1f} s'}")
+    longest = sorted(run.queues.items(), key=lambda item: -item[1])[:4]
+    out.print(f"  longest queues: {', '.join(f'{name} {q:.0f}' for name, q in longest)}")
+    if run.backlog >= 1:
+        out.print(f"  waiting at the sources in the end: {run.backlog:.0f} tuples")
+    for warning in run.warnings:
+        say(f"warning: {warning}")
 
 
 def as_document(answer: "Explanation") -> dict[str, Any]:

@@ -64,7 +64,11 @@ def draw_scatter(records: Sequence[Record]) -> "Figure | None":
     names = list(dict.fromkeys(r.placer for r in records))
     if not best:
         return None
-    figure, axes = new_figure(len(names), width=2.6, height=2.8)
+    columns = min(len(names), 4)
+    figure, axes = new_figure(columns, rows=-(-len(names) // columns), width=2.8, height=2.8)
+    for axis in axes[len(names) :]:
+        axis.set_visible(False)
+    axes = axes[: len(names)]
     rates = sorted({r.rate for r in records})
     for axis, name in zip(axes, names, strict=True):
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)

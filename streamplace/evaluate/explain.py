@@ -156,6 +156,8 @@ def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]
     instance, cluster = problem.instance, problem.cluster
     a, b = place[instance.source], place[instance.target]
     remote = np.flatnonzero(a != b)
+    if not len(remote):
+        return ()
     pair = a[remote].astype(np.int64) * problem.n_devices + b[remote]
     traffic = instance.traffic[remote]
     shares = (

@@ -65,3 +65,30 @@ def test_a_placement_that_does_not_fit_is_refused(
     answer = run("simulate", graph, "p.json")
     assert answer.status == 2
     assert complaint in answer.err
+
+
+def test_the_engine_adds_latency_and_the_time_to_steady(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """--engine runs the queues."""
+    document = json.loads(run("simulate", graph, placement, "--engine", "--json").out)
+    assert document["latency"]["p99"] >= document["latency"]["p50"] > 0
+    assert document["time_to_steady"] is not None
+    assert document["engine"]["relative_throughput"] == pytest.approx(
+        document["relative_throughput"], abs=0.01
+    )
+
+
+def test_the_engine_draws_a_plot_over_time(
+    run: Callable, graph: str, placement: str, tmp_path: Path
+) -> None:
+    """-o with the suffix of a picture."""
+    assert run("simulate", graph, placement, "--engine", "-o", "run.png").status == 0
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_settings_of_the_engine_are_checked(run: Callable, graph: str, placement: str) -> None:
+    """One line, exit code 2."""
+    answer = run("simulate", graph, placement, "--engine", "--dt", "0")
+    assert answer.status == 2
+    assert "dt is 0" in answer.err

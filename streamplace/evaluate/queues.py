@@ -1,0 +1,131 @@
+"""What the steady state cannot tell: a placement simulated with queues, under its own names."""
+
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.evaluate.figures import BLUE, GREY, ORANGE, new_figure
+from streamplace.model.columns import Floats
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from streamsim.engine import Settings
+
+MOST_QUEUES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds from source to sink: mean and percentiles; None where nothing arrives."""
+
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRun:
+    """A run of the queueing engine, measured after its warm-up.
+
+    Attributes
+    ----------
+    throughput, admitted
+        Source-equivalent tuples/s at the sinks, and tuples/s that the sources let in.
+    latency, latency_without_backlog
+        Since generation, and since the source admitted the tuple.
+    time_to_steady
+        Seconds until throughput stays within 1 % of its final level; None where it never does.
+    backlog
+        Tuples that wait at the sources in the end.
+    queues
+        Longest queue of every stream, in tuples.
+    warnings
+        What makes the run doubtful, such as queues too short for the time step.
+    """
+
+    throughput: float
+    admitted: float
+    relative_throughput: float
+    latency: Latency
+    latency_without_backlog: Latency
+    time_to_steady: float | None
+    backlog: float
+    queues: dict[str, float]
+    utilisation: dict[str, float]
+    warnings: tuple[str, ...]
+
+
+def run_queues(
+    problem: Problem, placement: Placement, settings: "Settings | None" = None
+) -> QueueRun:
+    """Simulate a placement with bounded queues, CPU sharing and a network, tick by tick."""
+    from streamsim.engine import observe
+
+    problem.check(placement)
+    seen = observe(problem.instance, placement.index[None, :], settings)
+    runs, streams = seen.runs, problem.graph.streams
+    return QueueRun(
+        throughput=float(runs.throughput[0]),
+        admitted=float(runs.admitted[0]),
+        relative_throughput=float(runs.relative[0]),
+        latency=_latency(float(seen.latency[0]), *seen.latency_quantiles[0].tolist()),
+        latency_without_backlog=_latency(
+            float(seen.processing[0]), *seen.processing_quantiles[0].tolist()
+        ),
+        time_to_steady=_number(float(seen.settled[0])),
+        backlog=float(runs.backlog[0]),
+        queues={streams.label(e): float(seen.max_queue[0, e]) for e in range(len(streams))},
+        utilisation=dict(zip(placement.devices, runs.device_utilisation[0].tolist(), strict=True)),
+        warnings=runs.warnings,
+    )
+
+
+def draw_queues(
+    problem: Problem, placement: Placement, settings: "Settings | None" = None
+) -> "Figure":
+    """Draw throughput (means of a second), the longest queues and latency over time."""
+    from streamsim.engine import Settings, trace
+
+    settings = settings or Settings()
+    run = trace(problem.instance, placement.index, settings)
+    figure, (rate, queue, wait) = new_figure(3)
+    ticks = max(1, round(1 / settings.dt))
+    for flow, colour, label in (
+        (run.throughput, BLUE, "at the sinks"),
+        (run.admitted, ORANGE, "admitted"),
+    ):
+        rate.plot(run.seconds, _running_mean(flow, ticks), color=colour, label=label)
+    rate.axhline(problem.graph.source_rate, color=GREY, linestyle=":", label="offered")
+    rate.set(ylabel="tuples/s", ylim=(0, None))
+    held = run.queued + run.transit
+    for e in held.max(axis=0).argsort()[::-1][:MOST_QUEUES]:
+        queue.plot(run.seconds, held[:, e], linewidth=1, label=problem.graph.streams.label(int(e)))
+    queue.axhline(settings.capacity, color=GREY, linestyle=":", label="capacity")
+    queue.set(ylabel="tuples held by a stream", ylim=(0, None))
+    wait.plot(run.seconds, run.latency, color=BLUE)
+    wait.set(ylabel="latency of what arrives (s)", ylim=(0, None))
+    for axis in (rate, queue, wait):
+        axis.set_xlabel("time (s)")
+    for axis in (rate, queue):
+        axis.legend(fontsize=7, frameon=False)
+    return figure
+
+
+def _running_mean(values: Floats, ticks: int) -> Floats:
+    """Mean of each tick and those before it, ``ticks`` in all; fewer at the beginning."""
+    total = np.cumsum(values)
+    before = np.concatenate([np.zeros(min(ticks, len(values))), total[:-ticks]])
+    return (total - before) / np.minimum(np.arange(1, len(values) + 1), ticks)
+
+
+def _latency(*numbers: float) -> Latency:
+    return Latency(*(_number(x) for x in numbers))
+
+
+def _number(x: float) -> float | None:
+    return None if isnan(x) else x

@@ -1,0 +1,63 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def data(run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Six small graphs in b.jsonl, and a cache of their own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    size = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "6")
+    run("generate", "branched", *size, "-o", "b.jsonl")
+    return "b.jsonl"
+
+
+def test_json_has_the_table_of_every_placer_at_every_rate(run: Callable, data: str) -> None:
+    """The documented shape, with numbers."""
+    rates = ("--rate", "10000", "--rate", "20000")
+    answer = run("compare", data, "--placers", "metis,random", *rates, "--json")
+    table = json.loads(answer.out)["rates"]
+    assert set(table) == {"10000", "20000"}
+    metis, random = (table["10000"]["placers"][name] for name in ("metis", "random"))
+    for key in ("mean", "q1", "median", "min", "share_of_optimum", "proven", "ms_per_graph"):
+        assert key in metis
+    assert metis["better_than"] == {"metis": 0.0}
+    assert 0 <= random["better_than"]["metis"] <= 1
+    assert metis["graphs"] == 6
+
+
+def test_the_output_folder_holds_results_table_and_plots(
+    run: Callable, data: str, tmp_path: Path
+) -> None:
+    """Everything that a paper needs."""
+    assert run("compare", data, "--placers", "metis,random", "-o", "out").status == 0
+    assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 12
+    assert {"table.json", "cdf.png", "devices.png"} <= {
+        p.name for p in (tmp_path / "out").iterdir()
+    }
+
+
+def test_people_read_a_table_per_rate(run: Callable, data: str) -> None:
+    """Placers by name, with the paper's columns."""
+    out = run("compare", data, "--placers", "metis,round-robin").out
+    assert "round-robin" in out
+    assert "vs metis" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--split", "nonsense"], "holds no graph of split 'nonsense'"),
+        (["--placers", "metis,magic"], "there is no placer 'magic'"),
+        (["--placers", "metis", "-o", "b.jsonl"], "cannot be a folder"),
+    ],
+)
+def test_bad_input_ends_in_one_line(
+    run: Callable, data: str, words: list[str], complaint: str
+) -> None:
+    """Exit code 2."""
+    answer = run("compare", data, *words)
+    assert answer.status == 2
+    assert complaint in answer.err

@@ -1,0 +1,149 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from problems import chain, diamond, fork_join
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.standings import standings
+from streamplace.model import Cluster, StreamGraph
+from streamplace.placers.registry import Budget
+
+GRAPHS = [chain(), diamond(), fork_join(), chain(6)]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> RecordFile:
+    """An empty results file."""
+    return RecordFile(tmp_path / "results.jsonl")
+
+
+def contest(*placers: str) -> Contest:
+    """Two rates on five devices with a budget in evaluations."""
+    budget = Budget(seconds=None, evaluations=200)
+    return Contest(placers, Cluster.uniform(5), rates=(1e4, 2e4), budget=budget)
+
+
+def played(
+    who: Contest, file: RecordFile, graphs: list[StreamGraph], jobs: int = 1
+) -> list[Record]:
+    """All records of a comparison."""
+    return [record for found in compare(who, graphs, file, jobs=jobs) for record in found]
+
+
+def timeless(records: list[Record]) -> list[tuple[object, ...]]:
+    """Records without how long they took."""
+    return [(r.key, r.graph, r.rate, r.value, r.devices) for r in records]
+
+
+def test_every_placer_meets_every_graph_at_every_rate(file: RecordFile) -> None:
+    """Two placers, four graphs, two rates."""
+    records = played(contest("round-robin", "random"), file, GRAPHS)
+    assert len(records) == 2 * 4 * 2
+    assert timeless(records) == timeless(list(file))
+
+
+def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
+    """Records come in the order of the graphs whoever computes them."""
+    many = [chain(n) for n in range(2, 22)]
+    one, two = (
+        timeless(played(contest("random"), RecordFile(tmp_path / f"{j}.jsonl"), many, jobs=j))
+        for j in (1, 2)
+    )
+    assert one == two
+
+
+def test_a_stopped_comparison_goes_on_where_it_was(
+    file: RecordFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is computed twice, even when the last line was cut off."""
+    run: Iterator[list[Record]] = compare(contest("random"), GRAPHS, file, jobs=1)
+    next(run), next(run)
+    run.close()  # type: ignore[attr-defined]
+    path = file._path
+    path.write_bytes(path.read_bytes()[:-20])
+    played(contest("random"), file, GRAPHS)
+    assert len(list(file)) == 8
+    before = path.read_bytes()
+    played(contest("random"), file, GRAPHS)
+    assert path.read_bytes() == before
+
+
+def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
+    """The lines of the first run stay as they are."""
+    played(contest("random"), file, GRAPHS)
+    before = file._path.read_bytes()
+    played(contest("random", "round-robin"), file, GRAPHS)
+    after = file._path.read_bytes()
+    assert after.startswith(before)
+    assert after[len(before) :].count(b"round-robin") == 8
+    assert b"random" not in after[len(before) :]
+
+
+def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
+    """A result is reused only for the terms it was computed on."""
+    played(contest("random"), file, GRAPHS)
+    longer = Contest(("random",), Cluster.uniform(5), (1e4, 2e4), 0, Budget(None, 300))
+    played(longer, file, GRAPHS)
+    assert len(list(file)) == 16
+
+
+def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:
+    """No results file appears."""
+    with pytest.raises(SettingError, match="there is no placer 'magic'"):
+        played(contest("magic"), file, GRAPHS)
+    assert not file._path.exists()
+
+
+def test_a_foreign_file_is_not_taken_for_results(file: RecordFile) -> None:
+    """A line that is no record is an error, not a crash."""
+    file._path.write_text('{"hello": 1}\n')
+    with pytest.raises(FormatError, match="is no result"):
+        played(contest("random"), file, GRAPHS)
+
+
+def record(placer: str, graph: str, value: float | None, bound: float | None = None) -> Record:
+    """A made-up record."""
+    return Record(graph, graph, 1e4, placer, "b", value, bound, 2.0, (0, 1, 1))
+
+
+def test_standings_follow_the_definitions() -> None:
+    """Mean, quartiles, comparison with the reference and distance to the optimum by hand."""
+    rows = [record("metis", g, v) for g, v in zip("abcd", (0.5, 0.6, 0.7, 0.8), strict=True)]
+    rows += [record("exact", g, v, b) for g, v, b in
+             (("a", 1.0, 1.0), ("b", 0.6, 0.6), ("c", 0.6, 0.9), ("d", 0.8, 0.8))]  # fmt: skip
+    table = standings(rows, "metis")[1e4]
+    metis, exact = table["metis"], table["exact"]
+    assert (metis.mean, metis.q1, metis.median, metis.min) == pytest.approx(
+        (0.65, 0.575, 0.65, 0.5)
+    )
+    assert exact.better_than == {"metis": 0.25}
+    assert exact.equal_to == {"metis": 0.5}
+    assert exact.worse_than == {"metis": 0.25}
+    assert metis.proven == exact.proven == 3
+    assert metis.share_of_optimum == pytest.approx((0.5 + 1 + 1) / 3)
+    assert exact.share_of_optimum == pytest.approx(1)
+    assert metis.devices_used == {2: 4}
+    assert metis.ms_per_graph == 2.0
+
+
+def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
+    """Failures do not spoil the mean."""
+    rows = [record("x", "a", 0.5), record("x", "b", None)]
+    standing = standings(rows, "metis")[1e4]["x"]
+    assert (standing.mean, standing.failed, standing.graphs) == (0.5, 1, 2)
+
+
+def test_records_are_plain_json_lines(file: RecordFile) -> None:
+    """Any tool can read the results."""
+    played(contest("round-robin"), file, GRAPHS[:1])
+    row = json.loads(file._path.read_text().splitlines()[0])
+    assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(row)
