@@ -46,7 +46,7 @@ def save(figure: "Figure", path: Path) -> None:
 def draw_profile(profile: Profile) -> "Figure":
     """Return the paper's Figure 4: operators per graph, CPU per operator, saturation per stream."""
     figure, (size, cpu, network) = new_figure(3)
-    bins = np.arange(min(profile.operators), max(profile.operators) + 2) - 0.5
+    bins = np.arange(min(profile.operators), max(profile.operators) + 2, dtype=np.float64) - 0.5
     if len(bins) > 60:
         bins = np.linspace(bins[0], bins[-1], 41)
     _histogram(size, np.array(profile.operators, float), bins, "operators per graph", "graphs")
@@ -91,6 +91,6 @@ def _histogram(
     x: str,
     y: str,
 ) -> None:
-    axis.hist(values, bins=bins, color=BLUE, edgecolor="white", linewidth=0.4)
+    axis.hist(values, bins=bins.tolist(), color=BLUE, edgecolor="white", linewidth=0.4)
     axis.set_xlabel(x)
     axis.set_ylabel(y)

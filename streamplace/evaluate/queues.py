@@ -120,7 +120,9 @@ def _running_mean(values: Floats, ticks: int) -> Floats:
     """Mean of each tick and those before it, ``ticks`` in all; fewer at the beginning."""
     total = np.cumsum(values)
     before = np.concatenate([np.zeros(min(ticks, len(values))), total[:-ticks]])
-    return (total - before) / np.minimum(np.arange(1, len(values) + 1), ticks)
+    counts = np.minimum(np.arange(1, len(values) + 1), ticks)
+    means: Floats = (total - before) / counts
+    return means
 
 
 def _latency(*numbers: float) -> Latency:

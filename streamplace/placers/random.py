@@ -20,14 +20,14 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
     rng = np.random.default_rng(seed)
     left = budget.evaluations or DEFAULT_SAMPLES
     per_batch = max(1, BATCH_CELLS // problem.n_operators)
-    best, best_value = None, 0.0
-    trace = []
-    while left > 0 and (best is None or not _late(start, budget)):
+    best, best_value = np.empty(0, np.int32), 0.0
+    trace: list[Improvement] = []
+    while left > 0 and not (trace and _late(start, budget)):
         batch = sample(problem, min(left, per_batch), rng)
         left -= len(batch)
         values = objective.evaluate(problem, batch)
         i = objective.best(values)
-        if best is None or objective.better(values[i], best_value):
+        if not trace or objective.better(values[i], best_value):
             best, best_value = batch[i], float(values[i])
             trace.append(Improvement(time.perf_counter() - start, best_value))
     return Found(problem.placement(best), trace=tuple(trace))
