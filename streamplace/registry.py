@@ -58,5 +58,5 @@ class Registry(Generic[T]):
 
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._found, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         return f"there is no {self._noun} {name!r}{hint} Known: {', '.join(self)}"

@@ -12,8 +12,8 @@ Ints = NDArray[np.int32]
 def canonical(placements: Ints, order: Ints, classes: Ints) -> Ints:
     """Renumber, in each row, the devices of every class by first appearance along ``order``.
 
-    ``classes[d]`` is the class of device d; devices of one class are interchangeable. The k-th
-    device of a class to appear becomes the class's k-th device.
+    ``classes[d]`` is the class of device d, a number below that of devices; devices of one class
+    are interchangeable. The k-th device of a class to appear becomes the class's k-th device.
     """
     result = np.empty_like(placements)
     name = np.empty(len(classes), np.int32)

@@ -5,99 +5,167 @@ the others rise on. A round costs one pass forward and one pass backward over th
 matrix of sources × operators is ever held.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsim.instance import Instance
-from streamsim.jit import kernel
-from streamsim.loads import add_all, core_load, n_resources, stream_loads
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.loads import add_operator, add_stream, core_load, n_resources, stream_loads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
+#: Resources that fill up within this fraction of one another are full at once.
 TIE = 1e-12
 
 
-@kernel
-def fill(instance: Instance, placement: Ints) -> Floats:
-    """Fraction of its nominal rate that every source reaches; 0 for operators that are none."""
-    rates = np.zeros(len(placement))
-    rising = instance.rate > 0
-    while rising.any():
-        moving = _share(instance, rising.astype(np.float64))
-        frozen = _share(instance, rates)
-        level, full, full_core = _next_stop(instance, placement, moving, frozen)
-        stopped = _upstream_sources(instance, placement, moving, full, full_core)
-        none_stopped = not (stopped & rising).any()
-        for v in range(len(rising)):
-            if rising[v] and (level >= 1.0 or stopped[v] or none_stopped):
-                rates[v] = level
-                rising[v] = False
-    return rates
+class Scratch(NamedTuple):
+    """Buffers of `fill`, which allocates nothing; S sources, N operators, R resources."""
+
+    rates: Floats  # [S] result: fraction of its nominal rate that each source reaches
+    stopped: Flags  # [S]
+    moving: Floats  # [N] fraction of an operator's full input that comes from rising sources
+    frozen: Floats  # [N] the same from stopped sources
+    rising: Floats  # [R] load at full rate due to rising sources
+    used: Floats  # [R] load due to stopped sources, at the level where they stopped
+    full: Flags  # [R]
+    touched: Flags  # [N] operators whose flow reaches something full
 
 
 @kernel
-def _share(instance: Instance, at_sources: Floats) -> Floats:
-    """Fraction of each operator's full input that flows when the sources run at ``at_sources``."""
-    flow = instance.rate * at_sources
-    for e in range(len(instance.source)):
-        u = instance.source[e]
-        if instance.input_rate[u] > 0:
-            flow[instance.target[e]] += instance.tuples[e] * (flow[u] / instance.input_rate[u])
-    for v in range(len(flow)):
-        if instance.input_rate[v] > 0:
-            flow[v] /= instance.input_rate[v]
-    return flow
+def scratch(instance: Instance) -> Scratch:
+    """Buffers for filling; those by operator are empty with one source, which fills nothing."""
+    s = len(instance.sources)
+    n = len(instance.rate) if s > 1 else 0
+    r = n_resources(len(instance.device_type))
+    return Scratch(
+        np.zeros(s),
+        np.zeros(s, np.bool_),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(r),
+        np.zeros(r),
+        np.zeros(r, np.bool_),
+        np.zeros(n, np.bool_),
+    )
 
 
 @kernel
-def _next_stop(
-    instance: Instance, placement: Ints, moving: Floats, frozen: Floats
-) -> tuple[float, Flags, Flags]:
-    """Level at which the rising sources meet the next full resource, and what is full there."""
-    size = n_resources(len(instance.device_type))
-    used, rising = np.zeros(size), np.zeros(size)
-    add_all(instance, placement, used, frozen)
-    add_all(instance, placement, rising, moving)
-    stop = np.full(size, np.inf)
-    for r in range(size):
-        if rising[r] > 0:
-            stop[r] = max(0.0, 1.0 - used[r]) / rising[r]
-    core_stop = np.full(len(placement), np.inf)
-    for v in range(len(placement)):
-        per_core = core_load(instance, v, placement[v])
-        if per_core * moving[v] > 0:
-            core_stop[v] = max(0.0, 1.0 - per_core * frozen[v]) / (per_core * moving[v])
-    level = min(1.0, min(stop.min(), core_stop.min()))
-    return level, stop <= level * (1 + TIE), core_stop <= level * (1 + TIE)
+def flow_shares(instance: Instance) -> Floats:
+    """Fraction of every operator's full input that comes from each source, shape [S, N]."""
+    shares = np.zeros((len(instance.sources), len(instance.rate)))
+    for k in range(len(shares)):
+        flow = shares[k]
+        flow[instance.sources[k]] = instance.rate[instance.sources[k]]
+        for v in instance.order:
+            if instance.input_rate[v] > 0:
+                flow[v] /= instance.input_rate[v]
+            for e in range(instance.out_start[v], instance.out_end[v]):
+                flow[instance.target[e]] += instance.tuples[e] * flow[v]
+    return shares
 
 
-@kernel
-def _upstream_sources(
-    instance: Instance, placement: Ints, moving: Floats, full: Flags, full_core: Flags
-) -> Flags:
-    """Operators whose flow reaches a full resource."""
-    n_devices = len(instance.device_type)
-    touched = full_core.copy()
-    for v in range(len(placement)):
-        d = placement[v]
-        if full[d] and instance.load[v, instance.device_type[d]] * moving[v] > 0:
-            touched[v] = True
-    for e in range(len(instance.source) - 1, -1, -1):
-        u, v = instance.source[e], instance.target[e]
-        if instance.tuples[e] * moving[u] <= 0:
-            continue
-        if touched[v] or _meets_full(instance, e, placement[u], placement[v], full, n_devices):
-            touched[u] = True
-    return touched
+@borrowing_kernel
+def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> float:
+    """Relative throughput of several sources; leaves the rate of each in ``work.rates``.
+
+    ``work.rising`` must hold what the placement puts on every resource at full rate; ``per_core``
+    says whether a subtask may be bound by its single core (`streamsim.loads.has_several_cores`).
+    """
+    _begin(instance, work)
+    rising = len(work.rates)
+    while rising > 0:
+        level = _level(instance, placement, per_core, work)
+        if level < 1.0:
+            _touch(instance, placement, level, per_core, work)
+        stops = _freeze(instance, level, work)
+        rising -= stops
+        if stops == 0:  # cannot be, since something that rises filled it; but never loop for ever
+            break
+        if rising > 0:
+            _flow(instance, placement, work)
+    return _mean_rate(instance, work)
 
 
-@kernel
-def _meets_full(instance: Instance, e: int, a: int, b: int, full: Flags, d: int) -> bool:
+@inlined_kernel
+def _begin(instance: Instance, work: Scratch) -> None:
+    """Let every source rise from 0."""
+    for k in range(len(work.rates)):
+        work.stopped[k] = False
+        work.rates[k] = 0.0
+    for v in range(len(work.moving)):
+        work.moving[v] = 1.0 if instance.input_rate[v] > 0 else 0.0
+        work.frozen[v] = 0.0
+    for r in range(len(work.used)):
+        work.used[r] = 0.0
+
+
+@inlined_kernel
+def _level(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> float:
+    """Level, at most 1, at which the rising sources meet the next full resource; marks those."""
+    level = 1.0
+    for r in range(len(work.rising)):
+        rising = work.rising[r]
+        if rising > 0 and 1.0 - work.used[r] < level * rising:
+            level = max(0.0, 1.0 - work.used[r]) / rising
+    if per_core:
+        for v in range(len(placement)):
+            core = core_load(instance, v, placement[v])
+            rising = core * work.moving[v]
+            if rising > 0 and 1.0 - core * work.frozen[v] < level * rising:
+                level = max(0.0, 1.0 - core * work.frozen[v]) / rising
+    near = level * (1 + TIE)
+    for r in range(len(work.rising)):
+        room = max(0.0, 1.0 - work.used[r])
+        work.full[r] = work.rising[r] > 0 and room <= near * work.rising[r]
+    return level
+
+
+@inlined_kernel
+def _touch(
+    instance: Instance, placement: Ints, level: float, per_core: bool, work: Scratch
+) -> None:
+    """Mark the operators whose flow reaches a full resource, from the sinks back."""
+    for i in range(len(placement) - 1, -1, -1):
+        v = instance.order[i]
+        work.touched[v] = work.moving[v] > 0 and (
+            (work.full[placement[v]] and instance.load[v, instance.device_type[placement[v]]] > 0)
+            or (per_core and _fills_core(instance, placement, v, level, work))
+            or _feeds_full(instance, placement, v, work)
+        )
+
+
+@inlined_kernel
+def _fills_core(instance: Instance, placement: Ints, v: int, level: float, work: Scratch) -> bool:
+    """Whether a subtask of operator v fills its core at this level."""
+    core = core_load(instance, v, placement[v])
+    room = max(0.0, 1.0 - core * work.frozen[v])
+    moving: float = core * work.moving[v]
+    return moving > 0 and room <= level * (1 + TIE) * moving
+
+
+@inlined_kernel
+def _feeds_full(instance: Instance, placement: Ints, v: int, work: Scratch) -> bool:
+    """Whether a stream out of v meets a full resource or leads to an operator that does."""
+    for e in range(instance.out_start[v], instance.out_end[v]):
+        if instance.tuples[e] > 0:
+            target = instance.target[e]
+            if work.touched[target]:
+                return True
+            if _meets_full(instance, e, placement[v], placement[target], work.full):
+                return True
+    return False
+
+
+@inlined_kernel
+def _meets_full(instance: Instance, e: int, a: int, b: int, full: Flags) -> bool:
     """Whether stream e loads a full link, NIC or (through its overhead) device."""
     if a == b:
         return False
+    d = len(instance.device_type)
     link, egress, ingress = stream_loads(instance, e, a, b)
     return (
         (full[d + a * d + b] and link > 0)
@@ -105,3 +173,60 @@ def _meets_full(instance: Instance, e: int, a: int, b: int, full: Flags, d: int)
         or (full[d + d * d + d + b] and ingress > 0)
         or (instance.overhead > 0 and (full[a] or full[b]))
     )
+
+
+@inlined_kernel
+def _freeze(instance: Instance, level: float, work: Scratch) -> int:
+    """Stop the sources that cannot rise any more; how many there are."""
+    stops = 0
+    for k in range(len(work.rates)):
+        if not work.stopped[k] and (level >= 1.0 or work.touched[instance.sources[k]]):
+            work.stopped[k] = True
+            work.rates[k] = level
+            stops += 1
+    return stops
+
+
+@inlined_kernel
+def _flow(instance: Instance, placement: Ints, work: Scratch) -> None:
+    """Split every flow and every load into what rises and what has stopped."""
+    for r in range(len(work.rising)):
+        work.rising[r] = 0.0
+        work.used[r] = 0.0
+    for v in range(len(placement)):
+        work.moving[v] = 0.0
+        work.frozen[v] = 0.0
+    for k in range(len(work.rates)):
+        v = instance.sources[k]
+        if work.stopped[k]:
+            work.frozen[v] = instance.rate[v] * work.rates[k]
+        else:
+            work.moving[v] = instance.rate[v]
+    for v in instance.order:
+        if instance.input_rate[v] <= 0:
+            continue
+        moving = work.moving[v] / instance.input_rate[v]
+        frozen = work.frozen[v] / instance.input_rate[v]
+        work.moving[v] = moving
+        work.frozen[v] = frozen
+        a = placement[v]
+        add_operator(instance, work.rising, v, a, moving)
+        add_operator(instance, work.used, v, a, frozen)
+        for e in range(instance.out_start[v], instance.out_end[v]):
+            target = instance.target[e]
+            b = placement[target]
+            add_stream(instance, work.rising, e, a, b, moving)
+            add_stream(instance, work.used, e, a, b, frozen)
+            work.moving[target] += instance.tuples[e] * moving
+            work.frozen[target] += instance.tuples[e] * frozen
+
+
+@inlined_kernel
+def _mean_rate(instance: Instance, work: Scratch) -> float:
+    """Σ x_s R_s / Σ R_s over the sources."""
+    flowing, nominal = 0.0, 0.0
+    for k in range(len(work.rates)):
+        rate = instance.rate[instance.sources[k]]
+        flowing += work.rates[k] * rate
+        nominal += rate
+    return flowing / nominal

@@ -12,90 +12,149 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamsim.filling import fill
-from streamsim.instance import Instance
-from streamsim.jit import borrowing_kernel, kernel
-from streamsim.loads import add_operator, add_stream, core_load, n_resources
+from streamsim.filling import Scratch, fill, scratch
+from streamsim.instance import Instance, writable
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.loads import (
+    core_load,
+    has_several_cores,
+    n_resources,
+    only_devices_and_links,
+    stream_loads,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+#: Up to this many resources the largest load is found by looking at all of them (vector
+#: instructions make that cheaper than to keep a tree); more stand in a tree.
+SCANNED = 250
+
 
 class State(NamedTuple):
-    """A placement and the loads it causes; the kernels below change it in place."""
+    """A placement and the loads it causes; the kernels below change it in place.
+
+    A load is ``loads[r] + carry[r]``: what every addition rounds off is carried, so that a load
+    comes back to what it was when its operators do, after any number of moves.
+    """
 
     placement: Ints  # [N]
-    loads: Floats  # [R] as in `streamsim.loads`
-    tree: Floats  # [2 · leaves] tree[1] is the largest load; leaves: resources, then cores
+    loads: Floats  # [R] as in `streamsim.loads`; without the NICs if ``plain``
+    carry: Floats  # [R]
+    tree: Floats  # [2 · leaves] tree[1] is the largest load; leaves: resources, then cores. Or [0]
+    plain: bool  # only devices and links limit
     per_core: bool  # whether the leaves include one per operator for the single-core bound
+    work: Scratch
 
 
 @kernel
 def start(instance: Instance, placement: Ints) -> State:
     """Loads of a placement from scratch."""
-    n, size = len(placement), n_resources(len(instance.device_type))
-    per_core = (instance.cores > 1).any()
-    leaves = 1
-    while leaves < size + (n if per_core else 0):
-        leaves *= 2
-    state = State(placement.copy(), np.zeros(size), np.zeros(2 * leaves), per_core)
-    for v in range(n):
-        add_operator(instance, state.loads, v, placement[v], 1.0)
-        if per_core:
-            state.tree[leaves + size + v] = core_load(instance, v, placement[v])
+    d = len(instance.device_type)
+    plain = only_devices_and_links(instance)
+    per_core = has_several_cores(instance)
+    size = d + d * d if plain else n_resources(d)
+    leaves = size + (len(placement) if per_core else 0)
+    scanned = size <= SCANNED and not per_core
+    loads, carry, work = np.zeros(size), np.zeros(size), scratch(instance)
+    bare = State(placement.copy(), loads, carry, np.zeros(0), plain, per_core, work)
+    for v in range(len(placement)):
+        _shift(bare, placement[v], instance.load[v, instance.device_type[placement[v]]])
     for e in range(len(instance.source)):
         a, b = placement[instance.source[e]], placement[instance.target[e]]
-        add_stream(instance, state.loads, e, a, b, 1.0)
-    state.tree[leaves : leaves + size] = state.loads
-    for i in range(leaves - 1, 0, -1):
-        state.tree[i] = max(state.tree[2 * i], state.tree[2 * i + 1])
-    return state
+        _reroute(instance, bare, e, a, b, 1.0)
+    tree = np.zeros(0) if scanned else _tree(instance, bare, leaves)
+    return State(bare.placement, loads, carry, tree, plain, per_core, work)
 
 
-@borrowing_kernel
+@kernel
+def _tree(instance: Instance, bare: State, leaves: int) -> Floats:
+    """Tournament tree over the loads and, where they bound, the cores."""
+    half, size = 1, len(bare.loads)
+    while half < leaves:
+        half *= 2
+    tree = np.zeros(2 * half)
+    tree[half : half + size] = bare.loads + bare.carry
+    for v in range(leaves - size):
+        tree[half + size + v] = core_load(instance, v, bare.placement[v])
+    for i in range(half - 1, 0, -1):
+        tree[i] = max(tree[2 * i], tree[2 * i + 1])
+    return tree
+
+
+@inlined_kernel
 def move(instance: Instance, state: State, v: int, to: int) -> None:
     """Move operator v to device ``to`` and update every load that this changes."""
     old = state.placement[v]
     if old == to:
         return
-    add_operator(instance, state.loads, v, old, -1.0)
-    add_operator(instance, state.loads, v, to, 1.0)
-    _raise(state, old)
-    _raise(state, to)
-    for e in range(instance.out_start[v], instance.out_end[v]):
-        peer = state.placement[instance.target[e]]
-        _reroute(instance, state, e, old, peer, -1.0)
-        _reroute(instance, state, e, to, peer, 1.0)
-    for i in range(instance.in_start[v], instance.in_start[v + 1]):
-        e = instance.in_streams[i]
-        peer = state.placement[instance.source[e]]
-        _reroute(instance, state, e, peer, old, -1.0)
-        _reroute(instance, state, e, peer, to, 1.0)
+    _shift(state, old, -instance.load[v, instance.device_type[old]])
+    _shift(state, to, instance.load[v, instance.device_type[to]])
+    first, end = instance.out_start[v], instance.out_end[v]
+    into = instance.in_start[v] - end
+    for i in range(first, instance.in_start[v + 1] - into):
+        out = i < end
+        e = i if out else instance.in_streams[into + i]
+        peer = state.placement[instance.target[e] if out else instance.source[e]]
+        _reroute(instance, state, e, old if out else peer, peer if out else old, -1.0)
+        _reroute(instance, state, e, to if out else peer, peer if out else to, 1.0)
     state.placement[v] = to
     if state.per_core:
         _set_leaf(state.tree, len(state.loads) + v, core_load(instance, v, to))
 
 
-@kernel
+@inlined_kernel
 def peak(state: State) -> float:
     """Load of the fullest resource."""
-    return state.tree[1]
+    if len(state.tree) > 0:
+        top: float = state.tree[1]
+        return top
+    worst = 0.0
+    for r in range(len(state.loads)):
+        worst = max(worst, state.loads[r] + state.carry[r])
+    return worst
 
 
-@kernel
+@inlined_kernel
 def value(instance: Instance, state: State) -> float:
     """Relative throughput of the current placement."""
-    worst = state.tree[1]
+    worst = peak(state)
     if worst <= 1.0:
         return 1.0
-    if len(instance.sources) == 1:
+    if len(state.work.rates) == 1:
         return 1.0 / worst
-    return (fill(instance, state.placement) * instance.rate).sum() / instance.rate.sum()
+    return _filled(instance, state)
 
 
-@kernel
+@inlined_kernel
+def peak_after(instance: Instance, state: State, v: int, to: int) -> float:
+    """Load of the fullest resource if operator v were on device ``to``."""
+    old = state.placement[v]
+    move(instance, state, v, to)
+    worst = peak(state)
+    move(instance, state, v, old)
+    return worst
+
+
+@inlined_kernel
+def value_after(instance: Instance, state: State, v: int, to: int) -> float:
+    """Relative throughput if operator v were on device ``to``."""
+    old = state.placement[v]
+    move(instance, state, v, to)
+    reached = value(instance, state)
+    move(instance, state, v, old)
+    return reached
+
+
+@borrowing_kernel
 def fullest(state: State) -> int:
     """Index of the fullest leaf: a resource, or ``len(loads) + v`` for the core of operator v."""
+    if len(state.tree) == 0:
+        top = 0
+        for r in range(len(state.loads)):
+            if state.loads[r] + state.carry[r] > state.loads[top] + state.carry[top]:
+                top = r
+        return top
     leaves = len(state.tree) // 2
     i = 1
     while i < leaves:
@@ -121,7 +180,7 @@ class Incremental:
 
     def __init__(self, instance: Instance, placement: ArrayLike) -> None:
         self._instance = instance
-        self._state = start(instance, np.ascontiguousarray(placement, np.int32))
+        self._state = start(instance, writable(placement))
 
     @property
     def placement(self) -> Ints:
@@ -144,24 +203,42 @@ class Incremental:
 
 
 @borrowing_kernel
-def _reroute(instance: Instance, state: State, e: int, a: int, b: int, share: float) -> None:
+def _filled(instance: Instance, state: State) -> float:
+    """Relative throughput of several sources."""
+    for r in range(len(state.loads)):
+        state.work.rising[r] = max(0.0, state.loads[r] + state.carry[r])
+    return fill(instance, state.placement, state.per_core, state.work)
+
+
+@inlined_kernel
+def _reroute(instance: Instance, state: State, e: int, a: int, b: int, sign: float) -> None:
     """Add or take away stream e between devices a and b."""
+    d = len(instance.device_type)
+    if state.plain:  # from a device to itself is a link that costs nothing: cheaper than to branch
+        _shift(state, d + a * d + b, sign * instance.traffic[e] * instance.seconds_per_byte[a, b])
+        return
     if a == b:
         return
-    add_stream(instance, state.loads, e, a, b, share)
-    d = len(instance.device_type)
-    _raise(state, d + a * d + b)
-    _raise(state, d + d * d + a)
-    _raise(state, d + d * d + d + b)
+    link, egress, ingress = stream_loads(instance, e, a, b)
+    _shift(state, d + a * d + b, sign * link)
+    _shift(state, d + d * d + a, sign * egress)
+    _shift(state, d + d * d + d + b, sign * ingress)
     if instance.overhead > 0:
-        _raise(state, a)
-        _raise(state, b)
+        handling = sign * instance.tuples[e] * instance.overhead
+        _shift(state, a, handling / instance.cores[a])
+        _shift(state, b, handling / instance.cores[b])
 
 
-@borrowing_kernel
-def _raise(state: State, r: int) -> None:
-    """Carry the load of resource r up the tree."""
-    _set_leaf(state.tree, r, state.loads[r])
+@inlined_kernel
+def _shift(state: State, r: int, change: float) -> None:
+    """Change the load of resource r, carrying what the addition rounds off (Knuth's two-sum)."""
+    old = state.loads[r]
+    new = old + change
+    added = new - old
+    state.loads[r] = new
+    state.carry[r] += (old - (new - added)) + (change - added)
+    if len(state.tree) > 0:
+        _set_leaf(state.tree, r, new + state.carry[r])
 
 
 @borrowing_kernel

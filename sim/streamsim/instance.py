@@ -26,7 +26,7 @@ class Window(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A stream graph on a cluster, as contiguous arrays (N operators, M streams, D devices, C types).
+    """A stream graph on a cluster, as arrays: N operators, M streams, D devices, C types.
 
     Operators and devices keep the caller's order. Streams are sorted by the topological position
     of their source, so the streams out of one operator are adjacent and a single pass over the
@@ -180,11 +180,17 @@ def build_instance(
 
 
 def _floats(values: ArrayLike) -> Floats:
-    return np.ascontiguousarray(values, np.float64)
+    """Copy: a read-only array would be another type to the kernels, which compile once per type."""
+    return np.array(values, np.float64, order="C")
 
 
 def _ints(values: ArrayLike) -> Ints:
-    return np.ascontiguousarray(values, np.int32)
+    return np.array(values, np.int32, order="C")
+
+
+def writable(placements: ArrayLike) -> Ints:
+    """Placements as the kernels expect them, copied only where that needs be."""
+    return np.require(placements, np.int32, ["C", "W"])
 
 
 def _filled(values: ArrayLike | None, size: int, default: float) -> Floats:

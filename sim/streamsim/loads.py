@@ -7,19 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsim.instance import Instance
-from streamsim.jit import borrowing_kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 
-@borrowing_kernel
+@inlined_kernel
 def n_resources(d: int) -> int:
     """Length of the load vector of a cluster of d devices."""
     return d * (d + 3)
 
 
-@borrowing_kernel
+@inlined_kernel
 def stream_loads(instance: Instance, e: int, a: int, b: int) -> tuple[float, float, float]:
     """Load of stream e on link a→b, on a's outgoing NIC and on b's incoming NIC, at full rate."""
     traffic = instance.traffic[e]
@@ -27,13 +27,13 @@ def stream_loads(instance: Instance, e: int, a: int, b: int) -> tuple[float, flo
     return link, traffic * instance.egress[a], traffic * instance.ingress[b]
 
 
-@borrowing_kernel
+@inlined_kernel
 def add_operator(instance: Instance, loads: Floats, v: int, d: int, share: float) -> None:
     """Put ``share`` of the flow of operator v on device d."""
     loads[d] += share * instance.load[v, instance.device_type[d]]
 
 
-@borrowing_kernel
+@inlined_kernel
 def add_stream(instance: Instance, loads: Floats, e: int, a: int, b: int, share: float) -> None:
     """Put ``share`` of the flow of stream e on what lies between devices a and b."""
     if a == b:
@@ -49,16 +49,54 @@ def add_stream(instance: Instance, loads: Floats, e: int, a: int, b: int, share:
 
 
 @borrowing_kernel
-def add_all(instance: Instance, placement: Ints, loads: Floats, share: Floats) -> None:
-    """Put on every resource the given share of each operator's flow."""
+def full_rate_loads(instance: Instance, placement: Ints, loads: Floats) -> None:
+    """Write the load of every resource at full rate."""
+    loads[:] = 0.0
     for v in range(len(placement)):
-        add_operator(instance, loads, v, placement[v], share[v])
+        add_operator(instance, loads, v, placement[v], 1.0)
     for e in range(len(instance.source)):
-        u = instance.source[e]
-        add_stream(instance, loads, e, placement[u], placement[instance.target[e]], share[u])
+        a, b = placement[instance.source[e]], placement[instance.target[e]]
+        add_stream(instance, loads, e, a, b, 1.0)
 
 
-@borrowing_kernel
+@inlined_kernel
+def only_devices_and_links(instance: Instance) -> bool:
+    """Whether tuples cost nothing beyond CPU and bytes on links: no NIC caps, overhead or gap."""
+    for d in range(len(instance.cores)):
+        if instance.egress[d] > 0 or instance.ingress[d] > 0:
+            return False
+    return instance.overhead == 0 and instance.gap == 0
+
+
+@inlined_kernel
+def has_several_cores(instance: Instance) -> bool:
+    """Whether a subtask can fill its core before its device is full."""
+    most = 1.0
+    for d in range(len(instance.cores)):
+        most = max(most, instance.cores[d])
+    return most > 1
+
+
+@inlined_kernel
 def core_load(instance: Instance, v: int, d: int) -> float:
     """Fraction of one core of device d that a subtask of operator v takes at full rate."""
-    return instance.core_load[v, instance.device_type[d]]
+    fraction: float = instance.core_load[v, instance.device_type[d]]
+    return fraction
+
+
+@inlined_kernel
+def highest(loads: Floats) -> float:
+    """Largest load, 0 if there is none."""
+    worst = 0.0
+    for r in range(len(loads)):
+        worst = max(worst, loads[r])
+    return worst
+
+
+@inlined_kernel
+def busiest_core(instance: Instance, placement: Ints) -> float:
+    """Largest fraction of a core that one subtask takes at full rate."""
+    worst = 0.0
+    for v in range(len(placement)):
+        worst = max(worst, core_load(instance, v, placement[v]))
+    return worst

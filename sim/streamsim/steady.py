@@ -9,10 +9,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamsim.filling import fill
-from streamsim.instance import Instance
-from streamsim.jit import kernel
-from streamsim.loads import add_all, core_load, n_resources
+from streamsim.filling import fill, scratch
+from streamsim.instance import Instance, writable
+from streamsim.jit import inlined_kernel, kernel
+from streamsim.loads import (
+    busiest_core,
+    full_rate_loads,
+    has_several_cores,
+    highest,
+    n_resources,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -54,7 +60,7 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     >>> throughput(instance, [[0, 0], [0, 1]])  # the link needs 2 s for the bytes of one second
     array([1. , 0.5])
     """
-    batch = np.ascontiguousarray(placements, np.int32)
+    batch = writable(placements)
     out = np.empty(len(batch))
     if len(instance.sources) > 1:
         _several_sources(instance, batch, out)
@@ -67,10 +73,10 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
 
 def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     """Load of every resource under one placement (shape [N]) at full rate."""
-    place = np.ascontiguousarray(placement, np.int32)
+    place = writable(placement)
     d = instance.n_devices
-    flat = np.zeros(n_resources(d))
-    add_all(instance, place, flat, np.ones(len(place)))
+    flat = np.empty(n_resources(d))
+    full_rate_loads(instance, place, flat)
     cores = np.zeros(d)
     np.maximum.at(
         cores, place, instance.core_load[np.arange(len(place)), instance.device_type[place]]
@@ -87,11 +93,11 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
 
 def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
     """Fraction of its nominal rate that each source reaches, max–min fair; 0 at other operators."""
-    return fill(instance, np.ascontiguousarray(placement, np.int32))
+    return _source_rates(instance, writable(placement))
 
 
 def bottleneck(loads: Loads) -> Bottleneck:
-    """Return the most loaded resource; devices come before links, and those before NICs, in a tie."""
+    """Return the most loaded resource; in a tie devices come before links and those before NICs."""
     tops = [
         _top("device", loads.devices),
         _top("link", loads.links),
@@ -122,39 +128,76 @@ def _top(kind: str, loads: Floats) -> Bottleneck:
 @kernel
 def _plain(instance: Instance, placements: Ints, out: Floats) -> None:
     d = len(instance.device_type)
-    device, link = np.empty(d), np.empty(d * d)
+    device, link = np.zeros(d), np.zeros(d * d)
     wire = instance.seconds_per_byte.ravel()
+    few_pairs = d * d <= 4 * len(instance.source)
     for i in range(len(placements)):
         place = placements[i]
-        device[:] = 0.0
-        link[:] = 0.0
+        worst = 1.0
         for v in range(len(place)):
             device[place[v]] += instance.load[v, instance.device_type[place[v]]]
         for e in range(len(instance.source)):
             pair = place[instance.source[e]] * d + place[instance.target[e]]
             link[pair] += instance.traffic[e]
-        worst = 1.0
         for a in range(d):
             worst = max(worst, device[a])
-        for pair in range(d * d):
-            worst = max(worst, link[pair] * wire[pair])
+            device[a] = 0.0
+        if few_pairs:
+            for pair in range(d * d):
+                worst = max(worst, link[pair] * wire[pair])
+            link[:] = 0.0
+        else:
+            worst = max(worst, _drain(instance, place, link, wire))
         out[i] = 1.0 / worst
+
+
+@inlined_kernel
+def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float:
+    """Largest load of a link; clears the traffic of those in use, which are few."""
+    d, worst = len(instance.device_type), 0.0
+    for e in range(len(instance.source)):
+        pair = place[instance.source[e]] * d + place[instance.target[e]]
+        worst = max(worst, link[pair] * wire[pair])
+        link[pair] = 0.0
+    return worst
 
 
 @kernel
 def _one_source(instance: Instance, placements: Ints, out: Floats) -> None:
     loads = np.empty(n_resources(len(instance.device_type)))
-    full = np.ones(placements.shape[1])
+    per_core = has_several_cores(instance)
     for i in range(len(placements)):
-        loads[:] = 0.0
-        add_all(instance, placements[i], loads, full)
-        worst = max(1.0, loads.max())
-        for v in range(placements.shape[1]):
-            worst = max(worst, core_load(instance, v, placements[i, v]))
+        full_rate_loads(instance, placements[i], loads)
+        worst = max(1.0, highest(loads))
+        if per_core:
+            worst = max(worst, busiest_core(instance, placements[i]))
         out[i] = 1.0 / worst
 
 
 @kernel
 def _several_sources(instance: Instance, placements: Ints, out: Floats) -> None:
+    work = scratch(instance)
+    per_core = has_several_cores(instance)
     for i in range(len(placements)):
-        out[i] = (fill(instance, placements[i]) * instance.rate).sum() / instance.rate.sum()
+        full_rate_loads(instance, placements[i], work.rising)
+        worst = highest(work.rising)
+        if per_core:
+            worst = max(worst, busiest_core(instance, placements[i]))
+        out[i] = 1.0 if worst <= 1.0 else fill(instance, placements[i], per_core, work)
+
+
+@kernel
+def _source_rates(instance: Instance, placement: Ints) -> Floats:
+    work = scratch(instance)
+    per_core = has_several_cores(instance)
+    full_rate_loads(instance, placement, work.rising)
+    rates = np.zeros(len(instance.rate))
+    if len(instance.sources) == 1:
+        worst = max(1.0, highest(work.rising))
+        if per_core:
+            worst = max(worst, busiest_core(instance, placement))
+        rates[instance.sources[0]] = 1.0 / worst
+    else:
+        fill(instance, placement, per_core, work)
+        rates[instance.sources] = work.rates
+    return rates

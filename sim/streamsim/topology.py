@@ -11,7 +11,7 @@ Ints = NDArray[np.int32]
 
 @kernel
 def group_by(keys: Ints, n: int) -> tuple[Ints, Ints]:
-    """Positions of each key: those of k are ``positions[start[k]:start[k + 1]]``, in rising order."""
+    """Positions of each key: those of k are ``positions[start[k]:start[k + 1]]``, rising."""
     start = np.zeros(n + 1, np.int32)
     for key in keys:
         start[key + 1] += 1
@@ -86,4 +86,5 @@ def propagate_rates(
 def _output(rate: float, row: int, windows: Floats) -> float:
     if row < 0:
         return rate
-    return window_output(windows[row], rate * windows[row, 1]) / windows[row, 2]
+    output: float = window_output(windows[row], rate * windows[row, 1]) / windows[row, 2]
+    return output

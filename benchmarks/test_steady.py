@@ -1,0 +1,260 @@
+"""Speed of the steady state in its three forms.
+
+Each line also gives the ratio to a vectorised numpy form of the plain model, timed on the spot, so
+that figures of different machines (and of one machine on different days) can be compared. Times
+are CPU seconds of one thread, so that waiting for a busy machine does not count.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from pytest_benchmark.fixture import BenchmarkFixture
+from streamsim import Instance, build_instance, throughput
+from streamsim import incremental as inc
+from streamsim.jit import borrowing_kernel
+
+from streamplace.learn.steady import SteadyBatch
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
+
+Ints = NDArray[np.int32]
+Report = Callable[[str, float], None]
+
+DEVICES = 5
+BATCH = 10_000
+MOVES = 100_000
+COSTS = {
+    "overhead": 1e-7,
+    "gap": 1e-7,
+    "egress": np.full(DEVICES, 4e-9),
+    "ingress": np.full(DEVICES, 4e-9),
+}
+
+
+def branched(branches: int, stages: int, *, sources: int = 1, **costs: object) -> Instance:
+    """One source, equal branches, one sink, on five devices; further sources start in branches."""
+    rng = np.random.default_rng(0)
+    n = branches * stages + 2
+    chains = np.arange(1, n - 1).reshape(branches, stages)
+    first, last = chains[:, 0], chains[:, -1]
+    source = np.concatenate([np.zeros(branches), chains[:, :-1].ravel(), last])
+    target = np.concatenate([first, chains[:, 1:].ravel(), np.full(branches, n - 1)])
+    rate = np.zeros(n)
+    rate[0] = 1e4
+    rate[1 : 2 * sources - 1 : 2] = 3e3
+    return build_instance(
+        rate=rate,
+        seconds=rng.random((n, 1)) * 4e-5 * DEVICES / stages,
+        source=source,
+        target=target,
+        selectivity=np.where(source == 0, 1 / branches, 1.0),
+        payload=rng.random(len(source)) * 62_500,
+        device_type=np.zeros(DEVICES),
+        seconds_per_byte=np.full((DEVICES, DEVICES), 8e-9),
+        **costs,  # type: ignore[arg-type]
+    )
+
+
+def large(n: int, devices: int) -> Instance:
+    """A random tree with a chain laid over it."""
+    rng = np.random.default_rng(0)
+    target = np.arange(1, n)
+    source = np.concatenate([(rng.random(n - 1) * target).astype(np.int32), target - 1])
+    return build_instance(
+        rate=np.eye(1, n)[0] * 1e3,
+        seconds=rng.random((n, 1)) * 1e-6,
+        source=source,
+        target=np.concatenate([target, target]),
+        selectivity=np.full(2 * n - 2, 0.3),
+        payload=rng.random(2 * n - 2) * 100,
+        device_type=np.zeros(devices),
+        seconds_per_byte=np.full((devices, devices), 1e-9),
+    )
+
+
+def random_placements(instance: Instance, count: int) -> Ints:
+    shape = (count, instance.n_operators)
+    return np.random.default_rng(1).integers(0, instance.n_devices, shape, dtype=np.int32)
+
+
+def in_numpy(instance: Instance, batch: Ints) -> NDArray[np.float64]:
+    """Relative throughput by vectorised numpy, for devices and links only."""
+    (b, n), d = batch.shape, instance.n_devices
+    rows = np.arange(b)[:, None]
+    busy = instance.load[np.arange(n), instance.device_type[batch]]
+    devices = np.bincount((rows * d + batch).ravel(), busy.ravel(), b * d).reshape(b, -1)
+    pairs = (rows * d + batch[:, instance.source]) * d + batch[:, instance.target]
+    sent = np.bincount(pairs.ravel(), np.tile(instance.traffic, b), b * d * d).reshape(b, -1)
+    links = sent * instance.seconds_per_byte.ravel()
+    return 1 / np.maximum(1, np.maximum(devices.max(1), links.max(1)))
+
+
+@pytest.fixture
+def report(benchmark: BenchmarkFixture, capsys: pytest.CaptureFixture[str]) -> Report:
+    """Note and print how many evaluations (or moves) per second, beside those of numpy."""
+
+    def of(unit: str, count: float) -> None:
+        instance = branched(5, 5)
+        batch = random_placements(instance, BATCH)
+        numpy_rate = BATCH / median_seconds(lambda: in_numpy(instance, batch))
+        rate = count / benchmark.stats.stats.median
+        benchmark.extra_info.update({f"{unit}/s": rate, "ratio to numpy": rate / numpy_rate})
+        with capsys.disabled():
+            print(
+                f"\n{benchmark.name}: {rate / 1e6:.3g} million {unit}/s (median;"
+                f" {1e9 / rate:.3g} ns each; {rate / numpy_rate:.2f} × numpy, which makes"
+                f" {numpy_rate / 1e6:.2f} million placements/s; {os.cpu_count()} cores)"
+            )
+
+    return of
+
+
+def median_seconds(call: Callable[[], object]) -> float:
+    call()
+    times = []
+    for _ in range(7):
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return statistics.median(times)
+
+
+def test_numpy_form_is_right() -> None:
+    instance = branched(5, 5)
+    batch = random_placements(instance, 100)
+    np.testing.assert_allclose(in_numpy(instance, batch), throughput(instance, batch), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        pytest.param(branched(5, 5), id="plain"),
+        pytest.param(branched(5, 5, **COSTS), id="nics-overhead-gap"),
+        pytest.param(branched(5, 5, sources=4), id="four-sources"),
+    ],
+)
+def test_batch(benchmark: BenchmarkFixture, report: Report, instance: Instance) -> None:
+    batch = random_placements(instance, BATCH)
+    benchmark(throughput, instance, batch)
+    report("placements", BATCH)
+
+
+@pytest.mark.parametrize(
+    ("sources", "costs"),
+    [
+        pytest.param(1, {}, id="plain"),
+        pytest.param(1, COSTS, id="nics-overhead-gap"),
+        pytest.param(3, {}, id="three-sources"),
+    ],
+)
+def test_torch(
+    benchmark: BenchmarkFixture, report: Report, sources: int, costs: dict[str, object]
+) -> None:
+    """300 graphs of 6 to 27 operators, 32 samples each, one thread."""
+    torch.set_num_threads(1)
+    sizes = [(2 + i % 4, 2 + i // 4 % 4) for i in range(300)]
+    batch = SteadyBatch.of([branched(k, d, sources=sources, **costs) for k, d in sizes])
+    placements = torch.randint(DEVICES, (300, 32, batch.n_operators))
+    benchmark(batch.throughput, placements)
+    report("placements", 300 * 32)
+
+
+@borrowing_kernel
+def moves(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+    """Random moves, nothing else."""
+    for i in range(len(operators)):
+        inc.move(instance, state, operators[i], devices[i])
+    return inc.value(instance, state)
+
+
+@borrowing_kernel
+def moves_and_peaks(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+    """Random moves, looking at the fullest resource after each."""
+    total = 0.0
+    for i in range(len(operators)):
+        inc.move(instance, state, operators[i], devices[i])
+        total += inc.peak(state)
+    return total
+
+
+@borrowing_kernel
+def values_after(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+    """Throughput after random moves that are not made."""
+    total = 0.0
+    for i in range(len(operators)):
+        total += inc.value_after(instance, state, operators[i], devices[i])
+    return total
+
+
+@pytest.mark.parametrize(
+    "instance",
+    [
+        pytest.param(branched(5, 5), id="27-operators"),
+        pytest.param(branched(5, 5, **COSTS), id="27-operators-nics-overhead-gap"),
+        pytest.param(large(100_000, 8), id="100k-operators-8-devices"),
+        pytest.param(large(100_000, 100), id="100k-operators-100-devices"),
+    ],
+)
+@pytest.mark.parametrize("walk", [moves, moves_and_peaks, values_after])
+def test_incremental(
+    benchmark: BenchmarkFixture, report: Report, walk: Callable[..., float], instance: Instance
+) -> None:
+    rng = np.random.default_rng(0)
+    state = inc.start(instance, random_placements(instance, 1)[0])
+    operators = rng.integers(0, instance.n_operators, MOVES, dtype=np.int32)
+    devices = rng.integers(0, instance.n_devices, MOVES, dtype=np.int32)
+    benchmark(walk, instance, state, operators, devices)
+    report("moves", MOVES)
+
+
+def test_values_after_four_sources(benchmark: BenchmarkFixture, report: Report) -> None:
+    instance = branched(5, 5, sources=4)
+    rng = np.random.default_rng(0)
+    state = inc.start(instance, random_placements(instance, 1)[0])
+    operators = rng.integers(0, instance.n_operators, MOVES, dtype=np.int32)
+    devices = rng.integers(0, instance.n_devices, MOVES, dtype=np.int32)
+    benchmark(values_after, instance, state, operators, devices)
+    report("moves", MOVES)
+
+
+FIRST_CALL = """
+import time
+begin = time.process_time()
+import numpy, numba
+loaded = time.process_time()
+from streamsim import build_instance, throughput
+from streamsim.incremental import Incremental
+instance = build_instance(rate=[1, 0], seconds=[[1], [1]], source=[0], target=[1],
+                          device_type=[0], seconds_per_byte=[[0]])
+throughput(instance, [[0, 0]])
+placed = Incremental(instance, [0, 0])
+placed.move(0, 0), placed.throughput
+print(loaded - begin, time.process_time() - loaded)
+"""
+
+
+def test_first_call_of_a_process(
+    benchmark: BenchmarkFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a warm compilation cache: numba's own import, then streamsim up to its first answers."""
+
+    def fresh() -> tuple[float, float]:
+        run = [sys.executable, "-c", FIRST_CALL]
+        done = subprocess.run(run, check=True, capture_output=True, text=True)
+        numba, ours = done.stdout.split()
+        return float(numba), float(ours)
+
+    fresh()
+    numba, ours = benchmark.pedantic(fresh, rounds=5)
+    with capsys.disabled():
+        print(
+            f"\n{benchmark.name}: numba imports in {numba:.2f} s, first answers {ours:.2f} s later"
+        )

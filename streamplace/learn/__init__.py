@@ -1,0 +1,1 @@
+"""Learned placers: everything that imports torch lives here, and nothing else imports it early."""

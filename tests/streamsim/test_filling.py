@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from streamsim import build_instance, resource_loads, source_rates, throughput
+from streamsim.filling import flow_shares
+from streamsim_strategies import Description, Ints, placed
+
+
+@given(placed(max_sources=5))
+def test_no_resource_is_overfull_at_the_rates_reached(case: tuple[Description, Ints]) -> None:
+    problem, batch = case
+    instance = problem.instance
+    rates = source_rates(instance, batch[0])
+    assert ((rates >= 0) & (rates <= 1)).all()
+    slowed = problem.but(rate=(np.array(problem.rate) * rates).tolist())
+    for loads in resource_loads(slowed.instance, batch[0]):
+        assert loads.max() <= 1 + 1e-9
+
+
+@given(placed(max_sources=5))
+def test_a_source_below_its_rate_meets_a_full_resource_as_one_of_the_fastest(
+    case: tuple[Description, Ints],
+) -> None:
+    """The definition of max–min fairness: it cannot rise without slowing one not faster."""
+    problem, batch = case
+    rates = source_rates(problem.instance, batch[0])
+    for s in problem.instance.sources:
+        if rates[s] < 1 - 1e-9:
+            alone = [rate if v == s else 0.0 for v, rate in enumerate(problem.rate)]
+            reached = (np.array(problem.rate) * rates).tolist()
+            uses = _flat(problem.but(rate=alone), batch[0]) > 0
+            full = _flat(problem.but(rate=reached), batch[0]) >= 1 - 1e-9
+            assert any(
+                _fastest_user(problem, batch[0], rates, r) <= rates[s] + 1e-9
+                for r in np.flatnonzero(uses & full)
+            )
+
+
+def _flat(problem: Description, placement: Ints) -> np.ndarray:
+    loads = resource_loads(problem.instance, placement)
+    per_core = problem.instance.core_load[
+        np.arange(len(placement)), problem.instance.device_type[placement]
+    ]
+    return np.concatenate([np.ravel(part) for part in loads[:4]] + [per_core])
+
+
+def _fastest_user(problem: Description, placement: Ints, rates: np.ndarray, r: int) -> float:
+    users = []
+    for s in problem.instance.sources:
+        alone = [rate if v == s else 0.0 for v, rate in enumerate(problem.rate)]
+        if _flat(problem.but(rate=alone), placement)[r] > 0:
+            users.append(rates[s])
+    return max(users)
+
+
+@given(placed(max_sources=5))
+def test_shares_of_the_sources_add_up_to_the_flow(case: tuple[Description, Ints]) -> None:
+    instance = case[0].instance
+    total = flow_shares(instance).sum(0)
+    assert total == pytest.approx((instance.input_rate > 0).astype(float), rel=1e-12)
+
+
+def test_many_sources_freeze_one_after_another() -> None:
+    """Source i alone fills a device at 1 / (i + 2), so that each round stops one."""
+    n = 12
+    instance = build_instance(
+        rate=[1.0] * n,
+        seconds=[[float(i + 2)] for i in range(n)],
+        source=[],
+        target=[],
+        device_type=[0] * n,
+        seconds_per_byte=np.zeros((n, n)),
+    )
+    expected = [1 / (i + 2) for i in range(n)]
+    assert source_rates(instance, np.arange(n)).tolist() == pytest.approx(expected)
+    assert throughput(instance, [np.arange(n)])[0] == pytest.approx(np.mean(expected))

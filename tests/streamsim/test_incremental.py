@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from streamsim import Instance, bottleneck, build_instance, resource_loads, throughput
+from streamsim import incremental as inc
+from streamsim.incremental import Incremental
+from streamsim.jit import borrowing_kernel
+from streamsim.loads import full_rate_loads, n_resources
+from streamsim_strategies import Description, Ints, placed
+
+TOLERANCE = 1e-9
+
+
+@borrowing_kernel
+def wander(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+    """Make moves and visits; the largest value seen by a visit."""
+    best = 0.0
+    for i in range(len(operators)):
+        best = max(best, inc.value_after(instance, state, operators[i], devices[-1 - i]))
+        inc.move(instance, state, operators[i], devices[i])
+    return best
+
+
+def state_loads(state: inc.State) -> NDArray[np.float64]:
+    return state.loads + state.carry
+
+
+def fresh_loads(instance: Instance, state: inc.State) -> NDArray[np.float64]:
+    loads = np.empty(n_resources(instance.n_devices))
+    full_rate_loads(instance, state.placement, loads)
+    return loads[: len(state.loads)]
+
+
+def ladder(n: int, n_devices: int, rng: np.random.Generator, spread: float = 1.0) -> Instance:
+    """Operators that send to one of the operators before the next; loads spread over decades."""
+    target = np.arange(1, n)
+    source = (rng.random(n - 1) * target).astype(np.int32)
+    return build_instance(
+        rate=[100.0] + [0.0] * (n - 1),
+        seconds=rng.random((n, 1)) * 10 ** rng.uniform(-spread, 0, (n, 1)) * 1e-2,
+        source=source,
+        target=target,
+        payload=100 * 10 ** rng.uniform(-spread, spread, n - 1),
+        device_type=np.zeros(n_devices),
+        seconds_per_byte=np.full((n_devices, n_devices), 1e-4),
+    )
+
+
+def random_moves(
+    instance: Instance, count: int, rng: np.random.Generator
+) -> tuple[Ints, Ints, Ints]:
+    n, d = instance.n_operators, instance.n_devices
+    start = rng.integers(0, d, n).astype(np.int32)
+    operators = rng.integers(0, n, count).astype(np.int32)
+    return start, operators, rng.integers(0, d, count).astype(np.int32)
+
+
+@given(placed(max_sources=4), st.data())
+def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(
+    case: tuple[Description, Ints], data: st.DataObject
+) -> None:
+    problem, batch = case
+    instance = problem.instance
+    state = inc.start(instance, batch[0])
+    moves = st.tuples(
+        st.integers(0, problem.n_operators - 1), st.integers(0, problem.n_devices - 1)
+    )
+    for v, to in data.draw(st.lists(moves, max_size=20)):
+        ahead = inc.value_after(instance, state, v, to), inc.peak_after(instance, state, v, to)
+        inc.move(instance, state, v, to)
+        expected = throughput(instance, state.placement[None])[0]
+        worst = bottleneck(resource_loads(instance, state.placement)).load
+        assert inc.value(instance, state) == pytest.approx(expected, rel=TOLERANCE)
+        assert inc.peak(state) == pytest.approx(worst, rel=TOLERANCE, abs=1e-15)
+        assert ahead == pytest.approx((expected, worst), rel=TOLERANCE, abs=1e-15)
+        fresh = fresh_loads(instance, state)
+        np.testing.assert_allclose(state_loads(state), fresh, rtol=TOLERANCE, atol=1e-15)
+
+
+@pytest.mark.parametrize("n_devices", [5, 20])
+def test_a_million_moves_leave_no_trace(n_devices: int) -> None:
+    """Loads that differ by ten decades pass through every resource and are taken away again."""
+    rng = np.random.default_rng(0)
+    instance = ladder(12, n_devices, rng, spread=5.0)
+    start, operators, devices = random_moves(instance, 1_000_000, rng)
+    state = inc.start(instance, start)
+    wander(instance, state, operators, devices)
+    fresh = fresh_loads(instance, state)
+    np.testing.assert_allclose(state_loads(state), fresh, rtol=1e-9, atol=1e-18)
+    expected = throughput(instance, state.placement[None])[0]
+    assert inc.value(instance, state) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_devices", [5, 20])
+def test_the_fullest_leaf_is_the_largest_load(n_devices: int) -> None:
+    rng = np.random.default_rng(1)
+    instance = ladder(30, n_devices, rng)
+    start, operators, devices = random_moves(instance, 200, rng)
+    state = inc.start(instance, start)
+    for v, to in zip(operators, devices, strict=True):
+        inc.move(instance, state, v, to)
+        assert state_loads(state)[inc.fullest(state)] == inc.peak(state)
+
+
+def test_the_core_of_a_heavy_operator_is_a_leaf() -> None:
+    instance = build_instance(
+        rate=[100, 0],
+        seconds=[[1e-3], [15e-3]],
+        source=[0],
+        target=[1],
+        device_type=[0],
+        cores=[4],
+        seconds_per_byte=[[0]],
+    )
+    state = inc.start(instance, np.zeros(2, np.int32))
+    assert inc.fullest(state) == len(state.loads) + 1
+    assert inc.value(instance, state) == pytest.approx(1 / 1.5)
+
+
+def test_the_same_moves_end_at_the_same_state() -> None:
+    rng = np.random.default_rng(2)
+    instance = ladder(20, 4, rng)
+    start, operators, devices = random_moves(instance, 1000, rng)
+    twice = [inc.start(instance, start) for _ in range(2)]
+    best = [wander(instance, state, operators, devices) for state in twice]
+    assert best[0] == best[1]
+    assert (twice[0].loads == twice[1].loads).all()
+
+
+@given(placed(max_sources=2), st.data())
+@settings(max_examples=30)
+def test_the_face_for_python_follows_moves(
+    case: tuple[Description, Ints], data: st.DataObject
+) -> None:
+    problem, batch = case
+    placement = Incremental(problem.instance, batch[0])
+    v = data.draw(st.integers(0, problem.n_operators - 1))
+    to = data.draw(st.integers(0, problem.n_devices - 1))
+    placement.move(v, to)
+    assert placement.placement[v] == to
+    fresh = Incremental(problem.instance, placement.placement)
+    assert placement.throughput == pytest.approx(fresh.throughput, rel=TOLERANCE)
+    assert placement.peak == pytest.approx(fresh.peak, rel=TOLERANCE, abs=1e-15)

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamsim.topology import group_by, propagate_rates, topological_order, window_output
+from streamsim_strategies import Description, descriptions
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+@given(descriptions())
+def test_every_operator_comes_after_all_that_feed_it(problem: Description) -> None:
+    source, target = ints(*problem.source), ints(*problem.target)
+    order = topological_order(problem.n_operators, source, target)
+    assert sorted(order) == list(range(problem.n_operators))
+    position = np.argsort(order)
+    assert (position[source] < position[target]).all()
+
+
+def test_the_order_is_breadth_first() -> None:
+    order = topological_order(5, ints(0, 0, 1, 2), ints(1, 2, 3, 4))
+    assert order.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_operators_on_or_behind_a_cycle_are_left_out() -> None:
+    assert topological_order(4, ints(0, 1, 2, 2), ints(1, 2, 1, 3)).tolist() == [0]
+
+
+@given(st.lists(st.integers(0, 5)))
+def test_groups_list_the_positions_of_each_key(keys: list[int]) -> None:
+    start, positions = group_by(ints(*keys), 6)
+    for k in range(6):
+        expected = [i for i, key in enumerate(keys) if key == k]
+        assert positions[start[k] : start[k + 1]].tolist() == expected
+
+
+def test_rates_follow_selectivities_along_parallel_streams() -> None:
+    taken, emitted, tuples = propagate_rates(
+        np.array([10.0, 0.0]),
+        ints(0, 0),
+        ints(1, 1),
+        np.array([0.5, 2.0]),
+        np.zeros((0, 6)),
+    )
+    assert taken.tolist() == [10, 25]
+    assert emitted.tolist() == [10, 25]
+    assert tuples.tolist() == [5, 20]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, 0), (10, 6), (100, 20)])
+def test_a_window_emits_an_affine_bounded_function_of_its_count(
+    count: float, expected: float
+) -> None:
+    row = np.array([0, 1.0, 1.0, 1.0, 0.5, 20.0])
+    assert window_output(row, count) == expected

@@ -1,0 +1,95 @@
+"""The steady state spelled out in exact fractions, with nothing in common with the kernels."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from fractions import Fraction as F
+
+from streamsim_strategies import Description
+
+Resource = tuple[str, int, int]
+Flows = dict[int, F]  # by source
+LoadsBySource = Mapping[Resource, Flows]
+
+
+def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource:
+    """Load of every resource due to each source at full rate."""
+    loads: dict[Resource, Flows] = defaultdict(lambda: defaultdict(F))
+    arriving = [_arriving(problem, v) for v in range(problem.n_operators)]
+    for v, flows in enumerate(arriving):
+        d = place[v]
+        seconds = F(problem.seconds[v][problem.device_type[d]])
+        for s, rate in flows.items():
+            loads["device", d, -1][s] += rate * seconds / problem.cores[d]
+            loads["core", v, -1][s] += rate * seconds / problem.parallelism[v]
+    for e, (u, v) in enumerate(zip(problem.source, problem.target, strict=True)):
+        a, b = place[u], place[v]
+        if a == b:
+            continue
+        for s, rate in arriving[u].items():
+            tuples = rate * F(problem.selectivity[e]) * _emission(problem, u)
+            traffic = tuples * F(problem.payload[e])
+            loads["link", a, b][s] += traffic * F(problem.seconds_per_byte[a][b])
+            loads["link", a, b][s] += tuples * F(problem.gap)
+            loads["egress", a, -1][s] += traffic * F(problem.egress[a])
+            loads["ingress", b, -1][s] += traffic * F(problem.ingress[b])
+            loads["device", a, -1][s] += tuples * F(problem.overhead) / problem.cores[a]
+            loads["device", b, -1][s] += tuples * F(problem.overhead) / problem.cores[b]
+    return loads
+
+
+def source_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
+    """Fraction of its rate that each source reaches: progressive filling, one stop at a time."""
+    loads = {
+        r: {s: load for s, load in flows.items() if load > 0}
+        for r, flows in loads_by_source(problem, place).items()
+    }
+    reached: dict[int, F] = {}
+    rising = {s for s, rate in enumerate(problem.rate) if rate > 0}
+    while rising:
+        level, stopped = F(1), set(rising)
+        for flows in loads.values():
+            slope = sum((flows[s] for s in flows.keys() & rising), F(0))
+            used = sum((flows[s] * reached[s] for s in flows.keys() & reached.keys()), F(0))
+            if slope == 0:
+                continue
+            stop = (1 - used) / slope
+            if stop < level:
+                level, stopped = stop, flows.keys() & rising
+            elif stop == level and level < 1:
+                stopped = stopped | (flows.keys() & rising)
+        reached.update(dict.fromkeys(stopped, level))
+        rising -= stopped
+    return reached
+
+
+def throughput(problem: Description, place: Sequence[int]) -> float:
+    """Relative throughput, Σ x_s R_s / Σ R_s."""
+    reached = source_rates(problem, place)
+    nominal = sum((F(problem.rate[s]) for s in reached), F(0))
+    return float(sum((x * F(problem.rate[s]) for s, x in reached.items()), F(0)) / nominal)
+
+
+def _arriving(problem: Description, v: int) -> Flows:
+    """Tuples/s that operator v takes in, by the source that they come from."""
+    flows: Flows = defaultdict(F)
+    if problem.rate[v] > 0:
+        flows[v] += F(problem.rate[v])
+    for e, target in enumerate(problem.target):
+        if target == v:
+            u = problem.source[e]
+            for s, rate in _arriving(problem, u).items():
+                flows[s] += rate * F(problem.selectivity[e]) * _emission(problem, u)
+    return flows
+
+
+def _emission(problem: Description, u: int) -> F:
+    """Output tuples of u per input tuple, at full rate: 1 but for windowed operators."""
+    for window in problem.windows:
+        if window.operator == u:
+            rate = sum(_arriving(problem, u).values(), F(0))
+            count = rate * F(window.size)
+            if count == 0:
+                return F(0)
+            emitted = F(window.base) + F(window.factor) * count
+            return min(F(window.limit), emitted) / F(window.advance) / rate
+    return F(1)

@@ -1,0 +1,123 @@
+"""Random problems for hypothesis, as plain descriptions that every form of the model can read."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from numpy.typing import NDArray
+from streamsim import Instance, Window, build_instance
+
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Description:
+    """Arguments of `build_instance`, in the caller's order."""
+
+    rate: list[float]
+    seconds: list[list[float]]
+    source: list[int]
+    target: list[int]
+    selectivity: list[float]
+    payload: list[float]
+    parallelism: list[int]
+    device_type: list[int]
+    cores: list[int]
+    seconds_per_byte: list[list[float]]
+    egress: list[float]
+    ingress: list[float]
+    overhead: float
+    gap: float
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def instance(self) -> Instance:
+        """The compiled problem."""
+        return build_instance(**vars(self))
+
+    @property
+    def n_operators(self) -> int:
+        """Number of operators."""
+        return len(self.rate)
+
+    @property
+    def n_devices(self) -> int:
+        """Number of devices."""
+        return len(self.device_type)
+
+    def but(self, **changes: Any) -> "Description":
+        """Return this problem with some arguments changed."""
+        return replace(self, **changes)
+
+
+def _some(*values: float) -> SearchStrategy[float]:
+    """One of a few round values, so that exact ties happen, or anything in their range."""
+    least = min(value for value in values if value > 0)
+    return st.one_of(st.sampled_from(values), st.floats(least, max(values)))
+
+
+@st.composite
+def descriptions(
+    draw: DrawFn,
+    *,
+    max_operators: int = 9,
+    max_devices: int = 4,
+    max_sources: int = 3,
+    plain: bool = False,
+    alike: bool = False,
+) -> Description:
+    """A DAG with parallel streams on a cluster.
+
+    ``plain``: only devices and links limit; ``alike``: all devices and links are equal.
+    """
+    n = draw(st.integers(1, max_operators))
+    d = draw(st.integers(1, max_devices))
+    label = draw(st.permutations(range(n)))
+    forward = [(u, v) for v in range(n) for u in range(v)]
+    edges = draw(st.lists(st.sampled_from(forward), max_size=2 * n)) if forward else []
+    m = len(edges)
+    sources = draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=max_sources))
+    kinds = 1 if alike else draw(st.integers(1, 2))
+    free = [0.0] * d
+    costs = not plain and draw(st.booleans())
+
+    def each(values: SearchStrategy[Any], size: int) -> list[Any]:
+        return draw(st.lists(values, min_size=size, max_size=size))
+
+    type_cores = [1] * kinds if plain else each(st.sampled_from([1, 1, 2, 4]), kinds)
+    device_type = each(st.integers(0, kinds - 1), d)
+    wire = _some(1e-4, 5e-4, 1e-3)
+    nic = _some(0.0, 2e-4, 1e-3)
+    return Description(
+        rate=[draw(_some(1, 10, 40)) if v in sources else 0.0 for v in range(n)],
+        seconds=each(st.lists(_some(0.0, 0.01, 0.05), min_size=kinds, max_size=kinds), n),
+        source=[label[u] for u, _ in edges],
+        target=[label[v] for _, v in edges],
+        selectivity=each(_some(0.0, 0.25, 0.5, 1.0, 2.0), m),
+        payload=each(_some(0.0, 10, 50), m),
+        parallelism=each(st.integers(1, 4), n),
+        device_type=device_type,
+        cores=[type_cores[kind] for kind in device_type],
+        seconds_per_byte=[[draw(wire)] * d] * d if alike else [each(wire, d) for _ in range(d)],
+        egress=each(nic, d) if costs and not alike else free,
+        ingress=each(nic, d) if costs and not alike else free,
+        overhead=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
+        gap=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
+    )
+
+
+def placements(description: Description, count: int = 1) -> SearchStrategy[Ints]:
+    """Batches [count, N] of placements of a problem."""
+    n, d = description.n_operators, description.n_devices
+    row = st.lists(st.integers(0, d - 1), min_size=n, max_size=n)
+    rows = st.lists(row, min_size=count, max_size=count)
+    return rows.map(lambda batch: np.array(batch, np.int32).reshape(count, n))
+
+
+@st.composite
+def placed(draw: DrawFn, count: int = 1, **options: Any) -> tuple[Description, Ints]:
+    """A problem and a batch [count, N] of placements for it."""
+    description = draw(descriptions(**options))
+    return description, draw(placements(description, count))
