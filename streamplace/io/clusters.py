@@ -1,53 +1,68 @@
 """Cluster and constraints files (TOML)."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from streamplace.errors import StreamplaceError
-from streamplace.io.files import read_toml
-from streamplace.io.schema import parse_tables
-from streamplace.model.cluster import Cluster
+from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
+from streamplace.io.schema import parse_toml
+from streamplace.model.cluster import Cluster, check_size
+from streamplace.model.columns import Floats
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
-from streamplace.model.units import bandwidth_bps, seconds
+from streamplace.model.messages import shown
+from streamplace.model.units import Quantity, bandwidth_bps, seconds
 
 
 def read_cluster(path: Path) -> Cluster:
     """Cluster from a TOML file; see ``streamplace schema cluster``."""
-    tables = parse_tables("cluster", read_toml(path), str(path))
-    try:
-        return cluster_from_tables(tables)
-    except StreamplaceError as error:
-        raise type(error)(f"{path}: {error}") from None
+    return parse_cluster(read_bytes(path, LARGEST_TOML), spot(path))
 
 
 def read_constraints(path: Path) -> Constraints:
     """Constraints from a TOML file; see ``streamplace schema constraints``."""
-    tables = parse_tables("constraints", read_toml(path), str(path))
-    return Constraints(
-        pin=tables.get("pin", {}),
-        colocate=tuple(map(frozenset, tables.get("colocate", ()))),
-        exlocate=tuple(map(frozenset, tables.get("exlocate", ()))),
-        allowed={name: frozenset(d) for name, d in tables.get("allowed", {}).items()},
-    )
+    return parse_constraints(read_bytes(path, LARGEST_TOML), spot(path))
+
+
+def parse_cluster(content: bytes, where: str) -> Cluster:
+    """Cluster from the text of a TOML document; ``where`` stands in errors.
+
+    >>> text = b'devices = [{name = "cpu", count = 2, mips = "2500 MIPS"}, {name = "gpu"}]'
+    >>> parse_cluster(text, "cluster.toml").devices.name
+    ('cpu0', 'cpu1', 'gpu')
+    """
+    tables = parse_toml("cluster", content, where)
+    with located(where):
+        return cluster_from_tables(tables)
+
+
+def parse_constraints(content: bytes, where: str) -> Constraints:
+    """Constraints from the text of a TOML document; ``where`` stands in errors.
+
+    >>> parse_constraints(b'pin = {src = "d0"}', "rules.toml").pin
+    {'src': 'd0'}
+    """
+    tables = parse_toml("constraints", content, where)
+    return Constraints(**tables)
 
 
 def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     """Cluster from validated tables."""
+    check_size(sum(row.get("count", 1) for row in tables["devices"]))
     devices = Devices.of(d for row in tables["devices"] for d in _devices(row))
-    size = len(devices)
-    bandwidth = np.full((size, size), bandwidth_bps(tables.get("bandwidth", 1e9)))
-    latency = np.full((size, size), seconds(tables.get("latency", 0.0)))
-    for link in tables.get("links", ()):
-        pair = devices.index(link["from"]), devices.index(link["to"])
-        if "bandwidth" in link:
-            bandwidth[pair] = bandwidth_bps(link["bandwidth"])
-        if "latency" in link:
-            latency[pair] = seconds(link["latency"])
-    overhead, gap = (seconds(tables.get(key, 0.0)) for key in ("overhead", "gap"))
-    return Cluster(devices, bandwidth, latency, overhead, gap)
+    links = tables.get("links", [])
+    for link in links:
+        with located(_label(link)):
+            devices.index(link["from"]), devices.index(link["to"])
+    bandwidth = _matrix(devices, tables, "bandwidth", bandwidth_bps, 1e9)
+    latency = _matrix(devices, tables, "latency", seconds, 0.0)
+    costs = []
+    for cost in ("overhead", "gap"):
+        with located(cost):
+            costs.append(seconds(tables.get(cost, 0.0)))
+    return Cluster(devices, bandwidth, latency, *costs)
 
 
 def _devices(row: dict[str, Any]) -> list[Device]:
@@ -56,3 +71,25 @@ def _devices(row: dict[str, Any]) -> list[Device]:
     if "count" not in row:
         return [Device(row["name"], tags=tags, **facts)]
     return [Device(f"{row['name']}{i}", tags=tags, **facts) for i in range(row["count"])]
+
+
+def _matrix(
+    devices: Devices,
+    tables: dict[str, Any],
+    key: str,
+    parse: Callable[[Quantity], float],
+    default: float,
+) -> Floats:
+    """Value of every link: its own where it is listed, else that of the whole cluster."""
+    with located("every link"):
+        usual = parse(tables.get(key, default))
+    matrix = np.full((len(devices), len(devices)), usual)
+    for link in tables.get("links", ()):
+        if key in link:
+            with located(_label(link)):
+                matrix[devices.index(link["from"]), devices.index(link["to"])] = parse(link[key])
+    return matrix
+
+
+def _label(link: dict[str, Any]) -> str:
+    return f"link {shown(link['from'])}→{shown(link['to'])}"

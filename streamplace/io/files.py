@@ -2,28 +2,35 @@
 
 import gzip
 import os
-import tempfile
-import tomllib
+import secrets
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from streamplace.errors import FormatError
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.schema import parse_toml_text
+from streamplace.model.messages import shown
 
 LONGEST_LINE = 64 * 2**20
-LARGEST_FILE = 4 * 2**30
-_READ_ERRORS = (OSError, EOFError, zlib.error)
+LARGEST_FILE = 2**30
+LARGEST_TOML = 16 * 2**20
+LONGEST_PATH = 4096
+CHUNK = 2**20
+_READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Content of a file, unpacked if its name ends in ``.gz``."""
+def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
+    """Content of a file of at most ``most`` bytes, unpacked if its name ends in ``.gz``."""
+    content = bytearray()
     with _reading(path), _open(path) as file:
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise FormatError(f"{path}: is larger than {LARGEST_FILE >> 30} GiB")
-    return content
+        while chunk := file.read(CHUNK):
+            content += chunk
+            if len(content) > most:
+                raise FormatError(f"{spot(path)}: is larger than {most >> 20} MiB; split it")
+    return bytes(content)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -34,7 +41,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             number += 1
             if len(line) > LONGEST_LINE:
                 raise FormatError(
-                    f"{path}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB; "
+                    f"{spot(path)}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB; "
                     "put such a graph into a .json file of its own"
                 )
             if line.strip():
@@ -43,12 +50,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Content of a TOML file."""
-    try:
-        return tomllib.loads(read_bytes(path).decode())
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: is not UTF-8 text (byte {error.start})") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise FormatError(f"{path}: is not valid TOML: {error}") from None
+    return parse_toml_text(read_bytes(path, LARGEST_TOML), spot(path))
 
 
 @contextmanager
@@ -56,34 +58,45 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     """Open a file that appears under its name only when the block ends well.
 
     Names that end in ``.gz`` are packed, without a time stamp, so that equal content gives equal
-    files.
+    files. A pipe or device such as /dev/stdout is written to directly.
     """
-    temporary: Path | None = None
+    target = _target(path)
+    opened = _overwriting(target) if _is_special(target) else _replacing(target)
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        with os.fdopen(descriptor, "wb") as raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        with opened as raw, _packing(raw, path) as file:
+            yield file
     except OSError as error:
-        raise FormatError(f"{path}: cannot be written: {_reason(error)}") from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        raise FormatError(f"{spot(path)}: cannot be written: {_reason(error)}") from None
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
+    content = encoded(text, spot(path))
     with writing(path) as file:
-        file.write(text.encode())
+        file.write(content)
+
+
+def encoded(text: str, where: str) -> bytes:
+    """UTF-8 of a text that may hold what no file can."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        bad = shown(text[error.start : error.end])
+        raise FormatError(f"{where}: {bad} is no valid Unicode; correct the text") from None
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put a place before the message of every error that the block raises."""
+    try:
+        yield
+    except StreamplaceError as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def spot(path: Path) -> str:
+    """Path as messages show it."""
+    return shown(str(path), LONGEST_PATH)
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -95,20 +108,70 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except _READ_ERRORS as error:
-        raise FormatError(f"{path}: cannot be read: {_reason(error)}") from None
+        raise FormatError(f"{spot(path)}: cannot be read: {_reason(error)}") from None
+
+
+def _target(path: Path) -> Path:
+    """Return the file to write: where symbolic links lead, so that the links stay."""
+    try:
+        target = path if _is_special(path) else path.resolve()
+        if target.is_dir():
+            raise IsADirectoryError
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
+        raise FormatError(f"{spot(path)}: cannot be written: {_reason(error)}") from None
+    return target
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """Open a new file beside the target that takes its place, and its mode, at the end."""
+    temporary = target.parent / f".streamplace-{secrets.token_hex(6)}"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        with suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _overwriting(target: Path) -> Iterator[BinaryIO]:
+    with target.open("wb") as raw:
+        yield raw
+
+
+@contextmanager
+def _packing(raw: BinaryIO, path: Path) -> Iterator[BinaryIO]:
+    if path.suffix != ".gz":
+        yield raw
+        return
+    with gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+        yield cast(BinaryIO, packed)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path leads to a pipe, a terminal or another device, which must not be replaced."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, IsADirectoryError):
         return "it is a directory; name a file"
     if isinstance(error, FileNotFoundError):
-        return "no such file or directory"
+        return "no such file or directory; correct the path"
+    if isinstance(error, PermissionError):
+        return "permission denied; change its permissions or name another file"
     if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-        return f"it is not a whole gzip file ({error})"
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        return f"it is not a whole gzip file ({shown(str(error))}); fetch or make it again"
+    text = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return shown(text)

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.files import read_bytes, read_lines, writing
+from streamplace.errors import FormatError, GraphError
+from streamplace.io.files import encoded, located, read_bytes, read_lines, spot, write_text, writing
 from streamplace.io.schema import parse_json
+from streamplace.model.columns import Floats
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators, Window
 from streamplace.model.streams import Streams
-from streamplace.model.units import Quantity, size_bytes, tuple_rate
+from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
+_Row = dict[str, Any]
 _LINES = (".jsonl", ".jsonl.gz")
 
 
@@ -24,9 +27,9 @@ def read_graph(path: Path) -> StreamGraph:
     graphs = read_graphs(path)
     first = next(graphs, None)
     if first is None:
-        raise FormatError(f"{path}: holds no graph")
+        raise FormatError(f"{spot(path)}: holds no graph; name a file with one")
     if next(graphs, None) is not None:
-        raise FormatError(f"{path}: holds several graphs; name a file with one")
+        raise FormatError(f"{spot(path)}: holds several graphs; name a file with one")
     return first
 
 
@@ -35,14 +38,14 @@ def read_graphs(path: Path) -> Iterator[StreamGraph]:
     if path.is_dir():
         files = sorted(path.glob("*.json"))
         if not files:
-            raise FormatError(f"{path}: the folder holds no .json file")
+            raise FormatError(f"{spot(path)}: the folder holds no .json file; name another")
         for file in files:
-            yield from read_graphs(file)
+            yield _read_single(file)
     elif path.name.endswith(_LINES):
         for number, line in read_lines(path):
-            yield parse_graph(line, f"{path}:{number}", default_name=f"{path.name}:{number}")
+            yield parse_graph(line, f"{spot(path)}:{number}", f"{_stem(path)}:{number}")
     else:
-        yield parse_graph(read_bytes(path), str(path), default_name=path.name.split(".")[0])
+        yield _read_single(path)
 
 
 def write_graph(graph: StreamGraph, path: Path) -> None:
@@ -50,14 +53,13 @@ def write_graph(graph: StreamGraph, path: Path) -> None:
     if path.name.endswith(_LINES):
         write_graphs([graph], path)
         return
-    with writing(path) as file:
-        file.write(json.dumps(graph_to_dict(graph), indent=1, ensure_ascii=False).encode() + b"\n")
+    write_text(path, json.dumps(graph_to_dict(graph), indent=1, ensure_ascii=False) + "\n")
 
 
 def write_graphs(graphs: Iterable[StreamGraph], path: Path) -> int:
     """Write a data set, one graph per line; returns how many."""
     if not path.name.endswith(_LINES):
-        raise FormatError(f"{path}: a data set's name must end in .jsonl or .jsonl.gz")
+        raise FormatError(f"{spot(path)}: a data set's name must end in .jsonl or .jsonl.gz")
     count = 0
     with writing(path) as file:
         for graph in graphs:
@@ -68,42 +70,39 @@ def write_graphs(graphs: Iterable[StreamGraph], path: Path) -> int:
 
 def graph_line(graph: StreamGraph) -> bytes:
     """One line of a data set."""
-    return (
-        json.dumps(graph_to_dict(graph), separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-    )
+    text = json.dumps(graph_to_dict(graph), separators=(",", ":"), ensure_ascii=False)
+    return encoded(text + "\n", f"graph {quoted(graph.name)}")
 
 
 def parse_graph(content: bytes, where: str, default_name: str = "graph") -> StreamGraph:
     """Graph from the text of a native JSON document; ``where`` stands in errors."""
     document = parse_json("graph", content, where)
-    try:
+    with located(where):
         return graph_from_dict(document, default_name)
-    except StreamplaceError as error:
-        raise type(error)(f"{where}: {error}") from None
 
 
 def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> StreamGraph:
     """Graph from a validated document of the native format."""
     rows = document["operators"]
     operators = Operators(
-        tuple(row["name"] for row in rows),
-        ipt=_column(rows, "ipt", float),
-        payload=_column(rows, "payload", size_bytes),
-        rate=_column(rows, "rate", tuple_rate),
-        parallelism=_column(rows, "parallelism", float, 1.0),  # type: ignore[arg-type]
-        kind=tuple(row.get("kind", "") for row in rows),
-        requires=tuple(frozenset(row.get("requires", ())) for row in rows),
-        memory=_column(rows, "memory", size_bytes),
-        window={i: Window(**row["window"]) for i, row in enumerate(rows) if "window" in row},
+        [row["name"] for row in rows],
+        ipt=_numbers(rows, "ipt", _operator),
+        payload=_quantities(rows, "payload", size_bytes, _operator),
+        rate=_quantities(rows, "rate", tuple_rate, _operator),
+        parallelism=[row.get("parallelism", 1) for row in rows],
+        kind=[row.get("kind", "") for row in rows],
+        requires=[row.get("requires", ()) for row in rows],
+        memory=_quantities(rows, "memory", size_bytes, _operator),
+        window={i: _window(row) for i, row in enumerate(rows) if "window" in row},
     )
     lines = document.get("streams", [])
-    streams = Streams(
+    streams = Streams.between(
         operators,
-        _ends(operators, lines, "from"),
-        _ends(operators, lines, "to"),
-        selectivity=_column(lines, "selectivity", float, 1.0),
-        payload=_column(lines, "payload", size_bytes, math.nan),
-        partitioning=tuple(line.get("partitioning", "") for line in lines),
+        [line["from"] for line in lines],
+        [line["to"] for line in lines],
+        selectivity=_numbers(lines, "selectivity", _stream, 1.0),
+        payload=_quantities(lines, "payload", size_bytes, _stream, math.nan),
+        partitioning=[line.get("partitioning", "") for line in lines],
     )
     name = document.get("name", default_name)
     return StreamGraph(name, operators, streams, document.get("attributes", {}))
@@ -161,25 +160,52 @@ def _plain(number: float) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
-def _column(
-    rows: list[dict[str, Any]],
+def _numbers(
+    rows: list[_Row], key: str, label: Callable[[_Row], str], default: float = 0.0
+) -> Floats:
+    """Column of plain numbers."""
+    values = [row.get(key, default) for row in rows]
+    try:
+        return np.array(values, np.float64)
+    except OverflowError:
+        bad = next(row for row, value in zip(rows, values, strict=True) if value > LARGEST)
+        raise GraphError(
+            f"{label(bad)} has {key} {quoted(bad[key])}; it must be at most {LARGEST:g}"
+        ) from None
+
+
+def _quantities(
+    rows: list[_Row],
     key: str,
     parse: Callable[[Quantity], float],
+    label: Callable[[_Row], str],
     default: float = 0.0,
-) -> Any:
-    values = (row.get(key, default) for row in rows)
-    numbers = [parse(value) if isinstance(value, str) else value for value in values]
-    try:
-        return np.array(numbers, np.float64)
-    except OverflowError:
-        raise GraphError(f"a value of {key} is too large") from None
+) -> Floats:
+    """Column of numbers, some of them written with a unit."""
+    for i, row in enumerate(rows):
+        if isinstance(row.get(key), str):
+            with located(label(row)):
+                rows[i] = {**row, key: parse(row[key])}
+    return _numbers(rows, key, label, default)
 
 
-def _ends(operators: Operators, lines: list[dict[str, Any]], end: str) -> Any:
-    for line in lines:
-        if line[end] not in operators:
-            raise GraphError(
-                f"stream {line['from']}→{line['to']} names the unknown operator {line[end]!r}; "
-                "add that operator or correct the name"
-            )
-    return np.fromiter((operators.index(line[end]) for line in lines), np.int32, len(lines))
+def _operator(row: _Row) -> str:
+    return f"operator {quoted(row['name'])}"
+
+
+def _stream(line: _Row) -> str:
+    return f"stream {shown(line['from'])}→{shown(line['to'])}"
+
+
+def _window(row: _Row) -> Window:
+    with located(_operator(row)):
+        return Window(**row["window"])
+
+
+def _read_single(path: Path) -> StreamGraph:
+    return parse_graph(read_bytes(path), spot(path), _stem(path).split(".")[0])
+
+
+def _stem(path: Path) -> str:
+    """File name as the name of a graph, which must be Unicode."""
+    return path.name.encode(errors="replace").decode()

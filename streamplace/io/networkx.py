@@ -1,8 +1,10 @@
 """networkx graphs in and out: nodes are operators, edges streams, with the native field names."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
+import numpy as np
 
 from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
@@ -13,7 +15,8 @@ from streamplace.model.graph import StreamGraph
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     """Directed multigraph whose node and edge attributes are the fields of the native format."""
     document = graph_to_dict(graph)
-    result: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=graph.name, **dict(graph.attributes))
+    result: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+    result.graph.update(graph.attributes, name=graph.name)
     for operator in document["operators"]:
         result.add_node(operator.pop("name"), **operator)
     for stream in document["streams"]:
@@ -35,13 +38,19 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
     """
     if not graph.is_directed():
         raise GraphError("a stream graph needs directed edges; pass a DiGraph")
-    attributes = dict(graph.graph)
+    attributes = _plain(graph.graph)
     document = {
         "name": str(attributes.pop("name", "graph")),
         "attributes": attributes,
-        "operators": [{"name": str(v), **facts} for v, facts in graph.nodes(data=True)],
+        "operators": [{**_plain(facts), "name": str(v)} for v, facts in graph.nodes(data=True)],
         "streams": [
-            {"from": str(u), "to": str(v), **facts} for u, v, facts in graph.edges(data=True)
+            {**_plain(facts), "from": str(u), "to": str(v)}
+            for u, v, facts in graph.edges(data=True)
         ],
     }
     return graph_from_dict(parse_tables("graph", document, "networkx graph"))
+
+
+def _plain(facts: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return the facts with numpy's numbers as Python's."""
+    return {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}

@@ -1,38 +1,42 @@
-"""The native file formats, as typed dictionaries: validated in one pass, published as JSON Schema."""
+"""Native file formats as typed dictionaries: validated in one pass, published as JSON Schema."""
 
+import codecs
+import tomllib
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.devices import MOST_CORES
+from streamplace.model.messages import quoted, shown
+from streamplace.model.operators import MOST_SUBTASKS
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
+_T = TypeVar("_T")
+_List = Annotated[list[_T], FailFast()]  # a file of a million faults is told the first
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-def _number(description: str, *, least: float = 0.0) -> Any:
-    """Finite number of at least ``least``."""
-    return Annotated[float, Field(ge=least, allow_inf_nan=False, description=description)]
-
-
-def _quantity(description: str) -> Any:
-    """Finite number in SI units, or a text with a unit."""
-    return Annotated[
-        Annotated[float, Field(ge=0, allow_inf_nan=False)] | str, Field(description=description)
-    ]
+_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
+_MAPS = ("assignment", "pin", "allowed")
+_UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
 @with_config(_STRICT)
 class WindowJson(TypedDict):
     """A window: every ``advance`` s emits min(limit, base + factor · count) tuples."""
 
-    size: _number("seconds of tuples it looks at")
-    advance: _number("seconds between two evaluations")
-    base: NotRequired[_number("tuples per evaluation, 1 by default")]
-    factor: NotRequired[_number("further tuples per tuple in the window, 0 by default")]
-    limit: NotRequired[_number("most tuples per evaluation")]
+    size: Annotated[_Number, Field(description="seconds of tuples it looks at")]
+    advance: Annotated[_Number, Field(description="seconds between two evaluations")]
+    base: NotRequired[Annotated[_Number, Field(description="tuples per evaluation, 1 by default")]]
+    factor: NotRequired[
+        Annotated[
+            _Number, Field(description="further tuples per tuple in the window, 0 by default")
+        ]
+    ]
+    limit: NotRequired[Annotated[_Number, Field(description="most tuples per evaluation")]]
 
 
 @with_config(_STRICT)
@@ -40,28 +44,41 @@ class OperatorJson(TypedDict):
     """An operator; one without incoming streams is a source and needs a rate."""
 
     name: str
-    ipt: NotRequired[_number("instructions per input tuple")]
-    payload: NotRequired[_quantity("bytes per output tuple, or a text such as '12.5 kB'")]
-    rate: NotRequired[_quantity("tuples/s that a source generates, or '10 k/s'")]
-    parallelism: NotRequired[Annotated[int, Field(ge=1, description="number of subtasks")]]
+    ipt: NotRequired[Annotated[_Number, Field(description="instructions per input tuple")]]
+    payload: NotRequired[
+        Annotated[
+            _Quantity, Field(description="bytes per output tuple, or a text such as '12.5 kB'")
+        ]
+    ]
+    rate: NotRequired[
+        Annotated[_Quantity, Field(description="tuples/s that a source generates, or '10 k/s'")]
+    ]
+    parallelism: NotRequired[
+        Annotated[int, Field(ge=1, le=MOST_SUBTASKS, description="number of subtasks")]
+    ]
     kind: NotRequired[str]
-    requires: NotRequired[Annotated[list[str], Field(description="tags a device must have")]]
-    memory: NotRequired[_quantity("bytes, or '2 GB'")]
+    requires: NotRequired[Annotated[_List[str], Field(description="tags a device must have")]]
+    memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '2 GB'")]]
     window: NotRequired[WindowJson]
 
 
-StreamJson = with_config(_STRICT)(
-    TypedDict(
-        "StreamJson",
-        {
-            "from": str,
-            "to": str,
-            "selectivity": NotRequired[_number("tuples here per output tuple of the sender, 1")],
-            "payload": NotRequired[_quantity("bytes per tuple, where not the sender's payload")],
-            "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash"]],
-        },
-    )
+StreamJson = TypedDict(
+    "StreamJson",
+    {
+        "from": str,
+        "to": str,
+        "selectivity": NotRequired[
+            Annotated[_Number, Field(description="tuples here per output tuple of the sender, 1")]
+        ],
+        "payload": NotRequired[
+            Annotated[
+                _Quantity, Field(description="bytes per tuple, where not the sender's payload")
+            ]
+        ],
+        "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash"]],
+    },
 )
+with_config(_STRICT)(StreamJson)
 
 
 @with_config(_STRICT)
@@ -70,8 +87,8 @@ class GraphJson(TypedDict):
 
     name: NotRequired[str]
     attributes: NotRequired[dict[str, str | int | _Finite | bool]]
-    operators: list[OperatorJson]
-    streams: NotRequired[list[StreamJson]]  # type: ignore[valid-type]
+    operators: _List[OperatorJson]
+    streams: NotRequired[_List[StreamJson]]
 
 
 @with_config(_STRICT)
@@ -80,47 +97,64 @@ class PlacementJson(TypedDict):
 
     graph: NotRequired[Annotated[str, Field(description="name of the graph it is for")]]
     placer: NotRequired[Annotated[str, Field(description="who made it")]]
-    relative_throughput: NotRequired[_number("what it reaches, 0 to 1")]
+    relative_throughput: NotRequired[
+        Annotated[_Number, Field(description="what it reaches, 0 to 1")]
+    ]
     assignment: Annotated[dict[str, str], Field(description="operator name → device name")]
 
 
 @with_config(_STRICT)
 class DeviceToml(TypedDict):
-    """One device, or ``count`` equal ones named name0, name1, …"""
+    """One device, or ``count`` equal ones: name0, name1 and so on."""
 
     name: str
-    count: NotRequired[Annotated[int, Field(ge=1, le=10_000)]]
-    mips: NotRequired[_quantity("speed of a core: a number in MIPS, or '2500 MIPS'")]
-    cores: NotRequired[Annotated[int, Field(ge=1)]]
-    tags: NotRequired[list[str]]
-    memory: NotRequired[_quantity("bytes, or '16 GB'")]
-    egress: NotRequired[_quantity("what its network card sends at most: bit/s, or '10 Gbps'")]
-    ingress: NotRequired[_quantity("what its network card receives at most")]
+    count: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
+    mips: NotRequired[
+        Annotated[_Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
+    ]
+    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
+    tags: NotRequired[_List[str]]
+    memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '16 GB'")]]
+    egress: NotRequired[
+        Annotated[
+            _Quantity, Field(description="what its network card sends at most: bit/s, or '10 Gbps'")
+        ]
+    ]
+    ingress: NotRequired[
+        Annotated[_Quantity, Field(description="what its network card receives at most")]
+    ]
 
 
-LinkToml = with_config(_STRICT)(
-    TypedDict(
-        "LinkToml",
-        {
-            "from": str,
-            "to": str,
-            "bandwidth": NotRequired[_quantity("bit/s, or '100 Mbps'")],
-            "latency": NotRequired[_quantity("seconds, or '20 ms'")],
-        },
-    )
+LinkToml = TypedDict(
+    "LinkToml",
+    {
+        "from": str,
+        "to": str,
+        "bandwidth": NotRequired[Annotated[_Quantity, Field(description="bit/s, or '100 Mbps'")]],
+        "latency": NotRequired[Annotated[_Quantity, Field(description="seconds, or '20 ms'")]],
+    },
 )
+with_config(_STRICT)(LinkToml)
 
 
 @with_config(_STRICT)
 class ClusterToml(TypedDict):
     """A cluster: devices, and links where they differ from the default."""
 
-    devices: list[DeviceToml]
-    links: NotRequired[list[LinkToml]]  # type: ignore[valid-type]
-    bandwidth: NotRequired[_quantity("of every link not listed: bit/s, or '1000 Mbps'")]
-    latency: NotRequired[_quantity("of every link not listed: seconds, or '1 ms'")]
-    overhead: NotRequired[_quantity("core seconds per remote tuple, at both ends")]
-    gap: NotRequired[_quantity("link seconds per remote tuple, besides its bytes")]
+    devices: _List[DeviceToml]
+    links: NotRequired[_List[LinkToml]]
+    bandwidth: NotRequired[
+        Annotated[_Quantity, Field(description="of every link not listed: bit/s, or '1000 Mbps'")]
+    ]
+    latency: NotRequired[
+        Annotated[_Quantity, Field(description="of every link not listed: seconds, or '1 ms'")]
+    ]
+    overhead: NotRequired[
+        Annotated[_Quantity, Field(description="core seconds per remote tuple, at both ends")]
+    ]
+    gap: NotRequired[
+        Annotated[_Quantity, Field(description="link seconds per remote tuple, besides its bytes")]
+    ]
 
 
 @with_config(_STRICT)
@@ -128,9 +162,9 @@ class ConstraintsToml(TypedDict):
     """What a placement must respect."""
 
     pin: NotRequired[Annotated[dict[str, str], Field(description="operator → device")]]
-    colocate: NotRequired[list[list[str]]]
-    exlocate: NotRequired[list[list[str]]]
-    allowed: NotRequired[Annotated[dict[str, list[str]], Field(description="operator → devices")]]
+    colocate: NotRequired[_List[_List[str]]]
+    exlocate: NotRequired[_List[_List[str]]]
+    allowed: NotRequired[Annotated[dict[str, _List[str]], Field(description="operator → devices")]]
 
 
 FILES: dict[str, type] = {
@@ -155,9 +189,26 @@ def json_schema(name: str) -> dict[str, Any]:
 def parse_json(name: str, content: bytes, where: str) -> Any:
     """Content of a JSON document of the named format; ``where`` stands in the error."""
     try:
-        return _adapter(name).validate_json(content)
+        return _adapter(name).validate_json(utf8(content, where))
     except ValidationError as error:
         raise FormatError(f"{where}: {_first_fault(error)}") from None
+
+
+def parse_toml(name: str, content: bytes, where: str) -> Any:
+    """Content of a TOML document of the named format; ``where`` stands in the error."""
+    return parse_tables(name, parse_toml_text(content, where), where)
+
+
+def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
+    """Tables of any TOML document."""
+    try:
+        return tomllib.loads(utf8(content, where).decode())
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
+    except RecursionError:
+        raise FormatError(f"{where}: is nested too deep; flatten it") from None
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"{where}: is not valid TOML: {shown(str(error), 200)}") from None
 
 
 def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
@@ -168,6 +219,13 @@ def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
         raise FormatError(f"{where}: {_first_fault(error)}") from None
 
 
+def utf8(content: bytes, where: str) -> bytes:
+    """Return the content without a byte order mark; other encodings are refused by name."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise FormatError(f"{where}: is UTF-16 text; save it as UTF-8")
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
 @cache
 def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(FILES[name])
@@ -176,18 +234,22 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 def _first_fault(error: ValidationError) -> str:
     """Place, value and remedy of the first fault, in one line."""
     fault = error.errors(include_url=False, include_context=False)[0]
-    path = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}"
-        for part in fault["loc"]
-        if part not in ("float", "str", "int", "bool", "constrained-float")
-    ).lstrip(".")
-    message = fault["msg"].replace("Input should", "it should").replace("\n", " ")
+    path = _path(fault["loc"])
+    message = shown(fault["msg"].replace("Input should", "it should"), 200)
     if fault["type"] == "json_invalid":
-        return message
+        return f"is not valid JSON: {message.removeprefix('Invalid JSON: ')}"
     if fault["type"] == "extra_forbidden":
         return f"{path} is not a known field; correct or remove it"
     if fault["type"] == "missing":
         return f"{path} is missing; add it"
-    value = repr(fault["input"])
-    shown = value if len(value) <= 60 else value[:57] + "..."
-    return f"{path or 'the document'} is {shown}; {message}"
+    return f"{path or 'the document'} is {quoted(fault['input'])}; {message}"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """Place in a document, such as ``operators[2].rate``."""
+    parts = location
+    if len(parts) > 1 and parts[0] not in _MAPS and parts[-1] in _UNION_BRANCHES:
+        parts = parts[: 2 if parts[0] == "attributes" else -1]
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in parts
+    ).lstrip(".")

@@ -1,20 +1,23 @@
 """Cluster: devices and the network between every ordered pair of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
 from streamplace.model.columns import Floats, Ints, frozen, same_fields
-from streamplace.model.devices import Device, Devices
+from streamplace.model.devices import SLOWEST, Device, Devices
+from streamplace.model.interchange import interchangeable
+from streamplace.model.messages import quoted, shown
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, seconds
 
-MOST_DEVICES = 10_000
+MOST_DEVICES = 4096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Cluster:
     """Devices, and for every ordered pair of them a bandwidth and a latency.
 
@@ -40,9 +43,35 @@ class Cluster:
     devices: Devices
     bandwidth_bps: Floats
     latency_s: Floats
-    overhead_s: float = 0.0
-    gap_s: float = 0.0
+    overhead_s: float
+    gap_s: float
     interchangeable: Ints = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        devices: Devices,
+        bandwidth_bps: ArrayLike,
+        latency_s: ArrayLike,
+        overhead_s: float = 0.0,
+        gap_s: float = 0.0,
+    ) -> None:
+        put = partial(object.__setattr__, self)
+        put("devices", devices)
+        check_size(len(devices))
+        network = {
+            "bandwidth_bps": (bandwidth_bps, SLOWEST, np.inf),
+            "latency_s": (latency_s, 0, 0),
+        }
+        for column, (values, least, diagonal) in network.items():
+            put(column, self._checked(column, values, least=least, diagonal=diagonal))
+        for cost, value in (("overhead_s", overhead_s), ("gap_s", gap_s)):
+            if not 0 <= value <= LARGEST:
+                raise ClusterError(f"{cost} is {value}; it must be between 0 and {LARGEST:g}")
+            put(cost, float(value))
+        put(
+            "interchangeable",
+            frozen(interchangeable(devices, (self.bandwidth_bps, self.latency_s))),
+        )
 
     @classmethod
     def uniform(
@@ -55,8 +84,7 @@ class Cluster:
         cores: int = 1,
     ) -> "Cluster":
         """``n`` equal devices d0…, every ordered pair joined by a link of its own."""
-        if not 1 <= n <= MOST_DEVICES:
-            raise ClusterError(f"a cluster of {n} devices; it must have 1 to {MOST_DEVICES}")
+        check_size(n)
         devices = [Device(f"d{i}", mips=mips, cores=cores) for i in range(n)]
         return cls.of(devices, bandwidth=bandwidth, latency=latency)
 
@@ -75,24 +103,11 @@ class Cluster:
         size = len(columns)
         return cls(
             columns,
-            _matrix(bandwidth_bps(bandwidth) if _is_quantity(bandwidth) else bandwidth, size),  # type: ignore[arg-type]
-            _matrix(seconds(latency) if _is_quantity(latency) else latency, size),  # type: ignore[arg-type]
+            _matrix(bandwidth, bandwidth_bps, size),
+            _matrix(latency, seconds, size),
             seconds(overhead),
             seconds(gap),
         )
-
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        size = len(self.devices)
-        if size > MOST_DEVICES:
-            raise ClusterError(f"a cluster of {size} devices; it must have 1 to {MOST_DEVICES}")
-        put(self, "bandwidth_bps", self._checked("bandwidth_bps", least=1e-3, diagonal=np.inf))
-        put(self, "latency_s", self._checked("latency_s", least=0.0, diagonal=0.0))
-        for cost in ("overhead_s", "gap_s"):
-            value = getattr(self, cost)
-            if not 0 <= value <= LARGEST:
-                raise ClusterError(f"{cost} is {value}; it must be between 0 and {LARGEST:g}")
-        put(self, "interchangeable", frozen(self._classes()))
 
     @property
     def n_devices(self) -> int:
@@ -105,9 +120,12 @@ class Cluster:
     def __hash__(self) -> int:
         return hash((self.devices, self.bandwidth_bps.tobytes()))
 
-    def _checked(self, column: str, *, least: float, diagonal: float) -> Floats:
-        matrix = np.array(getattr(self, column), np.float64)
+    def _checked(self, column: str, values: ArrayLike, *, least: float, diagonal: float) -> Floats:
         size = len(self.devices)
+        try:
+            matrix = np.array(values, np.float64) + 0.0  # -0.0 becomes 0.0
+        except (TypeError, ValueError, OverflowError):
+            raise ClusterError(f"{column} must be a {size} × {size} matrix of numbers") from None
         if matrix.shape != (size, size):
             raise ClusterError(
                 f"{column} must be a {size} × {size} matrix for {size} devices, not {matrix.shape}"
@@ -117,52 +135,22 @@ class Cluster:
         if not good.all():
             a, b = np.argwhere(~good)[0]
             raise ClusterError(
-                f"link {self.devices.name[a]}→{self.devices.name[b]} has {column} "
+                f"link {shown(self.devices.name[a])}→{shown(self.devices.name[b])} has {column} "
                 f"{matrix[a, b]:g}; it must be between {least:g} and {LARGEST:g}"
             )
         np.fill_diagonal(matrix, diagonal)
         return frozen(matrix)
 
-    def _classes(self) -> Ints:
-        """Class of each device; swappability is transitive, so one representative each is enough."""
-        representatives: list[int] = []
-        classes = np.empty(self.n_devices, np.int32)
-        for d in range(self.n_devices):
-            found = (i for i, r in enumerate(representatives) if self._swappable(r, d))
-            classes[d] = next(found, len(representatives))
-            if classes[d] == len(representatives):
-                representatives.append(d)
-        return classes
 
-    def _swappable(self, a: int, b: int) -> bool:
-        """Whether exchanging devices a and b leaves the whole cluster as it is."""
-        devices = self.devices
-        for column in (devices.mips, devices.cores, devices.memory, devices.tags):
-            if column[a] != column[b]:
-                return False
-        for limit in (devices.egress_bps, devices.ingress_bps):
-            if limit[a] != limit[b]:
-                return False
-        return all(_symmetric(matrix, a, b) for matrix in (self.bandwidth_bps, self.latency_s))
+def check_size(n: int) -> None:
+    """Raise ClusterError unless a cluster may have n devices (its matrices have n² cells)."""
+    if not 1 <= n <= MOST_DEVICES:
+        raise ClusterError(f"a cluster of {quoted(n)} devices; it must have 1 to {MOST_DEVICES}")
 
 
-def _symmetric(matrix: Floats, a: int, b: int) -> bool:
-    others = np.ones(len(matrix), bool)
-    others[[a, b]] = False
-    return bool(
-        matrix[a, b] == matrix[b, a]
-        and (matrix[a, others] == matrix[b, others]).all()
-        and (matrix[others, a] == matrix[others, b]).all()
-    )
-
-
-def _is_quantity(value: object) -> bool:
-    return isinstance(value, str | int | float)
-
-
-def _matrix(values: ArrayLike, size: int) -> Floats:
-    try:
-        matrix = np.array(values, np.float64)
-    except (TypeError, ValueError):
-        raise ClusterError(f"a network matrix must be {size} × {size} numbers") from None
-    return np.full((size, size), matrix) if matrix.ndim == 0 else matrix
+def _matrix(
+    values: Quantity | ArrayLike, parse: Callable[[Quantity], float], size: int
+) -> ArrayLike:
+    if isinstance(values, str | int | float):
+        return np.full((size, size), parse(values))
+    return values

@@ -1,59 +1,126 @@
 """Checked, read-only columns: the storage of operators, streams and devices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import StreamplaceError
+from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Fail = Callable[[int, str, str], StreamplaceError]
+"""Makes the error for row i (-1: the column as a whole), its value and the rule that it breaks."""
+
+_Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 def float_column(
     values: ArrayLike | None,
     size: int,
     default: float,
-    fail: Callable[[int, str], StreamplaceError],
+    fail: Fail,
     *,
-    positive: bool = False,
+    least: float = 0.0,
     unset: bool = False,
 ) -> Floats:
-    """Numbers in [0, LARGEST] as a read-only float column of the given size.
+    """Numbers in [least, LARGEST] as a read-only float column of the given size.
 
-    ``fail(i, problem)`` makes the error for row i (-1 for the column as a whole). ``positive``
-    excludes 0, ``unset`` lets NaN stand for "not given".
+    ``unset`` lets NaN stand for "not given".
     """
     if values is None:
         return frozen(np.full(size, default))
     try:
         column = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise fail(-1, "must be numbers") from None
+        raise fail(-1, "", "must be numbers") from None
     if column.shape != (size,):
-        raise fail(-1, f"must have one value each, {size} in all, but come as {column.shape}")
-    good = (column > 0 if positive else column >= 0) & (column <= LARGEST)
+        raise fail(-1, "", f"must have {size} values, one each, but comes as {column.shape}")
+    good = (column >= least) & (column <= LARGEST)
     if unset:
         good |= np.isnan(column)
     if not good.all():
         bad = int(np.argmin(good))
-        floor = "> 0" if positive else "≥ 0"
-        raise fail(bad, f"{column[bad]:g}; it must be {floor} and at most {LARGEST:g}")
+        rule = f"it must be ≥ {least:g} and at most {LARGEST:g}"
+        raise fail(bad, f"{column[bad]:g}", rule)
     return frozen(column)
 
 
-def frozen(array: NDArray[np.generic]) -> NDArray:  # type: ignore[type-arg]
+def int_column(
+    values: ArrayLike | None, size: int, default: int, fail: Fail, *, least: int, most: int
+) -> Ints:
+    """Whole numbers in [least, most] as a read-only column of the given size."""
+    if values is None:
+        return frozen(np.full(size, default, np.int32))
+    try:
+        numbers = np.asarray(values)
+        column = numbers if numbers.dtype.kind in "iu" else numbers.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise fail(-1, "", "must be whole numbers") from None
+    if column.shape != (size,):
+        raise fail(-1, "", f"must have {size} values, one each, but comes as {column.shape}")
+    good = (column >= least) & (column <= most) & (column == np.floor(column))
+    if not good.all():
+        bad = int(np.argmin(good))
+        rule = f"it must be a whole number from {least} to {most}"
+        raise fail(bad, f"{column[bad]:g}", rule)
+    return frozen(column.astype(np.int32))
+
+
+def name_column(
+    names: Iterable[str], what: str, error: type[StreamplaceError]
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Names as a tuple, and the row of each; they must be texts, not empty, and differ."""
+    column = tuple(names)
+    try:
+        "".join(column).encode()
+    except TypeError:
+        bad = next(name for name in column if not isinstance(name, str))
+        raise error(f"{what} is called {quoted(bad)}; a name must be a text") from None
+    except UnicodeEncodeError:
+        raise error(f"the name of {what} is no valid Unicode; correct the name") from None
+    position = dict(zip(column, range(len(column)), strict=True))
+    if "" in position:
+        raise error(f"{what} has an empty name (number {column.index('')}); give it a name")
+    if len(position) < len(column):
+        twice = quoted(_first_twice(column))
+        raise error(f"{what} is called {twice} and so is another; names must differ")
+    return column, position
+
+
+def frozen(array: _Array) -> _Array:
     """Return the array itself, read-only from here on."""
     array.setflags(write=False)
     return array
 
 
-def text_column(values: Sequence[str] | None, size: int) -> tuple[str, ...]:
+def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[str, ...]:
     """Texts as a tuple, empty texts where none are given."""
-    return ("",) * size if values is None else tuple(values)
+    column = ("",) * size if values is None else tuple(values)
+    if len(column) != size:
+        raise fail(-1, "", f"must have {size} values, one each, but has {len(column)}")
+    for i, text in enumerate(column):
+        if not isinstance(text, str):
+            raise fail(i, quoted(text), "it must be a text")
+    return column
+
+
+def tag_column(
+    values: Sequence[Iterable[str]] | None, size: int, fail: Fail
+) -> tuple[frozenset[str], ...]:
+    """Sets of tags as a tuple, empty sets where none are given."""
+    if values is None:
+        return (frozenset(),) * size
+    if len(values) != size:
+        raise fail(-1, "", f"must have {size} values, one each, but has {len(values)}")
+    for i, tags in enumerate(values):
+        if isinstance(tags, str) or not isinstance(tags, Iterable):
+            raise fail(i, quoted(tags), "it must be a set of texts")
+    return tuple(map(frozenset, values))
 
 
 def same_fields(a: object, b: object) -> bool:
@@ -71,3 +138,12 @@ def _same(x: object, y: object) -> bool:
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
     return bool(x == y)
+
+
+def _first_twice(names: Sequence[str]) -> str:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("all names differ")

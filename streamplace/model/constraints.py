@@ -1,10 +1,14 @@
 """Constraints: what a placement must respect, in names."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from streamplace.errors import ProblemError
+from streamplace.model.messages import quoted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Constraints:
     """Where operators must, may and must not run.
 
@@ -25,14 +29,33 @@ class Constraints:
     Constraints(pin={'src': 'd0'}, colocate=(), exlocate=(frozenset({...}),), allowed={})
     """
 
-    pin: Mapping[str, str] = field(default_factory=dict)
-    colocate: tuple[frozenset[str], ...] = ()
-    exlocate: tuple[frozenset[str], ...] = ()
-    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    pin: Mapping[str, str]
+    colocate: tuple[frozenset[str], ...]
+    exlocate: tuple[frozenset[str], ...]
+    allowed: Mapping[str, frozenset[str]]
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "pin", dict(self.pin))
-        put(self, "colocate", tuple(frozenset(group) for group in self.colocate))
-        put(self, "exlocate", tuple(frozenset(group) for group in self.exlocate))
-        put(self, "allowed", {name: frozenset(devices) for name, devices in self.allowed.items()})
+    def __init__(
+        self,
+        pin: Mapping[str, str] | None = None,
+        colocate: Iterable[Iterable[str]] = (),
+        exlocate: Iterable[Iterable[str]] = (),
+        allowed: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        put = partial(object.__setattr__, self)
+        put("pin", dict(pin or {}))
+        put("colocate", _groups("colocate", colocate))
+        put("exlocate", _groups("exlocate", exlocate))
+        devices = (allowed or {}).items()
+        put("allowed", {name: _names(f"allowed {quoted(name)}", d) for name, d in devices})
+
+
+def _groups(what: str, groups: Iterable[Iterable[str]]) -> tuple[frozenset[str], ...]:
+    if isinstance(groups, str):
+        raise ProblemError(f"{what} is {quoted(groups)}; it must be a list of lists of names")
+    return tuple(_names(what, group) for group in groups)
+
+
+def _names(what: str, names: Iterable[str]) -> frozenset[str]:
+    if isinstance(names, str):
+        raise ProblemError(f"{what} holds {quoted(names)}; it must be a list of names")
+    return frozenset(names)

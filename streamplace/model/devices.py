@@ -1,15 +1,30 @@
 """Devices: what operators run on, stored as columns; a `Device` is one row."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from streamplace.errors import ClusterError
-from streamplace.model.columns import Floats, Ints, float_column, frozen, same_fields
+from streamplace.errors import ClusterError, UnitError
+from streamplace.model.columns import (
+    Fail,
+    Floats,
+    Ints,
+    float_column,
+    frozen,
+    int_column,
+    name_column,
+    same_fields,
+    tag_column,
+)
+from streamplace.model.messages import listed, quoted
 from streamplace.model.units import Quantity, bandwidth_bps, mips, size_bytes
 
+MOST_CORES = 1_000_000
+SLOWEST = 1e-3
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -39,9 +54,16 @@ class Device:
     ingress: Quantity = math.inf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Devices(Sequence[Device]):
-    """All devices of a cluster, column by column."""
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Devices:
+    """All devices of a cluster, column by column; columns left out take `Device`'s defaults.
+
+    Examples
+    --------
+    >>> devices = Devices(("cpu", "gpu"), mips=[2500, 9000], tags=[(), ("cuda",)])
+    >>> devices["gpu"].mips, devices.index("gpu"), devices.cores.tolist()
+    (9000.0, 1, [1, 1])
+    """
 
     name: tuple[str, ...]
     mips: Floats
@@ -52,42 +74,50 @@ class Devices(Sequence[Device]):
     ingress_bps: Floats
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
+    def __init__(
+        self,
+        name: Iterable[str],
+        mips: ArrayLike | None = None,
+        cores: ArrayLike | None = None,
+        tags: Sequence[Iterable[str]] | None = None,
+        memory: ArrayLike | None = None,
+        egress_bps: ArrayLike | None = None,
+        ingress_bps: ArrayLike | None = None,
+    ) -> None:
+        put = partial(object.__setattr__, self)
+        names, position = name_column(name, "a device", ClusterError)
+        if not names:
+            raise ClusterError("the cluster has no devices; it needs at least one")
+        put("name", names)
+        put("_position", position)
+        size = len(names)
+        speed = float_column(mips, size, 2500.0, partial(self._bad, "mips"), least=SLOWEST)
+        put("mips", speed)
+        bad = partial(self._bad, "cores")
+        put("cores", int_column(cores, size, 1, bad, least=1, most=MOST_CORES))
+        put("tags", tag_column(tags, size, partial(self._bad, "tags")))
+        limits = {"memory": memory, "egress_bps": egress_bps, "ingress_bps": ingress_bps}
+        for column, values in limits.items():
+            put(column, _limit_column(values, size, partial(self._bad, column)))
+
     @classmethod
     def of(cls, devices: Iterable[Device]) -> "Devices":
         """Columns from single devices; quantities may be texts such as ``"2500 MIPS"``."""
         rows = list(devices)
         return cls(
-            tuple(row.name for row in rows),
-            np.array([mips(row.mips) for row in rows]),
-            np.array([row.cores for row in rows]),
-            tuple(frozenset(row.tags) for row in rows),
-            np.array([_or_infinite(row.memory, size_bytes) for row in rows]),
-            np.array([_or_infinite(row.egress, bandwidth_bps) for row in rows]),
-            np.array([_or_infinite(row.ingress, bandwidth_bps) for row in rows]),
+            [row.name for row in rows],
+            [_read(row, row.mips, mips) for row in rows],
+            [row.cores for row in rows],
+            [row.tags for row in rows],
+            [_read(row, row.memory, size_bytes) for row in rows],
+            [_read(row, row.egress, bandwidth_bps) for row in rows],
+            [_read(row, row.ingress, bandwidth_bps) for row in rows],
         )
-
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        size = len(self.name)
-        if not size:
-            raise ClusterError("the cluster has no devices; it needs at least one")
-        position = {name: i for i, name in enumerate(self.name)}
-        if len(position) < size or "" in position:
-            raise ClusterError("device names must differ and not be empty; correct the names")
-        put(self, "_position", position)
-        self._put_floats("mips", positive=True)
-        for column in ("memory", "egress_bps", "ingress_bps"):
-            self._put_limit(column)
-        self._put_floats("cores", positive=True)
-        whole = self.cores == np.floor(self.cores)
-        if not whole.all():
-            raise self._bad(int(np.argmin(whole)), "cores", "that are not a whole number")
-        put(self, "cores", frozen(self.cores.astype(np.int32)))
 
     def __len__(self) -> int:
         return len(self.name)
 
-    def __getitem__(self, key: int | str) -> Device:  # type: ignore[override]
+    def __getitem__(self, key: int | str) -> Device:
         i = self.index(key) if isinstance(key, str) else range(len(self))[key]
         return Device(
             self.name[i],
@@ -103,6 +133,7 @@ class Devices(Sequence[Device]):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, name: object) -> bool:
+        """Whether a device has this name."""
         return name in self._position
 
     def __eq__(self, other: object) -> bool:
@@ -111,33 +142,38 @@ class Devices(Sequence[Device]):
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def index(self, name: str) -> int:  # type: ignore[override]
+    def index(self, name: str) -> int:
         """Row of the device with this name."""
         try:
             return self._position[name]
         except KeyError:
-            known = ", ".join(self.name[:8]) + (", …" if len(self) > 8 else "")
-            raise ClusterError(f"there is no device {name!r}; the cluster has {known}") from None
+            raise ClusterError(
+                f"there is no device {quoted(name)}; the cluster has {listed(self.name)}"
+            ) from None
 
-    def _put_floats(self, column: str, *, positive: bool) -> None:
-        values = getattr(self, column)
-        checked = float_column(
-            values, len(self), 0.0, lambda i, why: self._bad(i, column, why), positive=positive
-        )
-        object.__setattr__(self, column, checked)
-
-    def _put_limit(self, column: str) -> None:
-        """Like a float column, but infinity means "no limit"."""
-        values = np.array(getattr(self, column), np.float64)
-        endless = np.isposinf(values)
-        object.__setattr__(self, column, np.where(endless, 1.0, values))
-        self._put_floats(column, positive=True)
-        object.__setattr__(self, column, frozen(np.where(endless, np.inf, values)))
-
-    def _bad(self, i: int, column: str, why: str) -> ClusterError:
-        who = f"device {self.name[i]!r} has" if i >= 0 else "devices' column"
-        return ClusterError(f"{who} {column} {why}")
+    def _bad(self, column: str, i: int, value: str, rule: str) -> ClusterError:
+        if i < 0:
+            return ClusterError(f"devices' column {column} {rule}")
+        return ClusterError(f"device {quoted(self.name[i])} has {column} {value}; {rule}")
 
 
-def _or_infinite(value: Quantity, parse: "type[float] | object") -> float:
-    return math.inf if value == math.inf else parse(value)  # type: ignore[operator]
+def _limit_column(values: ArrayLike | None, size: int, fail: Fail) -> Floats:
+    """Like a float column, but infinity means "no limit" and is the default."""
+    if values is None:
+        return frozen(np.full(size, np.inf))
+    try:
+        limits = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise fail(-1, "", "must be numbers") from None
+    endless = np.isposinf(limits)
+    checked = float_column(np.where(endless, SLOWEST, limits), size, np.inf, fail, least=SLOWEST)
+    return frozen(np.where(endless, np.inf, checked))
+
+
+def _read(device: Device, value: Quantity, parse: Callable[[Quantity], float]) -> float:
+    if value == math.inf:
+        return math.inf
+    try:
+        return parse(value)
+    except UnitError as error:
+        raise UnitError(f"device {quoted(device.name)}: {error}") from None

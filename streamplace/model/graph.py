@@ -3,15 +3,23 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamplace.errors import GraphError
 from streamplace.model.columns import Floats, Ints, frozen, same_fields
+from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operator, Operators
 from streamplace.model.streams import Stream, Streams
+from streamplace.model.units import LARGEST
+
+if TYPE_CHECKING:
+    from streamplace.model.expansion import Expansion
 
 LARGEST_RATE = 1e18
+LARGEST_WHOLE = 2**63 - 1
+LONGEST_CYCLE = 10
 Attribute = str | int | float | bool
 
 
@@ -51,7 +59,9 @@ class StreamGraph:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "attributes", MappingProxyType(dict(self.attributes)))
+        if not isinstance(self.name, str):
+            raise GraphError(f"a graph is called {quoted(self.name)}; its name must be a text")
+        put(self, "attributes", MappingProxyType(_checked_attributes(self.attributes)))
         if self.streams.operators is not self.operators:
             raise GraphError("the streams belong to the operators of another graph")
         put(self, "order", frozen(self._checked_order()))
@@ -97,11 +107,22 @@ class StreamGraph:
 
     def at_rate(self, rate: float) -> "StreamGraph":
         """Return the same graph with its sources' rates scaled to a total of ``rate`` tuples/s."""
+        if not 0 < rate <= LARGEST:
+            raise GraphError(f"a rate of {quoted(rate)}; it must be > 0 and at most {LARGEST:g}")
         scaled = self.operators.rate * (rate / self.source_rate)
         operators = replace(self.operators, rate=scaled)
         return replace(
             self, operators=operators, streams=replace(self.streams, operators=operators)
         )
+
+    def expand(self) -> "Expansion":
+        """Return the graph of subtasks: parallelism p becomes p operators of 1/p of the load."""
+        from streamplace.model.expansion import expand
+
+        return expand(self)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return StreamGraph, (self.name, self.operators, self.streams, dict(self.attributes))
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)
@@ -110,15 +131,20 @@ class StreamGraph:
         return hash((self.name, self.operators, self.streams))
 
     def _degree(self, ends: Ints) -> Ints:
-        return np.bincount(ends, minlength=self.n_operators)
+        return np.bincount(ends, minlength=self.n_operators).astype(np.int32)
 
     def _checked_order(self) -> Ints:
         from streamsim.topology import topological_order
 
         order = topological_order(self.n_operators, self.streams.source, self.streams.target)
         if len(order) < self.n_operators:
-            cycle = " → ".join(self.operators.name[v] for v in self._cycle(order))
-            raise GraphError(f"graph {self.name!r} has the cycle {cycle}; a stream graph has none")
+            cycle = [shown(self.operators.name[v]) for v in self._cycle(order)]
+            if len(cycle) > LONGEST_CYCLE:
+                cycle[LONGEST_CYCLE // 2 : -LONGEST_CYCLE // 2] = ["…"]
+            raise GraphError(
+                f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; "
+                "a stream graph has none, remove one of these streams"
+            )
         return order
 
     def _cycle(self, order: Ints) -> list[int]:
@@ -148,14 +174,14 @@ class StreamGraph:
         if not len(wrong):
             return
         v = int(wrong[0])
-        name = self.operators.name[v]
+        name = quoted(self.operators.name[v])
         if fed[v]:
             raise GraphError(
-                f"operator {name!r} has rate {self.operators.rate[v]:g} but also takes in streams; "
-                "only sources have a rate"
+                f"operator {name} has rate {self.operators.rate[v]:g} but also takes in streams; "
+                "only sources have a rate, drop it"
             )
         raise GraphError(
-            f"operator {name!r} is fed by no stream and has no rate, so nothing reaches it; "
+            f"operator {name} is fed by no stream and has no rate, so nothing reaches it; "
             "give it a rate if it is a source, else connect or remove it"
         )
 
@@ -176,7 +202,7 @@ class StreamGraph:
         if not fine.all():
             v = int(self.order[np.argmin(fine[self.order])])
             raise GraphError(
-                f"operator {self.operators.name[v]!r} would take in {rates[v]:g} tuples/s; "
+                f"operator {quoted(self.operators.name[v])} would take in {rates[v]:g} tuples/s; "
                 f"lower the selectivities before it (at most {LARGEST_RATE:g})"
             )
         return rates
@@ -188,3 +214,22 @@ class StreamGraph:
             for v, w in sorted(self.operators.window.items())
         ]
         return np.array(rows, np.float64).reshape(-1, 6)
+
+
+def _checked_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    """Attributes as plain values; what no file could hold is refused."""
+    plain: dict[str, Attribute] = {}
+    for name, given in attributes.items():
+        value = given.item() if isinstance(given, np.generic) else given
+        fine = isinstance(name, str) and (
+            isinstance(value, str)
+            or (isinstance(value, int) and abs(value) <= LARGEST_WHOLE)
+            or (isinstance(value, float) and np.isfinite(value))
+        )
+        if not fine:
+            raise GraphError(
+                f"attribute {quoted(name)} is {quoted(value)}; "
+                "it must be a text, a finite number or a truth value"
+            )
+        plain[name] = value
+    return plain

@@ -3,13 +3,25 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
-from streamplace.model.columns import Floats, Ints, float_column, frozen, same_fields, text_column
+from streamplace.model.columns import (
+    Floats,
+    Ints,
+    float_column,
+    int_column,
+    name_column,
+    same_fields,
+    tag_column,
+    text_column,
+)
+from streamplace.model.messages import quoted
 
 MOST_SUBTASKS = 1_000_000
+SHORTEST_WINDOW = 1e-6
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -30,9 +42,9 @@ class Window:
     def __post_init__(self) -> None:
         for name in ("size", "advance", "base", "factor"):
             value = getattr(self, name)
-            least = 0 if name in ("base", "factor") else math.ulp(0)
+            least = 0 if name in ("base", "factor") else SHORTEST_WINDOW
             if not least <= value <= 1e9:
-                raise GraphError(f"window has {name} {value}; it must be between 0 and 1e9")
+                raise GraphError(f"window has {name} {value}; it must be {least:g} to 1e9")
         slots = self.size / self.advance
         if not 1 <= slots <= 100_000 or abs(slots - round(slots)) > 1e-9 * slots:
             raise GraphError(
@@ -78,9 +90,11 @@ class Operator:
     window: Window | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Operators(Sequence[Operator]):
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Operators:
     """All operators of a graph, column by column; columns left out take `Operator`'s defaults.
+
+    Columns may be given as lists or arrays; they are stored as read-only arrays.
 
     Examples
     --------
@@ -90,50 +104,64 @@ class Operators(Sequence[Operator]):
     """
 
     name: tuple[str, ...]
-    ipt: Floats = None  # type: ignore[assignment]
-    payload: Floats = None  # type: ignore[assignment]
-    rate: Floats = None  # type: ignore[assignment]
-    parallelism: Ints = None  # type: ignore[assignment]
-    kind: tuple[str, ...] = None  # type: ignore[assignment]
-    requires: tuple[frozenset[str], ...] = None  # type: ignore[assignment]
-    memory: Floats = None  # type: ignore[assignment]
-    window: Mapping[int, Window] = field(default_factory=dict)
+    ipt: Floats
+    payload: Floats
+    rate: Floats
+    parallelism: Ints
+    kind: tuple[str, ...]
+    requires: tuple[frozenset[str], ...]
+    memory: Floats
+    window: Mapping[int, Window]
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "name", tuple(self.name))
-        put(self, "_position", self._positions())
-        size = len(self.name)
-        for column in ("ipt", "payload", "rate", "memory"):
-            values = getattr(self, column)
-            checked = float_column(values, size, 0.0, lambda i, why, c=column: self._bad(i, c, why))
-            put(self, column, checked)
-        put(self, "parallelism", self._checked_parallelism(size))
-        put(self, "kind", text_column(self.kind, size))
-        requires = self.requires
-        put(self, "requires", (_NOTHING,) * size if requires is None else tuple(requires))
+    def __init__(
+        self,
+        name: Iterable[str],
+        ipt: ArrayLike | None = None,
+        payload: ArrayLike | None = None,
+        rate: ArrayLike | None = None,
+        parallelism: ArrayLike | None = None,
+        kind: Sequence[str] | None = None,
+        requires: Sequence[Iterable[str]] | None = None,
+        memory: ArrayLike | None = None,
+        window: Mapping[int, Window] | None = None,
+    ) -> None:
+        put = partial(object.__setattr__, self)
+        names, position = name_column(name, "an operator", GraphError)
+        if not names:
+            raise GraphError("the graph has no operators; it needs at least one source")
+        put("name", names)
+        put("_position", position)
+        size = len(names)
+        numbers = {"ipt": ipt, "payload": payload, "rate": rate, "memory": memory}
+        for column, values in numbers.items():
+            put(column, float_column(values, size, 0.0, partial(self._bad, column)))
+        bad = partial(self._bad, "parallelism")
+        put("parallelism", int_column(parallelism, size, 1, bad, least=1, most=MOST_SUBTASKS))
+        put("kind", text_column(kind, size, partial(self._bad, "kind")))
+        put("requires", tag_column(requires, size, partial(self._bad, "requires")))
+        put("window", self._checked_windows(window or {}))
 
     @classmethod
     def of(cls, operators: Iterable[Operator]) -> "Operators":
         """Columns from single operators."""
         rows = list(operators)
         return cls(
-            tuple(row.name for row in rows),
-            ipt=[row.ipt for row in rows],  # type: ignore[arg-type]
-            payload=[row.payload for row in rows],  # type: ignore[arg-type]
-            rate=[row.rate for row in rows],  # type: ignore[arg-type]
-            parallelism=[row.parallelism for row in rows],  # type: ignore[arg-type]
-            kind=tuple(row.kind for row in rows),
-            requires=tuple(frozenset(row.requires) for row in rows),
-            memory=[row.memory for row in rows],  # type: ignore[arg-type]
+            [row.name for row in rows],
+            ipt=[row.ipt for row in rows],
+            payload=[row.payload for row in rows],
+            rate=[row.rate for row in rows],
+            parallelism=[row.parallelism for row in rows],
+            kind=[row.kind for row in rows],
+            requires=[row.requires for row in rows],
+            memory=[row.memory for row in rows],
             window={i: row.window for i, row in enumerate(rows) if row.window},
         )
 
     def __len__(self) -> int:
         return len(self.name)
 
-    def __getitem__(self, key: int | str) -> Operator:  # type: ignore[override]
+    def __getitem__(self, key: int | str) -> Operator:
         i = self.index(key) if isinstance(key, str) else range(len(self))[key]
         return Operator(
             self.name[i],
@@ -151,6 +179,7 @@ class Operators(Sequence[Operator]):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, name: object) -> bool:
+        """Whether an operator has this name."""
         return name in self._position
 
     def __eq__(self, other: object) -> bool:
@@ -159,39 +188,20 @@ class Operators(Sequence[Operator]):
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def index(self, name: str) -> int:  # type: ignore[override]
+    def index(self, name: str) -> int:
         """Row of the operator with this name."""
         try:
             return self._position[name]
         except KeyError:
-            raise GraphError(f"there is no operator {name!r}") from None
+            raise GraphError(f"there is no operator {quoted(name)}") from None
 
-    def _positions(self) -> dict[str, int]:
-        if not self.name:
-            raise GraphError("the graph has no operators; it needs at least one source")
-        position = dict(zip(self.name, range(len(self.name)), strict=True))
-        for name in self.name if "" in position else ():
-            if not name:
-                raise GraphError("an operator has an empty name; give every operator a name")
-        if len(position) < len(self.name):
-            raise GraphError(f"two operators are called {_twice(self.name)!r}; names must differ")
-        return position
+    def _checked_windows(self, windows: Mapping[int, Window]) -> Mapping[int, Window]:
+        for row in windows:
+            if not 0 <= row < len(self):
+                raise GraphError(f"a window is for row {row}, but there are {len(self)} operators")
+        return dict(windows)
 
-    def _checked_parallelism(self, size: int) -> Ints:
-        given = self.parallelism
-        numbers = float_column(given, size, 1.0, lambda i, why: self._bad(i, "parallelism", why))
-        whole = (numbers >= 1) & (numbers <= MOST_SUBTASKS) & (numbers == np.floor(numbers))
-        if not whole.all():
-            bad = int(np.argmin(whole))
-            why = f"{numbers[bad]:g}; it must be a whole number from 1 to {MOST_SUBTASKS}"
-            raise self._bad(bad, "parallelism", why)
-        return frozen(numbers.astype(np.int32))
-
-    def _bad(self, i: int, column: str, why: str) -> GraphError:
-        who = f"operator {self.name[i]!r} has" if i >= 0 else "operators' column"
-        return GraphError(f"{who} {column} {why}")
-
-
-def _twice(names: Sequence[str]) -> str:
-    seen: set[str] = set()
-    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:
+        if i < 0:
+            return GraphError(f"operators' column {column} {rule}")
+        return GraphError(f"operator {quoted(self.name[i])} has {column} {value}; {rule}")

@@ -1,15 +1,18 @@
 """Placement: which device every operator runs on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from streamplace.errors import PlacementError
-from streamplace.model.columns import Ints, frozen, same_fields
+from streamplace.model.columns import Ints, int_column, same_fields
+from streamplace.model.messages import listed, quoted
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Placement(Mapping[str, str]):
     """A mapping from operator names to device names, stored as one device row per operator.
 
@@ -23,17 +26,15 @@ class Placement(Mapping[str, str]):
     operators: tuple[str, ...]
     devices: tuple[str, ...]
     index: Ints
+    _row: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        index = np.array(self.index, np.int32)
-        if index.shape != (len(self.operators),):
-            raise PlacementError(
-                f"a placement of {len(self.operators)} operators needs that many devices, "
-                f"not {index.shape}"
-            )
-        if ((index < 0) | (index >= len(self.devices))).any():
-            raise PlacementError(f"a placement's devices must be rows 0 to {len(self.devices) - 1}")
-        object.__setattr__(self, "index", frozen(index))
+    def __init__(self, operators: Sequence[str], devices: Sequence[str], index: ArrayLike) -> None:
+        put = partial(object.__setattr__, self)
+        put("operators", tuple(operators))
+        put("devices", tuple(devices))
+        size, last = len(self.operators), len(self.devices) - 1
+        put("index", int_column(index, size, 0, self._bad, least=0, most=last))
+        put("_row", {})
 
     @classmethod
     def of(
@@ -43,27 +44,22 @@ class Placement(Mapping[str, str]):
         known = {name: d for d, name in enumerate(devices)}
         for name in operators:
             if name not in assignment:
-                raise PlacementError(f"operator {name!r} is not placed; give it a device")
+                raise PlacementError(f"operator {quoted(name)} is not placed; give it a device")
             if assignment[name] not in known:
-                listed = ", ".join(devices[:8]) + (", …" if len(devices) > 8 else "")
                 raise PlacementError(
-                    f"operator {name!r} is on the unknown device {assignment[name]!r}; "
-                    f"the cluster has {listed}"
+                    f"operator {quoted(name)} is on the unknown device "
+                    f"{quoted(assignment[name])}; the cluster has {listed(tuple(devices))}"
                 )
-        if len(assignment) > len(operators):
-            stray = next(name for name in assignment if name not in set(operators))
-            raise PlacementError(
-                f"the placement names {stray!r}, which is no operator of the graph"
-            )
-        return cls(
-            tuple(operators), tuple(devices), np.array([known[assignment[v]] for v in operators])
-        )
+        if stray := assignment.keys() - set(operators):
+            name = quoted(min(stray))
+            raise PlacementError(f"{name} is placed but is no operator of the graph; remove it")
+        return cls(operators, devices, [known[assignment[name]] for name in operators])
 
     def __getitem__(self, operator: str) -> str:
-        try:
-            return self.devices[self.index[self.operators.index(operator)]]
-        except ValueError:
-            raise KeyError(operator) from None
+        if not self._row:
+            self._row.update(zip(self.operators, range(len(self.operators)), strict=True))
+        device: int = self.index[self._row[operator]]
+        return self.devices[device]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.operators)
@@ -87,3 +83,9 @@ class Placement(Mapping[str, str]):
         for name, d in zip(self.operators, self.index, strict=True):
             groups[self.devices[d]].append(name)
         return groups
+
+    def _bad(self, i: int, value: str, rule: str) -> PlacementError:
+        if i < 0:
+            return PlacementError(f"a placement of {len(self.operators)} operators {rule}")
+        name = quoted(self.operators[i])
+        return PlacementError(f"operator {name} is on device number {value}; {rule}")

@@ -1,7 +1,8 @@
 """Problem: a graph to place on a cluster, under constraints; compiled once to arrays."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.columns import Floats, Ints, frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.rules import Rules, compile_rules
 from streamplace.model.units import LARGEST
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from streamsim import Instance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Problem:
     """What a placer is asked.
 
@@ -47,19 +49,27 @@ class Problem:
 
     graph: StreamGraph
     cluster: Cluster
-    constraints: Constraints = field(default_factory=Constraints)
-    seconds: Floats | None = None
+    constraints: Constraints
+    seconds: Floats | None
     instance: "Instance" = field(init=False, repr=False)
     rules: Rules | None = field(init=False, repr=False)
     interchangeable: Ints = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        if self.seconds is not None:
-            put(self, "seconds", self._checked_seconds(self.seconds))
-        put(self, "rules", compile_rules(self.graph, self.cluster, self.constraints))
-        put(self, "instance", self._compiled())
-        put(self, "interchangeable", frozen(self._classes()))
+    def __init__(
+        self,
+        graph: StreamGraph,
+        cluster: Cluster,
+        constraints: Constraints | None = None,
+        seconds: ArrayLike | None = None,
+    ) -> None:
+        put = partial(object.__setattr__, self)
+        put("graph", graph)
+        put("cluster", cluster)
+        put("constraints", constraints or Constraints())
+        put("seconds", None if seconds is None else self._checked_seconds(seconds))
+        put("rules", compile_rules(graph, cluster, self.constraints))
+        put("instance", self._compiled())
+        put("interchangeable", frozen(self._classes()))
 
     @property
     def n_operators(self) -> int:
@@ -73,7 +83,7 @@ class Problem:
 
     def placement(self, devices: ArrayLike) -> Placement:
         """Placement from one device row per operator."""
-        return Placement(self.graph.operators.name, self.cluster.devices.name, devices)  # type: ignore[arg-type]
+        return Placement(self.graph.operators.name, self.cluster.devices.name, devices)
 
     def legal(self, placements: ArrayLike) -> NDArray[np.bool_]:
         """Whether each placement of a batch [B, N] respects the constraints; shape [B]."""
@@ -98,8 +108,17 @@ class Problem:
             raise PlacementError("the placement is for another graph; its operators differ")
         if placement.devices != self.cluster.devices.name:
             raise PlacementError("the placement is for another cluster; its devices differ")
-        if not self.legal(placement.index)[0]:
-            raise PlacementError("the placement breaks the constraints (pin, colocate, exlocate …)")
+        if self.rules is not None and not self.legal(placement.index)[0]:
+            broken = self.rules.broken(placement.index)
+            a, b = (quoted(placement.operators[v]) for v in broken[1:])
+            on = f"{a} on {quoted(placement[placement.operators[broken[1]]])}"
+            raise PlacementError(
+                {
+                    "together": f"{a} and {b} must share a device; put them on the same one",
+                    "allowed": f"the constraints forbid {on}; use a device that they allow",
+                    "apart": f"{a} and {b} must not share a device; move one of them",
+                }[broken[0]]
+            )
 
     def canonical(self, placements: ArrayLike) -> Ints:
         """Renumber interchangeable devices by first appearance; shape [N] or [B, N].
@@ -114,15 +133,21 @@ class Problem:
 
     def _checked_seconds(self, seconds: ArrayLike) -> Floats:
         shape = (self.n_operators, self.n_devices)
-        matrix = np.array(seconds, np.float64)
+        try:
+            matrix = np.array(seconds, np.float64) + 0.0  # -0.0 becomes 0.0
+        except (TypeError, ValueError, OverflowError):
+            raise ProblemError("the cost matrix must be numbers, operators × devices") from None
         if matrix.shape != shape:
-            raise ProblemError(f"the cost matrix must be operators × devices {shape}")
+            raise ProblemError(
+                f"the cost matrix is {matrix.shape}; it must be operators × devices, {shape}"
+            )
         good = (matrix >= 0) & (matrix <= LARGEST)
         if not good.all():
             v, d = np.argwhere(~good)[0]
+            operator, device = self.graph.operators.name[v], self.cluster.devices.name[d]
             raise ProblemError(
-                f"operator {self.graph.operators.name[v]!r} costs {matrix[v, d]:g} s per tuple on "
-                f"device {self.cluster.devices.name[d]!r}; it must be between 0 and {LARGEST:g}"
+                f"operator {quoted(operator)} costs {matrix[v, d]:g} s per tuple on device "
+                f"{quoted(device)}; it must be between 0 and {LARGEST:g}"
             )
         return frozen(matrix)
 
@@ -163,12 +188,14 @@ class Problem:
 
     def _classes(self) -> Ints:
         """Split the cluster's classes by what this problem says of single devices."""
-        facts = [self.cluster.interchangeable[None, :].astype(np.float64)]
-        if self.rules is not None:
-            facts.append(self.rules.allowed.astype(np.float64))
-        if self.seconds is not None:
-            facts.append(self.seconds)
-        columns = np.concatenate(facts)
-        _, first, classes = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        rank = np.argsort(np.argsort(first))
-        return rank[classes.ravel()].astype(np.int32)
+        seen: dict[tuple[int, bytes, bytes], int] = {}
+        allowed = None if self.rules is None else self.rules.allowed
+        classes = [
+            seen.setdefault((of_cluster, _cells(allowed, d), _cells(self.seconds, d)), len(seen))
+            for d, of_cluster in enumerate(self.cluster.interchangeable.tolist())
+        ]
+        return np.array(classes, np.int32)
+
+
+def _cells(matrix: NDArray[Any] | None, column: int) -> bytes:
+    return b"" if matrix is None else matrix[:, column].tobytes()

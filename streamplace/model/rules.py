@@ -5,6 +5,7 @@ A *unit* is a set of colocated operators; without colocation every operator is i
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.columns import Ints
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
-
-SEARCH_STEPS = 100_000
+from streamplace.model.keep_apart import keep_apart, rivals_of
+from streamplace.model.messages import listed, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +53,25 @@ class Rules:
 
     def repaired(self, placement: Ints) -> Ints:
         """Return a legal placement close to the given one [N]; the witness where none is near."""
-        wish = placement[self.first_operator]
+        chosen = placement[self.first_operator]
         rivals = self.rivals()
-        chosen = np.full(self.n_units, -1, np.int32)
-        for u in range(self.n_units):
+        wrong = ~self.allowed[np.arange(self.n_units), chosen]
+        for u in np.flatnonzero(wrong).tolist():
+            chosen[u] = _next_free(self.allowed[u], int(chosen[u]))
+        settled = np.full(self.n_units, -1, np.int32)
+        for u in sorted(rivals):
             free = self.allowed[u].copy()
-            taken = chosen[rivals.get(u, [])]
+            taken = settled[rivals[u]]
             free[taken[taken >= 0]] = False
             if not free.any():
-                return self.witness[self.unit]
-            chosen[u] = wish[u] + int(np.argmax(np.roll(free, -int(wish[u]))))
-            chosen[u] %= len(free)
+                return np.asarray(self.witness[self.unit])
+            wish = int(placement[self.first_operator[u]])
+            chosen[u] = settled[u] = _next_free(free, wish)
         return chosen[self.unit]
 
-    def rivals(self) -> dict[int, list[int]]:
+    def rivals(self) -> dict[int, NDArray[np.int64]]:
         """Return the units that each unit must not meet."""
-        met: dict[int, list[int]] = {}
-        for a, b in self.apart.tolist():
-            met.setdefault(a, []).append(b)
-            met.setdefault(b, []).append(a)
-        return met
+        return rivals_of(self.apart)
 
     def legal(self, placements: Ints) -> NDArray[np.bool_]:
         """Whether each placement of a batch [B, N] respects every rule; shape [B]."""
@@ -80,6 +80,22 @@ class Rules:
         inside = self.allowed[np.arange(self.n_units), of_unit].all(axis=1)
         apart = (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
         return np.asarray(together & inside & apart)
+
+    def broken(self, placement: Ints) -> tuple[Literal["together", "allowed", "apart"], int, int]:
+        """Name a rule that an illegal placement [N] breaks, and two operators that break it."""
+        first = self.first_operator
+        of_unit = placement[first]
+        strayed = of_unit[self.unit] != placement
+        if strayed.any():
+            v = int(np.argmax(strayed))
+            return "together", int(first[self.unit[v]]), v
+        outside = ~self.allowed[np.arange(self.n_units), of_unit]
+        if outside.any():
+            v = int(first[np.argmax(outside)])
+            return "allowed", v, v
+        met = of_unit[self.apart[:, 0]] == of_unit[self.apart[:, 1]]
+        a, b = first[self.apart[int(np.argmax(met))]]
+        return "apart", int(a), int(b)
 
 
 def compile_rules(graph: StreamGraph, cluster: Cluster, constraints: Constraints) -> Rules | None:
@@ -96,25 +112,34 @@ def compile_rules(graph: StreamGraph, cluster: Cluster, constraints: Constraints
         return None
     unit = _units(graph, c.colocate)
     allowed = _allowed(graph, cluster, c, unit, tagged)
-    apart = _apart(graph, c.exlocate, unit)
-    return Rules(unit, allowed, apart, _witness(graph, cluster, unit, allowed, apart))
+    apart = _apart(graph, cluster, c.exlocate, unit)
+    return Rules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
 
 
 def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
     for name in names:
         if name not in graph.operators:
-            raise ProblemError(f"{what} names the unknown operator {name!r}; correct the name")
+            raise ProblemError(f"{what} names the unknown operator {quoted(name)}; correct it")
     return sorted(graph.operators.index(name) for name in names)
 
 
 def _units(graph: StreamGraph, groups: Iterable[frozenset[str]]) -> Ints:
     """Merge overlapping groups, then number the units by first operator."""
-    leader = np.arange(graph.n_operators)
+    leader = list(range(graph.n_operators))
+
+    def lead(v: int) -> int:
+        while leader[v] != v:
+            leader[v] = leader[leader[v]]
+            v = leader[v]
+        return v
+
     for group in groups:
         rows = _rows(graph, group, "colocate")
-        merged = np.isin(leader, leader[rows])
-        leader[merged] = leader[merged].min(initial=graph.n_operators)
-    return np.unique(leader, return_inverse=True)[1].astype(np.int32)
+        for v in rows[1:]:
+            a, b = sorted((lead(rows[0]), lead(v)))
+            leader[b] = a
+    leaders = np.fromiter(map(lead, leader), np.int32, len(leader))
+    return np.unique(leaders, return_inverse=True)[1].astype(np.int32)
 
 
 def _allowed(
@@ -125,16 +150,18 @@ def _allowed(
     limits += [(v, devices, "allowed") for v, devices in c.allowed.items()]
     for name, devices, what in limits:
         (row,) = _rows(graph, [name], what)
-        _narrow(graph, allowed, unit, row, _mask(cluster, devices, f"{what} of {name!r}"))
+        _narrow(graph, allowed, unit, row, _mask(cluster, devices, f"{what} of {quoted(name)}"))
+    offers: dict[frozenset[str], NDArray[np.bool_]] = {}
     for row in tagged:
         needs = graph.operators.requires[row]
-        mask = np.array([needs <= tags for tags in cluster.devices.tags])
-        if not mask.any():
+        if needs not in offers:
+            offers[needs] = np.array([needs <= tags for tags in cluster.devices.tags])
+        if not offers[needs].any():
             raise ProblemError(
-                f"operator {graph.operators.name[row]!r} requires {_listed(needs)}, "
+                f"operator {quoted(graph.operators.name[row])} requires {listed(sorted(needs))}, "
                 "which no device offers; add the tag to a device"
             )
-        _narrow(graph, allowed, unit, row, mask)
+        _narrow(graph, allowed, unit, row, offers[needs])
     return allowed
 
 
@@ -142,7 +169,10 @@ def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> NDArray[np.b
     mask = np.zeros(cluster.n_devices, bool)
     for device in devices:
         if device not in cluster.devices:
-            raise ProblemError(f"{where} names the unknown device {device!r}; correct the name")
+            known = listed(cluster.devices.name)
+            raise ProblemError(
+                f"{where} names the unknown device {quoted(device)}; the cluster has {known}"
+            )
         mask[cluster.devices.index(device)] = True
     return mask
 
@@ -159,68 +189,48 @@ def _narrow(
     if not allowed[u].any():
         mates = [graph.operators.name[v] for v in np.flatnonzero(unit == u)]
         raise ProblemError(
-            f"no device is left for {_listed(mates)}: its pins, allowed devices and required tags "
+            f"no device is left for {listed(mates)}: pins, allowed devices and required tags "
             "exclude each other; loosen one"
         )
 
 
-def _apart(graph: StreamGraph, groups: Iterable[frozenset[str]], unit: Ints) -> Ints:
-    pairs: set[tuple[int, int]] = set()
-    for group in groups:
-        rows = _rows(graph, group, "exlocate")
-        for i, v in enumerate(rows):
-            for w in rows[i + 1 :]:
-                if unit[v] == unit[w]:
-                    both = _listed([graph.operators.name[v], graph.operators.name[w]])
-                    raise ProblemError(f"{both} are both colocated and exlocated; drop one rule")
-                a, b = sorted((int(unit[v]), int(unit[w])))
-                pairs.add((a, b))
-    return np.array(sorted(pairs), np.int32).reshape(-1, 2)
-
-
-def _witness(
-    graph: StreamGraph, cluster: Cluster, unit: Ints, allowed: NDArray[np.bool_], apart: Ints
+def _apart(
+    graph: StreamGraph, cluster: Cluster, groups: Iterable[frozenset[str]], unit: Ints
 ) -> Ints:
-    """Find a legal device for every unit: the exlocated ones by backtracking, fewest choices first."""
+    pairs = [np.empty((0, 2), np.int32)]
+    for group in groups:
+        rows = np.array(_rows(graph, group, "exlocate"), np.int64)
+        units, counts = np.unique(unit[rows], return_counts=True)
+        if (counts > 1).any():
+            both = rows[unit[rows] == units[np.argmax(counts)]].tolist()
+            names = [graph.operators.name[v] for v in both]
+            raise ProblemError(f"{listed(names)} are both colocated and exlocated; drop one rule")
+        if len(units) > cluster.n_devices:
+            raise ProblemError(
+                f"{listed([graph.operators.name[v] for v in rows.tolist()])} cannot be kept apart "
+                f"on {cluster.n_devices} devices; add devices or drop names from exlocate"
+            )
+        a, b = np.triu_indices(len(units), 1)
+        pairs.append(np.stack([units[a], units[b]], axis=1).astype(np.int32))
+    return np.unique(np.concatenate(pairs), axis=0)
+
+
+def _witness(graph: StreamGraph, unit: Ints, allowed: NDArray[np.bool_], apart: Ints) -> Ints:
+    """Find a legal device for every unit."""
     witness = np.argmax(allowed, axis=1).astype(np.int32)
-    rivals = Rules(unit, allowed, apart, witness).rivals()
-    devices = {u: np.flatnonzero(allowed[u]).tolist() for u in rivals}
-    todo = sorted(rivals, key=lambda u: (len(devices[u]) - len(rivals[u]), u))
-    found = _backtrack(todo, devices, rivals)
+    units = np.unique(apart)
+    found = keep_apart(allowed[units], np.searchsorted(units, apart).astype(np.int32))
     if found is None:
-        names = [graph.operators.name[int(np.argmax(unit == u))] for u in todo[:6]]
+        first = Rules(unit, allowed, apart, witness).first_operator
+        names = [graph.operators.name[first[u]] for u in units]
         raise ProblemError(
-            f"{_listed(names)} cannot all be kept apart on {cluster.n_devices} devices; "
+            f"found no way to keep {listed(names)} apart on {allowed.shape[1]} devices; "
             "allow more devices or drop an exlocate rule"
         )
-    for u, d in found.items():
-        witness[u] = d
-    return witness
+    witness[units] = found
+    return np.asarray(witness)
 
 
-def _backtrack(
-    todo: list[int], devices: dict[int, list[int]], rivals: dict[int, list[int]]
-) -> dict[int, int] | None:
-    """Depth-first search without recursion; None when there is no way or none was found in time."""
-    chosen: dict[int, int] = {}
-    choices = [iter(devices[todo[0]])] if todo else []
-    for _ in range(SEARCH_STEPS):
-        if len(chosen) == len(todo):
-            return chosen
-        u = todo[len(choices) - 1]
-        chosen.pop(u, None)
-        taken = {chosen[r] for r in rivals[u] if r in chosen}
-        free = next((d for d in choices[-1] if d not in taken), None)
-        if free is not None:
-            chosen[u] = free
-            if len(chosen) < len(todo):
-                choices.append(iter(devices[todo[len(chosen)]]))
-        else:
-            choices.pop()
-            if not choices:
-                return None
-    return None
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in sorted(names))
+def _next_free(free: NDArray[np.bool_], wish: int) -> int:
+    """Return the first free device from the wished one on, round and round."""
+    return int(wish + np.argmax(np.roll(free, -wish))) % len(free)

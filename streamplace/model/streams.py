@@ -1,12 +1,22 @@
 """Streams: who feeds whom, stored as columns; a `Stream` is one row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
-from streamplace.model.columns import Floats, Ints, float_column, frozen, same_fields, text_column
+from streamplace.model.columns import (
+    Floats,
+    Ints,
+    float_column,
+    int_column,
+    same_fields,
+    text_column,
+)
+from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators
 
 PARTITIONINGS = ("", "forward", "rebalance", "hash")
@@ -34,52 +44,87 @@ class Stream:
     partitioning: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Streams(Sequence[Stream]):
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Streams:
     """All streams of a graph, column by column; endpoints are rows of its operators.
 
-    ``payload`` is NaN where a stream inherits the payload of its source.
+    Columns may be given as lists or arrays; they are stored as read-only arrays. ``payload`` is NaN
+    where a stream inherits the payload of its source.
+
+    Examples
+    --------
+    >>> operators = Operators(("src", "sink"), payload=[50, 0], rate=[100, 0])
+    >>> streams = Streams(operators, [0, 0], [1, 1], selectivity=[1, 0.5])
+    >>> streams.label(1), streams[1].selectivity, streams.bytes_per_tuple().tolist()
+    ('src→sink', 0.5, [50.0, 50.0])
     """
 
     operators: Operators
     source: Ints
     target: Ints
-    selectivity: Floats = None  # type: ignore[assignment]
-    payload: Floats = None  # type: ignore[assignment]
-    partitioning: tuple[str, ...] = None  # type: ignore[assignment]
+    selectivity: Floats
+    payload: Floats
+    partitioning: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        for end in ("source", "target"):
-            put(self, end, self._checked_ends(getattr(self, end)))
-        size = len(self.source)
-        if len(self.target) != size:
-            raise GraphError(f"there are {size} stream sources but {len(self.target)} targets")
-        for column, default in (("selectivity", 1.0), ("payload", np.nan)):
-            values = getattr(self, column)
-            unset = column == "payload"
-            checked = float_column(
-                values, size, default, lambda i, why, c=column: self._bad(i, c, why), unset=unset
-            )
-            put(self, column, checked)
-        put(self, "partitioning", self._checked_partitioning(size))
+    def __init__(
+        self,
+        operators: Operators,
+        source: ArrayLike,
+        target: ArrayLike,
+        selectivity: ArrayLike | None = None,
+        payload: ArrayLike | None = None,
+        partitioning: Sequence[str] | None = None,
+    ) -> None:
+        put = partial(object.__setattr__, self)
+        put("operators", operators)
+        size = _length(source)
+        for column, ends in (("source", source), ("target", target)):
+            fail, last = partial(self._bad_end, column), len(operators) - 1
+            put(column, int_column(ends, size, 0, fail, least=0, most=last))
+        fail = partial(self._bad, "selectivity")
+        put("selectivity", float_column(selectivity, size, 1.0, fail))
+        fail = partial(self._bad, "payload")
+        put("payload", float_column(payload, size, np.nan, fail, unset=True))
+        put("partitioning", self._checked_partitioning(partitioning, size))
 
     @classmethod
-    def of(cls, operators: Operators, streams: Sequence[Stream]) -> "Streams":
+    def of(cls, operators: Operators, streams: Iterable[Stream]) -> "Streams":
         """Columns from single streams."""
-        return cls(
+        rows = list(streams)
+        return cls.between(
             operators,
-            _rows(operators, streams, [s.source for s in streams]),
-            _rows(operators, streams, [s.target for s in streams]),
-            selectivity=[s.selectivity for s in streams],  # type: ignore[arg-type]
-            payload=[np.nan if s.payload is None else s.payload for s in streams],  # type: ignore[arg-type]
-            partitioning=tuple(s.partitioning for s in streams),
+            [row.source for row in rows],
+            [row.target for row in rows],
+            selectivity=[row.selectivity for row in rows],
+            payload=[np.nan if row.payload is None else row.payload for row in rows],
+            partitioning=[row.partitioning for row in rows],
         )
+
+    @classmethod
+    def between(
+        cls,
+        operators: Operators,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        selectivity: ArrayLike | None = None,
+        payload: ArrayLike | None = None,
+        partitioning: Sequence[str] | None = None,
+    ) -> "Streams":
+        """Columns whose ends are operator names instead of rows."""
+        for u, v in zip(sources, targets, strict=True):
+            if u not in operators or v not in operators:
+                name = quoted(v if u in operators else u)
+                raise GraphError(
+                    f"stream {shown(str(u))}→{shown(str(v))} names the unknown operator {name}; "
+                    "add that operator or correct the name"
+                )
+        rows = [np.fromiter(map(operators.index, e), np.int32, len(e)) for e in (sources, targets)]
+        return cls(operators, rows[0], rows[1], selectivity, payload, partitioning)
 
     def __len__(self) -> int:
         return len(self.source)
 
-    def __getitem__(self, i: int) -> Stream:  # type: ignore[override]
+    def __getitem__(self, i: int) -> Stream:
         payload = float(self.payload[i])
         return Stream(
             self.operators.name[self.source[i]],
@@ -101,39 +146,34 @@ class Streams(Sequence[Stream]):
     def label(self, i: int) -> str:
         """Name of a stream for people, such as ``join→sink``."""
         names = self.operators.name
-        return f"{names[self.source[i]]}→{names[self.target[i]]}"
+        return f"{shown(names[self.source[i]])}→{shown(names[self.target[i]])}"
 
     def bytes_per_tuple(self) -> Floats:
         """Payload of every stream, its own or that of its source."""
         return np.where(np.isnan(self.payload), self.operators.payload[self.source], self.payload)
 
-    def _checked_ends(self, rows: Ints) -> Ints:
-        ends = np.array(rows, np.int32)
-        if ends.ndim != 1 or ((ends < 0) | (ends >= len(self.operators))).any():
-            raise GraphError("stream ends must be a column of row numbers of the operators")
-        return frozen(ends)
-
-    def _checked_partitioning(self, size: int) -> tuple[str, ...]:
-        texts = text_column(self.partitioning, size)
-        for i, text in enumerate(texts):
-            if text not in PARTITIONINGS:
-                known = ", ".join(PARTITIONINGS[1:])
-                raise self._bad(i, "partitioning", f"{text!r}; it must be one of {known}")
+    def _checked_partitioning(self, given: Sequence[str] | None, size: int) -> tuple[str, ...]:
+        fail = partial(self._bad, "partitioning")
+        texts = text_column(given, size, fail)
+        if unknown := set(texts).difference(PARTITIONINGS):
+            i = next(i for i, text in enumerate(texts) if text in unknown)
+            raise fail(i, quoted(texts[i]), f"it must be one of {', '.join(PARTITIONINGS[1:])}")
         return texts
 
-    def _bad(self, i: int, column: str, why: str) -> GraphError:
+    def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:
         if i < 0:
-            return GraphError(f"streams' column {column} {why}")
-        value, rest = why.split(";", 1)
-        who = self.operators.name[self.source[i]]
-        return GraphError(f"operator {who!r} has {column} {value} on stream {self.label(i)};{rest}")
+            return GraphError(f"streams' column {column} {rule}")
+        who = quoted(self.operators.name[self.source[i]])
+        return GraphError(f"operator {who} has {column} {value} on stream {self.label(i)}; {rule}")
+
+    def _bad_end(self, column: str, i: int, value: str, rule: str) -> GraphError:
+        if i < 0:
+            return GraphError(f"streams' column {column} {rule}")
+        return GraphError(f"stream number {i} has {column} {value}; {rule}, the row of an operator")
 
 
-def _rows(operators: Operators, streams: Sequence[Stream], ends: Sequence[str]) -> Ints:
-    for stream, name in zip(streams, ends, strict=True):
-        if name not in operators:
-            raise GraphError(
-                f"stream {stream.source}→{stream.target} names the unknown operator {name!r}; "
-                "add that operator or correct the name"
-            )
-    return np.fromiter((operators.index(name) for name in ends), np.int32, len(ends))
+def _length(column: ArrayLike) -> int:
+    try:
+        return len(np.atleast_1d(column))
+    except (TypeError, ValueError):
+        raise GraphError("stream ends must be a column of row numbers of the operators") from None

@@ -6,8 +6,10 @@ device speed stays in MIPS, the unit everybody quotes it in.
 
 import math
 import re
+from numbers import Real
 
 from streamplace.errors import UnitError
+from streamplace.model.messages import quoted
 
 Quantity = float | str
 
@@ -108,12 +110,12 @@ def format_rate(rate: float) -> str:
 
 
 def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> float:
-    if isinstance(text, bool) or not isinstance(text, int | float | str):
-        raise UnitError(f"{what} {text!r} is neither a number nor a text; write {example}")
+    if isinstance(text, bool) or not isinstance(text, Real | str):
+        raise UnitError(f"{what} {quoted(text)} is neither a number nor a text; write {example}")
     value = _from_text(text, units, what, example) if isinstance(text, str) else _float(text)
     if not math.isfinite(value) or not 0 <= value <= LARGEST:
         raise UnitError(
-            f"{what} {_short(text)} must be between 0 and {LARGEST:g}, such as {example}"
+            f"{what} {quoted(text)} must be between 0 and {LARGEST:g}, such as {example}"
         )
     return value
 
@@ -121,25 +123,22 @@ def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> 
 def _from_text(text: str, units: dict[str, float], what: str, example: str) -> float:
     match = _NUMBER.fullmatch(text) if len(text) <= 64 else None
     if match is None:
-        raise UnitError(f"{what} {_short(text)} is not a number with a unit; write {example}")
+        raise UnitError(f"{what} {quoted(text)} is not a number with a unit; write {example}")
     number, unit = match.groups()
     if unit is None:
         return float(number)
     if unit not in units:
-        raise UnitError(f"{what} {_short(text)} has the unknown unit {unit!r}; write {example}")
+        raise UnitError(
+            f"{what} {quoted(text)} has the unknown unit {quoted(unit)}; write {example}"
+        )
     return float(number) * units[unit]
 
 
-def _float(number: float) -> float:
+def _float(number: Real) -> float:
     try:
         return float(number)
     except OverflowError:
         return math.inf
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _format(value: float, unit: str) -> str:

@@ -1,0 +1,54 @@
+"""Speed of the nouns: a million operators, and a data set of small graphs."""
+
+import resource
+
+import numpy as np
+import pytest
+
+from streamplace.io.graphs import read_graphs, write_graphs
+from streamplace.model import Cluster, Operator, Operators, Problem, Stream, StreamGraph, Streams
+
+OPERATORS, STREAMS, GRAPHS = 1_000_000, 2_000_000, 1_000
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """Names, instructions, rates and random forward streams, two into every operator."""
+    rng = np.random.default_rng(0)
+    target = np.concatenate([np.repeat(np.arange(1, OPERATORS), 2), [OPERATORS - 1] * 2])
+    source = (rng.random(STREAMS) * target).astype(np.int32)
+    rate = np.zeros(OPERATORS)
+    rate[0] = 1e4
+    return [f"v{i}" for i in range(OPERATORS)], rng.random(OPERATORS) * 1e4, rate, source, target
+
+
+def compile_problem(names, ipt, rate, source, target):
+    """From columns to the arrays that simulators and placers share."""
+    operators = Operators(names, ipt=ipt, payload=ipt, rate=rate)
+    streams = Streams(operators, source, target, selectivity=np.full(len(source), 0.4))
+    return Problem(StreamGraph("large", operators, streams), Cluster.uniform(8))
+
+
+def test_a_million_operators_are_compiled_in_ten_seconds(benchmark, columns):
+    """Two million streams, on one core, in two gigabytes."""
+    problem = benchmark.pedantic(compile_problem, columns, rounds=3, warmup_rounds=1)
+    assert problem.instance.n_streams == STREAMS
+    assert benchmark.stats["max"] < 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 * 2**20  # KiB
+
+
+def test_a_hundred_thousand_subtasks_are_expanded(benchmark):
+    """A pipeline of a source and two operators of 50,000 subtasks."""
+    operators = [Operator("src", rate=1), *(Operator(n, parallelism=50_000) for n in "ab")]
+    graph = StreamGraph.of("wide", operators, [Stream("src", "a"), Stream("a", "b")])
+    assert benchmark(graph.expand).graph.n_operators == 100_001
+
+
+@pytest.mark.parametrize("name", ["set.jsonl", "set.jsonl.gz"])
+def test_a_data_set_is_read(benchmark, tmp_path, name):
+    """A thousand graphs of twenty operators."""
+    stages = [Operator(f"v{i}", ipt=i * 1.7, payload=i * 3.1) for i in range(1, 20)]
+    streams = [Stream(f"v{i}", f"v{i + 1}", 0.9) for i in range(19)]
+    graph = StreamGraph.of("chain", [Operator("v0", rate=1e4), *stages], streams)
+    write_graphs([graph] * GRAPHS, tmp_path / name)
+    assert len(benchmark(lambda: list(read_graphs(tmp_path / name)))) == GRAPHS

@@ -1,0 +1,262 @@
+"""Expansion: the graph of subtasks, in which every operator of parallelism p stands p times."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.errors import GraphError, PlacementError, ProblemError
+from streamplace.model.columns import Ints, frozen
+from streamplace.model.constraints import Constraints
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.operators import Operators, Window
+from streamplace.model.placement import Placement
+from streamplace.model.streams import Streams
+
+if TYPE_CHECKING:
+    from streamplace.model.problem import Problem
+
+MOST_SUBTASKS = 10_000_000
+MOST_STREAMS = 50_000_000
+MOST_PAIRS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    """A graph of subtasks, and the way back.
+
+    A subtask has 1/p of its operator's rate and memory. A window keeps its size and advance and has
+    1/p of its base and limit, so that the subtasks' windows together emit what the operator's does.
+
+    Attributes
+    ----------
+    graph
+        The subtasks, each an operator of parallelism 1; ``join`` becomes ``join#0``, ``join#1``, ….
+        An operator of parallelism 1 keeps its name.
+    original
+        The graph that was expanded.
+    operator
+        [S] row of the operator that each subtask belongs to.
+
+    Examples
+    --------
+    >>> from streamplace.model import Operator, Stream
+    >>> expansion = StreamGraph.of(
+    ...     "pipe",
+    ...     [Operator("src", rate=900), Operator("join", parallelism=3)],
+    ...     [Stream("src", "join")],
+    ... ).expand()
+    >>> expansion.graph.operators.name, expansion.graph.input_rate.tolist()
+    (('src', 'join#0', 'join#1', 'join#2'), [900.0, 300.0, 300.0, 300.0])
+    >>> placement = Placement(expansion.graph.operators.name, ("d0", "d1"), [0, 0, 1, 0])
+    >>> expansion.fold(placement).tolist()
+    [[1, 0], [2, 1]]
+    >>> expansion.fold_names(placement)
+    {'src': {'d0': 1}, 'join': {'d0': 2, 'd1': 1}}
+    """
+
+    graph: StreamGraph
+    original: StreamGraph
+    operator: Ints
+
+    def fold(self, placement: Placement) -> NDArray[np.int64]:
+        """Count the subtasks of each operator on each device, [N, D]."""
+        n_devices = len(placement.devices)
+        cells = self._cells(placement)
+        counts = np.bincount(cells, minlength=self.original.n_operators * n_devices)
+        return counts.reshape(-1, n_devices)
+
+    def fold_names(self, placement: Placement) -> dict[str, dict[str, int]]:
+        """Count like `fold`, in names; devices without subtasks of an operator are left out."""
+        names, devices = self.original.operators.name, placement.devices
+        counts: dict[str, dict[str, int]] = {name: {} for name in names}
+        cells, numbers = np.unique(self._cells(placement), return_counts=True)
+        for cell, number in zip(cells.tolist(), numbers.tolist(), strict=True):
+            counts[names[cell // len(devices)]][devices[cell % len(devices)]] = number
+        return counts
+
+    def unfold(self, placement: Placement) -> Placement:
+        """Place every subtask where a placement of the original graph puts its operator."""
+        if placement.operators != self.original.operators.name:
+            raise PlacementError("the placement is not one of the original graph's operators")
+        names = self.graph.operators.name
+        return Placement(names, placement.devices, placement.index[self.operator])
+
+    def problem(self, problem: "Problem") -> "Problem":
+        """Return the problem of placing the subtasks, for a problem of the original graph."""
+        from streamplace.model.problem import Problem
+
+        seconds = None if problem.seconds is None else problem.seconds[self.operator]
+        constraints = self.constraints(problem.constraints)
+        return Problem(self.graph, problem.cluster, constraints, seconds)
+
+    def constraints(self, constraints: Constraints) -> Constraints:
+        """Constraints of the original graph, carried over to its subtasks.
+
+        ``pin`` and ``allowed`` hold for every subtask. Colocated operators of parallelism p and q
+        share their devices in g = gcd(p, q) shares: subtask i of p goes to share ⌊i·g/p⌋, so equal
+        parallelisms pair subtask i with subtask i, as Flink's co-location groups do. Exlocated
+        operators keep all their subtasks apart from those of the others; subtasks of one operator
+        may meet.
+        """
+        return Constraints(
+            pin={s: device for v, device in constraints.pin.items() for s in self.subtasks(v)},
+            colocate=[share for group in constraints.colocate for share in self._shares(group)],
+            exlocate=[pair for group in constraints.exlocate for pair in self._pairs(group)],
+            allowed={
+                s: where for v, where in constraints.allowed.items() for s in self.subtasks(v)
+            },
+        )
+
+    def subtasks(self, operator: str) -> tuple[str, ...]:
+        """Names of the subtasks of an operator."""
+        row = self.original.operators.index(operator)
+        first, end = np.searchsorted(self.operator, [row, row + 1])
+        return self.graph.operators.name[first:end]
+
+    def _cells(self, placement: Placement) -> NDArray[np.int64]:
+        if placement.operators != self.graph.operators.name:
+            raise PlacementError("the placement is not one of this expansion's subtasks")
+        return self.operator.astype(np.int64) * len(placement.devices) + placement.index
+
+    def _shares(self, group: Iterable[str]) -> Iterator[frozenset[str]]:
+        subtasks = [self.subtasks(name) for name in sorted(group)]
+        size = gcd(*map(len, subtasks))
+        for share in range(size):
+            yield frozenset(
+                name
+                for names in subtasks
+                for name in names[share * len(names) // size : (share + 1) * len(names) // size]
+            )
+
+    def _pairs(self, group: Iterable[str]) -> Iterator[frozenset[str]]:
+        subtasks = [self.subtasks(name) for name in sorted(group)]
+        total = sum(len(a) * len(b) for a, b in itertools.combinations(subtasks, 2))
+        if total > MOST_PAIRS:
+            raise ProblemError(
+                f"exlocate of {quoted(min(group))} and others makes {total} pairs of subtasks; "
+                f"lower their parallelism (at most {MOST_PAIRS} pairs)"
+            )
+        for a, b in itertools.combinations(subtasks, 2):
+            yield from map(frozenset, itertools.product(a, b))
+
+
+def expand(graph: StreamGraph) -> Expansion:
+    """Return the graph of subtasks of a graph; see `Expansion`.
+
+    A "forward" stream joins subtask i to subtask i; "rebalance" and "hash" join every subtask to
+    every subtask of the target, each with its even part of the selectivity; "" means forward
+    between equal parallelisms and rebalance otherwise.
+
+    Raises
+    ------
+    GraphError
+        When a forward stream joins different parallelisms, or the result would be too large.
+    """
+    p = graph.operators.parallelism.astype(np.int64)
+    if (p == 1).all():
+        rows = np.arange(graph.n_operators, dtype=np.int32)
+        return Expansion(graph, graph, frozen(rows))
+    forward = _forward(graph, p)
+    sender, receiver = p[graph.streams.source], p[graph.streams.target]
+    copies = np.where(forward, sender, sender * receiver)
+    _check_size(graph, int(p.sum()), float(copies.sum(dtype=np.float64)))
+    operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
+    subtasks = _subtasks(graph, p, operator)
+    streams = _subtask_streams(graph, subtasks, p, forward, copies)
+    expanded = StreamGraph(graph.name, subtasks, streams, graph.attributes)
+    return Expansion(expanded, graph, frozen(operator))
+
+
+def _forward(graph: StreamGraph, p: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each stream joins subtask i to subtask i."""
+    streams = graph.streams
+    kind = np.array(streams.partitioning, dtype="U9")
+    equal = p[streams.source] == p[streams.target]
+    wrong = (kind == "forward") & ~equal
+    if wrong.any():
+        e = int(np.argmax(wrong))
+        raise GraphError(
+            f"stream {streams.label(e)} is partitioned 'forward' from "
+            f"{p[streams.source[e]]} to {p[streams.target[e]]} subtasks; "
+            "use equal parallelisms or 'rebalance'"
+        )
+    return np.asarray(equal & ((kind == "forward") | (kind == "")))
+
+
+def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
+    if subtasks > MOST_SUBTASKS or streams > MOST_STREAMS:
+        raise GraphError(
+            f"graph {quoted(graph.name)} expands to {subtasks} subtasks and {streams:.0f} streams; "
+            f"lower its parallelism (at most {MOST_SUBTASKS} and {MOST_STREAMS})"
+        )
+
+
+def _subtasks(graph: StreamGraph, p: NDArray[np.int64], operator: Ints) -> Operators:
+    operators = graph.operators
+    share = 1 / p[operator]
+    rows = operator.tolist()
+    return Operators(
+        _names(operators.name, p.tolist()),
+        ipt=operators.ipt[operator],
+        payload=operators.payload[operator],
+        rate=operators.rate[operator] * share,
+        kind=[operators.kind[v] for v in rows],
+        requires=[operators.requires[v] for v in rows],
+        memory=operators.memory[operator] * share,
+        window={
+            i: _window(operators.window[v], int(p[v]))
+            for i, v in enumerate(rows if operators.window else ())
+            if v in operators.window
+        },
+    )
+
+
+def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
+    """Names of the subtasks; "#" is doubled until none is the name of another operator."""
+    kept = {name for name, copies in zip(names, p, strict=True) if copies == 1 and "#" in name}
+    sign = "#"
+    while True:
+        made = [
+            name if copies == 1 else f"{name}{sign}{i}"
+            for name, copies in zip(names, p, strict=True)
+            for i in range(copies)
+        ]
+        if not kept or len(set(made)) == len(made):
+            return made
+        sign *= 2
+
+
+def _window(window: Window, p: int) -> Window:
+    """Return one subtask's window: p of them on 1/p of the tuples emit what this one does."""
+    base, limit = window.base / p, window.limit / p
+    return Window(window.size, window.advance, base, window.factor, limit)
+
+
+def _subtask_streams(
+    graph: StreamGraph,
+    subtasks: Operators,
+    p: NDArray[np.int64],
+    forward: NDArray[np.bool_],
+    copies: NDArray[np.int64],
+) -> Streams:
+    streams = graph.streams
+    first = np.cumsum(p) - p
+    stream = np.repeat(np.arange(graph.n_streams), copies)
+    copy = np.arange(len(stream)) - np.repeat(np.cumsum(copies) - copies, copies)
+    straight, receivers = forward[stream], p[streams.target][stream]
+    sender = np.where(straight, copy, copy // receivers)
+    receiver = np.where(straight, copy, copy % receivers)
+    return Streams(
+        subtasks,
+        first[streams.source][stream] + sender,
+        first[streams.target][stream] + receiver,
+        selectivity=streams.selectivity[stream] / np.where(straight, 1, receivers),
+        payload=streams.payload[stream],
+        partitioning=[streams.partitioning[e] for e in stream.tolist()],
+    )

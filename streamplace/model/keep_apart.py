@@ -1,0 +1,96 @@
+"""Keeping units apart: a device for each, where some must not share one (list colouring)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.model.columns import Ints
+
+SEARCH_STEPS = 20_000
+TAKEN = np.iinfo(np.int64).max
+
+
+def rivals_of(pairs: Ints) -> dict[int, NDArray[np.int64]]:
+    """Partners of every unit that stands in a pair [P, 2].
+
+    >>> {u: rivals.tolist() for u, rivals in rivals_of(np.array([[0, 1], [0, 2]])).items()}
+    {0: [1, 2], 1: [0], 2: [0]}
+    """
+    if not len(pairs):
+        return {}
+    both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
+    both = both[np.lexsort((both[:, 1], both[:, 0]))]
+    units, starts = np.unique(both[:, 0], return_index=True)
+    return dict(zip(units.tolist(), np.split(both[:, 1], starts[1:]), strict=True))
+
+
+def keep_apart(allowed: NDArray[np.bool_], pairs: Ints) -> Ints | None:
+    """Devices for units such that no pair shares one; None where none was found.
+
+    Depth-first search without recursion: always the unit with the fewest free devices next
+    (Brélaz), and back as soon as one has none. Gives up after ``SEARCH_STEPS`` steps back.
+
+    Parameters
+    ----------
+    allowed
+        [U, D] whether a unit may use a device.
+    pairs
+        [P, 2] units that must not share a device.
+    """
+    search = _Search(allowed, pairs)
+    steps_back = 0
+    while (u := search.hardest()) is not None:
+        while not search.advance(u):
+            steps_back += 1
+            last = search.retreat()
+            if last is None or steps_back > SEARCH_STEPS:
+                return None
+            u = last
+    return search.chosen
+
+
+class _Search:
+    """Devices chosen so far, and how often each (unit, device) is blocked by a rival."""
+
+    def __init__(self, allowed: NDArray[np.bool_], pairs: Ints) -> None:
+        size = len(allowed)
+        nobody = np.empty(0, np.int64)
+        rivals = rivals_of(pairs)
+        self._rivals = [rivals.get(u, nobody) for u in range(size)]
+        self._blocked = (~allowed).astype(np.int32)
+        self._free = allowed.sum(axis=1)
+        self._tried: list[tuple[int, int]] = []
+        self._next = [0] * size
+        self.chosen: Ints = np.full(size, -1, np.int32)
+
+    def hardest(self) -> int | None:
+        """Return the open unit with the fewest free devices, None where all are settled."""
+        if len(self._tried) == len(self.chosen):
+            return None
+        u = int(np.argmin(np.where(self.chosen < 0, self._free, TAKEN)))
+        self._next[u] = 0
+        return u
+
+    def advance(self, u: int) -> bool:
+        """Give a unit its next free device, unless there is none."""
+        free = self._blocked[u, self._next[u] :] == 0
+        if not free.any():
+            return False
+        device = self._next[u] + int(np.argmax(free))
+        self._next[u] = device + 1
+        self.chosen[u] = device
+        self._tried.append((u, device))
+        rivals = self._rivals[u]
+        self._free[rivals] -= self._blocked[rivals, device] == 0
+        self._blocked[rivals, device] += 1
+        return True
+
+    def retreat(self) -> int | None:
+        """Take the last unit's device back and return the unit; None where there is none."""
+        if not self._tried:
+            return None
+        u, device = self._tried.pop()
+        self.chosen[u] = -1
+        rivals = self._rivals[u]
+        self._blocked[rivals, device] -= 1
+        self._free[rivals] += self._blocked[rivals, device] == 0
+        return u

@@ -1,0 +1,45 @@
+"""Names and values as messages show them: printable, short, on one line."""
+
+import reprlib
+
+LONGEST = 80
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+_SHORT.maxlevel = 3
+
+
+def quoted(value: object) -> str:
+    r"""Any value as Python writes it, cut where it is long.
+
+    >>> quoted("two\nlines"), quoted(-0.5)
+    ("'two\\nlines'", '-0.5')
+    """
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # Python refuses to write out integers of thousands of digits
+        text = "a number of thousands of digits"
+    return shown(text, 2 * LONGEST)
+
+
+def shown(text: str, longest: int = LONGEST) -> str:
+    r"""Text without quotes, cut where it is long, with what cannot be printed escaped.
+
+    >>> shown("join"), shown("two\nlines")
+    ('join', 'two\\nlines')
+    """
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return cut if cut.isprintable() else "".join(map(_printable, cut))
+
+
+def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
+    """First few names, quoted and separated by commas.
+
+    >>> listed(["a", "b", "c"], most=2)
+    "'a', 'b', …"
+    """
+    return ", ".join(map(quoted, names[:most])) + (", …" if len(names) > most else "")
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]

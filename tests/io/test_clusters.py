@@ -1,0 +1,132 @@
+"""Cluster and constraints files."""
+
+import time
+
+import pytest
+
+from streamplace.errors import StreamplaceError
+from streamplace.io.clusters import (
+    parse_cluster,
+    parse_constraints,
+    read_cluster,
+    read_constraints,
+)
+from streamplace.model import Cluster, Constraints
+
+CLUSTER = """
+bandwidth = "1000 Mbps"
+latency = "1 ms"
+overhead = "1 us"
+[[devices]]
+name = "cpu"
+count = 2
+mips = "2.5 GIPS"
+cores = 4
+[[devices]]
+name = "gpu"
+tags = ["cuda"]
+memory = "16 GB"
+egress = "10 Gbps"
+[[links]]
+from = "cpu0"
+to = "gpu"
+bandwidth = "100 Mbps"
+"""
+
+
+def refusal(parse, text):
+    """The message that a text gets."""
+    with pytest.raises(StreamplaceError) as caught:
+        parse(text if isinstance(text, bytes) else text.encode(), "c.toml")
+    message = str(caught.value)
+    assert message.startswith("c.toml: ")
+    assert message.isprintable()
+    return message.removeprefix("c.toml: ")
+
+
+def test_a_cluster_is_read(tmp_path):
+    """Counts make several devices, links override the default one way."""
+    (tmp_path / "c.toml").write_text(CLUSTER)
+    cluster = read_cluster(tmp_path / "c.toml")
+    assert cluster.devices.name == ("cpu0", "cpu1", "gpu")
+    assert cluster.devices["gpu"].tags == {"cuda"}
+    assert cluster.bandwidth_bps[0, 2] == 1e8
+    assert cluster.bandwidth_bps[2, 0] == 1e9
+    assert cluster.overhead_s == 1e-6
+    assert cluster.latency_s[0, 1] == 1e-3
+
+
+def test_a_uniform_cluster_has_a_short_file():
+    """The defaults of files and of constructors agree."""
+    assert parse_cluster(b'devices = [{name = "d", count = 5}]', "c") == Cluster.uniform(5)
+
+
+def test_constraints_are_read(tmp_path):
+    """All four kinds."""
+    text = 'colocate = [["a", "b"]]\nexlocate = [["a", "c"]]\npin = {a = "d0"}\n'
+    (tmp_path / "c.toml").write_text(text + '[allowed]\nc = ["d0", "d1"]\n')
+    assert read_constraints(tmp_path / "c.toml") == Constraints(
+        {"a": "d0"}, [{"a", "b"}], [{"a", "c"}], {"c": {"d0", "d1"}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "devices is missing; add it"),
+        ("devices = []", "a cluster of 0 devices; it must have 1 to 4096"),
+        ('devices = [{name = "a"}, {name = "a"}]', "a device is called 'a' and so is another"),
+        ('devices = [{name = ""}]', "a device has an empty name"),
+        ('devices = [{name = "a", mips = "fast"}]', "device 'a': speed 'fast' is not a number"),
+        ('devices = [{name = "a", mips = 0}]', "device 'a' has mips 0; it must be ≥ 0.001"),
+        ('devices = [{name = "a", mips = -1}]', "devices[0].mips is -1; it should be"),
+        ('devices = [{name = "a", mips = nan}]', "devices[0].mips is nan; it should be"),
+        ('devices = [{name = "a", cores = 1.5}]', "devices[0].cores is 1.5; it should be"),
+        ('devices = [{name = "a", cores = 10000000}]', "devices[0].cores is 10000000; it should"),
+        ('devices = [{name = "a", count = 10000}]', "devices[0].count is 10000; it should be"),
+        ('devices = [{name = "a", count = 0}]', "devices[0].count is 0; it should be"),
+        ('devices = [{name = "a", speed = 1}]', "devices[0].speed is not a known field"),
+        ('bandwidth = "1000 Mbpz"\ndevices = [{name = "a"}]', "every link: bandwidth '1000 Mbpz'"),
+        ('bandwidth = 0\ndevices = [{name = "a", count = 2}]', "link a0→a1 has bandwidth_bps 0"),
+        ('gap = "1 parsec"\ndevices = [{name = "a"}]', "gap: time '1 parsec' has the unknown unit"),
+        (
+            'devices = [{name = "a"}]\nlinks = [{from = "a", to = "b\\n"}]',
+            r"link a→b\n: there is no device 'b\n'; the cluster has 'a'",
+        ),
+        (
+            'devices = [{name = "a"}]\nlinks = [{from = "a", to = "a", latency = "1 x"}]',
+            "link a→a: time '1 x' has the unknown unit 'x'",
+        ),
+        ("devices = 2020-01-01", "devices is datetime.date(2020, 1, 1); it should be"),
+        ("devices" + ".a" * 5000 + " = 1", "devices is {'a': {'a': {'a': {...}}}}; it should"),
+        (b"\xff", "is not UTF-8 text (byte 0)"),
+    ],
+)
+def test_a_bad_cluster_is_refused(text, message):
+    """Place, value and remedy."""
+    assert refusal(parse_cluster, text).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pin = 3", "pin is 3; it should be"),
+        ("pin = {str = 3}", "pin.str is 3; it should be a valid string"),
+        ('allowed = {a = "d0"}', "allowed.a is 'd0'; it should be a valid list"),
+        ('colocate = ["a"]', "colocate[0] is 'a'; it should be a valid list"),
+        ("exlocate = [[1]]", "exlocate[0][0] is 1; it should be a valid string"),
+        ("pins = {}", "pins is not a known field"),
+        ('pin = {a = "d0", a = "d1"}', "is not valid TOML: "),
+    ],
+)
+def test_bad_constraints_are_refused(text, message):
+    """Place, value and remedy."""
+    assert refusal(parse_constraints, text).startswith(message)
+
+
+def test_a_small_file_cannot_ask_for_a_huge_cluster():
+    """Devices are counted before they are made."""
+    rows = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
+    start = time.perf_counter()
+    assert refusal(parse_cluster, f"devices = [{rows}]").startswith("a cluster of 1024000 devices")
+    assert time.perf_counter() - start < 1

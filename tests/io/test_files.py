@@ -1,0 +1,240 @@
+"""Files: clear errors on reading, all or nothing on writing."""
+
+import errno
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from streamplace.errors import FormatError
+from streamplace.io import files
+from streamplace.io.files import read_bytes, read_lines, read_toml, write_text, writing
+
+
+def refused(read, path):
+    """The message of a refusal, which must be one line that names the path first."""
+    with pytest.raises(FormatError) as caught:
+        read(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert message.isprintable()
+    return message
+
+
+def names(folder):
+    """What lies in a folder, hidden files too."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("name", ["plain.txt", "packed.gz"])
+def test_what_was_written_is_read(tmp_path, name):
+    """Packed or not."""
+    write_text(tmp_path / name, "größer\n")
+    assert read_bytes(tmp_path / name).decode() == "größer\n"
+    assert names(tmp_path) == [name]
+
+
+def test_packed_files_are_reproducible(tmp_path):
+    """Equal content gives equal files, whatever their names and times."""
+    for name in ("a.gz", "b.gz"):
+        write_text(tmp_path / name, "x")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_lines_are_numbered_and_empty_ones_skipped(tmp_path):
+    """Numbers are those that an editor shows."""
+    path = tmp_path / "lines"
+    path.write_bytes(b"a\n\n  \nb")
+    assert list(read_lines(path)) == [(1, b"a\n"), (4, b"b")]
+
+
+@pytest.mark.parametrize("read", [read_bytes, read_toml, lambda path: list(read_lines(path))])
+def test_what_cannot_be_read_is_refused(tmp_path, read):
+    """Missing, a directory, too long a name, a loop of links, a NUL, a file as a folder."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").write_text("x")
+    assert "no such file" in refused(read, tmp_path / "missing")
+    assert "it is a directory; name a file" in refused(read, tmp_path)
+    assert "File name too long" in refused(read, tmp_path / ("x" * 300))
+    assert "symbolic links" in refused(read, tmp_path / "loop")
+    assert "Not a directory" in refused(read, tmp_path / "file" / "below")
+    with pytest.raises(FormatError, match="null byte"):
+        read(tmp_path / "a\0b")
+
+
+def test_an_odd_path_is_shown_on_one_line(tmp_path):
+    """Newlines and bytes that are no text are escaped."""
+    with pytest.raises(FormatError, match=r"a\\nb\\udcff: cannot be read"):
+        read_bytes(tmp_path / "a\nb\udcff")
+
+
+def test_a_file_without_permission_is_refused(tmp_path, monkeypatch):
+    """Root may read everything, so the refusal is played."""
+
+    def denied(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert "permission denied; change" in refused(read_bytes, tmp_path / "secret")
+
+
+def test_a_failing_disk_is_reported():
+    """/proc/self/mem opens and then fails to read."""
+    assert "Input/output error" in refused(read_bytes, Path("/proc/self/mem"))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 15, -4, -1])
+def test_a_truncated_packed_file_is_refused(tmp_path, cut):
+    """Wherever it was cut."""
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(b"hello, world\n" * 100)[:cut])
+    assert "not a whole gzip file" in refused(read_bytes, path)
+    assert "not a whole gzip file" in refused(lambda p: list(read_lines(p)), path)
+
+
+def test_a_file_that_only_claims_to_be_packed_is_refused(tmp_path):
+    """By its first bytes."""
+    path = tmp_path / "plain.gz"
+    path.write_bytes(b"hello")
+    assert "not a whole gzip file" in refused(read_bytes, path)
+
+
+def test_a_packed_file_may_not_unpack_without_end(tmp_path):
+    """A megabyte that unpacks to a gigabyte is refused on the way."""
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(bytes(64 * 2**20), 1))
+    assert "is larger than 16 MiB; split it" in refused(read_toml, path)
+
+
+def test_an_endless_line_is_refused(tmp_path):
+    """100 MB without a newline."""
+    path = tmp_path / "line.jsonl"
+    path.write_bytes(b"[" * 100_000_000)
+    assert "the line is longer than 64 MiB" in refused(lambda p: list(read_lines(p)), path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a = ", "is not valid TOML: Invalid value"),
+        (b"a = 1\na = 2", "is not valid TOML: Cannot overwrite"),
+        (b"a = \xff", r"is not UTF-8 text \(byte 4\)"),
+        ("a = 1".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        (b"a = " + b"[" * 100_000, "is nested too deep; flatten it"),
+        (b"a = " + b"9" * 10_000, "is not valid TOML: Exceeds the limit"),
+        (b"a = 2020-02-31", "is not valid TOML: Invalid date"),
+        (b"\0", "is not valid TOML"),
+    ],
+)
+def test_what_is_no_toml_is_refused(tmp_path, content, message):
+    """The message names the file and the fault."""
+    path = tmp_path / "bad.toml"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=f"bad.toml: {message}"):
+        read_toml(path)
+
+
+def test_a_byte_order_mark_is_ignored(tmp_path):
+    """Some editors write one."""
+    path = tmp_path / "bom.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1")
+    assert read_toml(path) == {"a": 1}
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    """No folder, a directory, a full device, no file name, a NUL, a loop of links."""
+
+    def write(path):
+        write_text(path, "x")
+
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert "no such file or directory" in refused(write, tmp_path / "missing" / "file")
+    assert "it is a directory; name a file" in refused(write, tmp_path)
+    assert "No space left on device" in refused(write, Path("/dev/full"))
+    assert "too long" in refused(write, tmp_path / ("x" * 300))
+    assert "loop" in refused(write, tmp_path / "loop").lower()
+    with pytest.raises(FormatError, match="null byte"):
+        write(tmp_path / "a\0b")
+    assert names(tmp_path) == ["loop"]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    """And no temporary one."""
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "kept"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    assert "cannot be written: No space left" in refused(lambda p: write_text(p, "new"), path)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["kept"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
+@pytest.mark.parametrize("name", ["kept", "kept.gz"])
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, name, error):
+    """Ctrl-C and failures go through, and no temporary file stays."""
+    path = tmp_path / name
+    path.write_bytes(b"old")
+
+    def interrupted():
+        with writing(path) as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == [name]
+
+
+def test_a_written_file_keeps_its_mode(tmp_path):
+    """A new one gets the usual mode."""
+    path = tmp_path / "file"
+    write_text(path, "a")
+    usual = path.stat().st_mode & 0o777
+    assert usual == 0o666 & ~_umask()
+    path.chmod(0o600)
+    write_text(path, "b")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_writing_through_a_link_keeps_the_link(tmp_path):
+    """The file it leads to is replaced."""
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_text(tmp_path / "link", "x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path):
+    """As with -o /dev/stdout."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_text(pipe, "x")
+    assert os.read(reader, 10) == b"x"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_text_that_is_no_unicode_is_refused(tmp_path):
+    """Before anything is written."""
+    assert r"\ud800 is no valid Unicode" in refused(
+        lambda path: write_text(path, "\ud800"), tmp_path / "file"
+    )
+    assert names(tmp_path) == []
+
+
+def test_limits_are_what_the_messages_say():
+    """64 MiB a line, a GiB a file."""
+    assert (files.LONGEST_LINE, files.LARGEST_FILE) == (64 * 2**20, 2**30)
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,234 @@
+"""Native graph files."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from fuzzing import GRAPH, to_json
+from hypothesis import given, settings
+from problems import PROBLEMS, chain, diamond
+from strategies import graphs
+
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.graphs import (
+    graph_from_dict,
+    graph_line,
+    graph_to_dict,
+    parse_graph,
+    read_graph,
+    read_graphs,
+    write_graph,
+    write_graphs,
+)
+from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
+
+
+def refusal(document):
+    """The message that a document (or text) gets."""
+    content = document if isinstance(document, bytes) else to_json(document)
+    with pytest.raises(StreamplaceError) as caught:
+        parse_graph(content, "g.json")
+    message = str(caught.value)
+    assert message.startswith("g.json: ")
+    assert message.isprintable()
+    return message.removeprefix("g.json: ")
+
+
+def changed(*path, to):
+    """The model document with one value changed."""
+    document = json.loads(json.dumps(GRAPH))
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return document
+
+
+@settings(deadline=None)
+@given(graphs(most_subtasks=4, windowed=True, any_names=True))
+def test_a_graph_survives_its_document_and_its_text(graph):
+    """With names of any characters."""
+    assert graph_from_dict(graph_to_dict(graph)) == graph
+    assert parse_graph(graph_line(graph), "line") == graph
+
+
+@pytest.mark.parametrize("name", ["g.json", "g.jsonl", "g.jsonl.gz"])
+def test_a_graph_survives_its_file(tmp_path, name):
+    """In all three forms."""
+    write_graph(diamond(), tmp_path / name)
+    assert read_graph(tmp_path / name) == diamond()
+
+
+@pytest.mark.parametrize("name", ["set.jsonl", "set.jsonl.gz"])
+def test_a_data_set_survives_its_file(tmp_path, name):
+    """One graph per line, in order."""
+    graphs = [problem.graph for problem in PROBLEMS.values()]
+    assert write_graphs(graphs, tmp_path / name) == len(graphs)
+    assert list(read_graphs(tmp_path / name)) == graphs
+
+
+def test_a_folder_is_read_in_order_of_names(tmp_path):
+    """One graph per file."""
+    for n in (3, 2):
+        write_graph(chain(n), tmp_path / f"{n}.json")
+    assert [graph.n_operators for graph in read_graphs(tmp_path)] == [2, 3]
+
+
+def test_a_graph_without_a_name_is_called_after_its_file(tmp_path):
+    """And after its line, in a data set."""
+    document = {key: value for key, value in GRAPH.items() if key != "name"}
+    (tmp_path / "jobs.json").write_bytes(to_json(document))
+    (tmp_path / "jobs.jsonl").write_bytes(b"\n" + to_json(document))
+    assert read_graph(tmp_path / "jobs.json").name == "jobs"
+    assert read_graph(tmp_path / "jobs.jsonl").name == "jobs.jsonl:2"
+
+
+def test_units_are_read_and_defaults_left_out():
+    """A document says no more than it must."""
+    graph = parse_graph(to_json(GRAPH), "g")
+    assert graph.operators["src"].rate == 10_000
+    assert graph.operators["join"].memory == 2e9
+    assert graph.operators["sink"].window == Window(2, 1, 1, 0.5, 9)
+    assert graph_to_dict(graph)["streams"][1] == {
+        "from": "join",
+        "to": "sink",
+        "partitioning": "hash",
+    }
+
+
+def test_a_byte_order_mark_is_ignored():
+    """Some editors write one."""
+    assert parse_graph(b"\xef\xbb\xbf" + to_json(GRAPH), "g").n_operators == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("operators", 1, "ipt"), -1, "operators[1].ipt is -1"),
+        (("operators", 1, "ipt"), float("nan"), "operators[1].ipt is nan"),
+        (("operators", 1, "ipt"), float("inf"), "operators[1].ipt is inf"),
+        (("operators", 1, "ipt"), 10**400, "operators[1].ipt is "),
+        (("operators", 1, "ipt"), 1e300, "operator 'join' has ipt 1e+300; it must be"),
+        (("operators", 1, "ipt"), "fast", "operators[1].ipt is 'fast'"),
+        (("operators", 1, "ipt"), None, "operators[1].ipt is None"),
+        (("operators", 1, "parallelism"), 0, "operators[1].parallelism is 0"),
+        (("operators", 1, "parallelism"), 10**30, "operators[1].parallelism is 1000"),
+        (("operators", 0, "rate"), "1 Mbpz", "operator 'src': rate '1 Mbpz' has the unknown unit"),
+        (("operators", 0, "rate"), True, "operators[0].rate is True"),
+        (("operators", 0, "payload"), -1, "operators[0].payload is -1"),
+        (("operators", 0, "colour"), 1, "operators[0].colour is not a known field"),
+        (("operators", 0, "name"), "join", "an operator is called 'join' and so is another"),
+        (("operators", 0, "name"), "", "an operator has an empty name (number 0)"),
+        (("operators", 0), {}, "operators[0].name is missing; add it"),
+        (("operators", 0, "rate"), 0, "operator 'src' is fed by no stream and has no rate"),
+        (("operators", 1, "rate"), 5, "operator 'join' has rate 5 but also takes in streams"),
+        (("operators", 2, "window", "size"), 0, "operator 'sink': window has size 0"),
+        (("operators",), [], "the graph has no operators"),
+        (("operators",), {}, "operators is {}; it should be a valid array"),
+        (("operators", 1, "name"), "a\nb", "stream src→join names the unknown operator 'join'"),
+        (("streams", 0, "to"), "a\nb", r"stream src→a\nb names the unknown operator 'a\nb'"),
+        (("streams", 0, "selectivity"), -0.5, "streams[0].selectivity is -0.5"),
+        (("streams", 0, "selectivity"), 1e16, "'src' has selectivity 1e+16 on stream src→join"),
+        (("streams", 0, "payload"), "7 Q", "stream src→join: size '7 Q' has the unknown unit 'Q'"),
+        (("streams", 0, "partitioning"), "any", "streams[0].partitioning is 'any'"),
+        (("streams", 1, "to"), "join", "has the cycle join → join"),
+        (("attributes", "x"), None, "attributes.x is None"),
+        (("attributes", "x"), 10**30, "attribute 'x' is 1000"),
+        (("name",), 3, "name is 3; it should be a valid string"),
+    ],
+)
+def test_a_bad_value_is_named(path, value, message):
+    """Place, value and remedy."""
+    assert message in refusal(changed(*path, to=value))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not valid JSON: EOF"),
+        (b"[]", "the document is []; it should be an object"),
+        (b"\x00\xff\xfe", "is not valid JSON"),
+        (b'{"operators": [', "is not valid JSON: EOF"),
+        ("{}".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        (b"[" * 1_000_000, "is not valid JSON: recursion limit"),
+        (b'{"operators": [{"name": "\\ud800"}]}', "is not valid JSON"),
+        (b'{"operators": [' + b"1," * 1_000_000 + b"1]}", "operators[0] is 1; it should be"),
+        (
+            b'{"operators": [{"name": "a", "rate": ' + b"9" * 10_000 + b"}]}",
+            "is not valid JSON: number out",
+        ),
+    ],
+)
+def test_what_is_no_graph_is_refused(content, message):
+    """Quickly, and with one fault told of many."""
+    assert refusal(content).startswith(message)
+
+
+def test_files_without_or_with_too_many_graphs_are_refused(tmp_path):
+    """Where one is asked for."""
+    empty, two = tmp_path / "empty.jsonl", tmp_path / "two.jsonl"
+    empty.write_text("\n")
+    write_graphs([chain(), chain()], two)
+    with pytest.raises(FormatError, match=r"empty.jsonl: holds no graph"):
+        read_graph(empty)
+    with pytest.raises(FormatError, match=r"two.jsonl: holds several graphs"):
+        read_graph(two)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FormatError, match=r"the folder holds no .json file"):
+        read_graph(tmp_path / "folder")
+
+
+def test_a_bad_line_is_named(tmp_path):
+    """By its number; the graphs before it are read."""
+    path = tmp_path / "set.jsonl.gz"
+    path.write_bytes(gzip.compress(graph_line(chain()) + b'{"operators": 3}\n'))
+    graphs = read_graphs(path)
+    assert next(graphs) == chain()
+    with pytest.raises(FormatError, match=r"set.jsonl.gz:2: operators is 3"):
+        next(graphs)
+
+
+def test_a_truncated_data_set_is_refused(tmp_path):
+    """After the graphs that are whole."""
+    path = tmp_path / "set.jsonl.gz"
+    write_graphs([chain(n) for n in range(2, 200)], path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(FormatError, match="not a whole gzip file"):
+        list(read_graphs(path))
+
+
+def test_a_data_set_has_the_name_of_one(tmp_path):
+    """So that it can be read again."""
+    with pytest.raises(FormatError, match=r"must end in .jsonl or .jsonl.gz"):
+        write_graphs([chain()], tmp_path / "set.json")
+
+
+def test_a_failing_generator_leaves_no_half_written_data_set(tmp_path):
+    """Nor a temporary file."""
+
+    def failing():
+        yield chain()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_graphs(failing(), tmp_path / "set.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_hundred_thousand_operators_survive_a_file(tmp_path):
+    """As one document."""
+    n = 100_000
+    rate = np.r_[1.0, np.zeros(n - 1)]
+    operators = Operators([f"v{i}" for i in range(n)], rate=rate)
+    graph = StreamGraph("long", operators, Streams(operators, range(n - 1), range(1, n)))
+    write_graph(graph, tmp_path / "long.json")
+    assert read_graph(tmp_path / "long.json") == graph
+
+
+def test_a_kind_that_is_no_unicode_is_refused(tmp_path):
+    """Before anything is written."""
+    graph = StreamGraph.of("g", [Operator("a", rate=1, kind="\ud800")], list[Stream]())
+    with pytest.raises(FormatError, match="no valid Unicode"):
+        write_graph(graph, tmp_path / "g.json")
+    assert not list(tmp_path.iterdir())

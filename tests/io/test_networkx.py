@@ -1,0 +1,67 @@
+"""Graphs of networkx in and out."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import graphs
+
+from streamplace.errors import FormatError, GraphError, StreamplaceError
+from streamplace.io.networkx import from_networkx, to_networkx
+
+
+@settings(deadline=None)
+@given(graphs(most_subtasks=4, windowed=True, any_names=True))
+def test_a_graph_survives_networkx(graph):
+    """Up to the order of streams, which networkx groups by source."""
+    back = from_networkx(to_networkx(graph))
+    assert back.operators == graph.operators
+    assert back.attributes == graph.attributes
+    assert sorted(map(repr, back.streams)) == sorted(map(repr, graph.streams))
+
+
+def test_numbers_of_numpy_are_read():
+    """They are what notebooks compute."""
+    g = nx.DiGraph(copies=np.int64(2))
+    g.add_node(0, rate=np.float64(3), ipt=np.int64(5))
+    graph = from_networkx(g)
+    assert graph.operators.name == ("0",)
+    assert graph.attributes == {"copies": 2}
+
+
+def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph():
+    """Both would stand in one place."""
+    g = nx.DiGraph(name="pipe")
+    g.add_node("a", rate=1)
+    assert to_networkx(from_networkx(g)).graph == {"name": "pipe"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "error", "message"),
+    [
+        ({"ipt": -1}, FormatError, r"networkx graph: operators\[0\].ipt is -1"),
+        ({"colour": "red"}, FormatError, r"operators\[0\].colour is not a known field"),
+        ({}, GraphError, "operator 'a' is fed by no stream and has no rate"),
+        ({"rate": "1 Hz"}, StreamplaceError, "operator 'a': rate '1 Hz' has the unknown unit"),
+    ],
+)
+def test_bad_facts_are_refused(facts, error, message):
+    """In the words of the native format."""
+    g = nx.DiGraph()
+    g.add_node("a", **facts)
+    with pytest.raises(error, match=message):
+        from_networkx(g)
+
+
+def test_an_undirected_graph_is_refused():
+    """Streams have a direction."""
+    with pytest.raises(GraphError, match="pass a DiGraph"):
+        from_networkx(nx.Graph())
+
+
+def test_nodes_that_read_alike_are_refused():
+    """1 and "1" would be one operator."""
+    g = nx.DiGraph()
+    g.add_nodes_from([1, "1"], rate=1)
+    with pytest.raises(GraphError, match="an operator is called '1' and so is another"):
+        from_networkx(g)

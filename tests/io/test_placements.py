@@ -1,0 +1,53 @@
+"""Placement files."""
+
+import json
+
+import pytest
+from problems import chain
+
+from streamplace.errors import StreamplaceError
+from streamplace.io.placements import parse_placement, read_placement, write_placement
+from streamplace.model import Cluster, Problem
+
+PROBLEM = Problem(chain(3), Cluster.uniform(2))
+
+
+def test_a_placement_survives_its_file(tmp_path):
+    """With facts beside it."""
+    placement = PROBLEM.placement([0, 1, 0])
+    write_placement(placement, tmp_path / "p.json", placer="single", relative_throughput=0.5)
+    assert read_placement(tmp_path / "p.json", PROBLEM) == placement
+    assert json.loads((tmp_path / "p.json").read_text())["placer"] == "single"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "assignment is missing; add it"),
+        ('{"assignment": {}}', "operator 'v0' is not placed; give it a device"),
+        ('{"assignment": []}', "assignment is []; it should be"),
+        ('{"assignment": {"v0": 1}}', "assignment.v0 is 1; it should be a valid string"),
+        ('{"assignment": {"str": 1}}', "assignment.str is 1; it should be a valid string"),
+        (
+            '{"assignment": {"v0": "d0", "v1": "d7", "v2": "d0"}}',
+            "operator 'v1' is on the unknown device 'd7'; the cluster has 'd0', 'd1'",
+        ),
+        (
+            '{"assignment": {"v0": "d0", "v1": "d0", "v2": "d0", "x\\n": "d0"}}',
+            r"'x\n' is placed but is no operator of the graph; remove it",
+        ),
+        (
+            '{"assignment": {"v0": "d0", "v1": "d0", "v2": "d0", "v0": "d1"}}',
+            "'v0' stands twice; remove one of them",
+        ),
+        ('{"assignment": {}, "relative_throughput": -1}', "relative_throughput is -1; it should"),
+        ('{"assignment": {}, "comment": ""}', "comment is not a known field"),
+        ('{"assignment": {"v0"', "is not valid JSON: EOF"),
+    ],
+)
+def test_a_bad_placement_is_refused(text, message):
+    """Place, value and remedy."""
+    with pytest.raises(StreamplaceError) as caught:
+        parse_placement(text.encode(), "p.json", PROBLEM)
+    assert str(caught.value).startswith(f"p.json: {message}")
+    assert str(caught.value).isprintable()

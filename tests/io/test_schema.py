@@ -1,0 +1,28 @@
+"""The published schemas."""
+
+import json
+
+import pytest
+
+from streamplace.errors import SettingError
+from streamplace.io.schema import FILES, json_schema
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_has_a_schema(name):
+    """That forbids unknown fields and is plain JSON."""
+    schema = json_schema(name)
+    assert schema["additionalProperties"] is False
+    assert json.loads(json.dumps(schema)) == schema
+
+
+def test_fields_are_described():
+    """For editors and for the docs."""
+    operator = json_schema("graph")["$defs"]["OperatorJson"]["properties"]
+    assert operator["ipt"]["description"] == "instructions per input tuple"
+
+
+def test_an_unknown_schema_is_refused():
+    """The message lists the known ones."""
+    with pytest.raises(SettingError, match=r"there is no schema 'x'. Known: graph, placement"):
+        json_schema("x")

@@ -1,0 +1,113 @@
+"""Clusters: devices and the network between them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import clusters
+
+from streamplace.errors import ClusterError, UnitError
+from streamplace.model import Cluster, Device
+from streamplace.model.cluster import MOST_DEVICES
+
+
+def swapped(matrix, a, b):
+    """Rows and columns a and b exchanged."""
+    order = np.arange(len(matrix))
+    order[[a, b]] = b, a
+    return matrix[np.ix_(order, order)]
+
+
+def test_a_uniform_cluster_reads_units():
+    """Every ordered pair has the same link."""
+    cluster = Cluster.uniform(3, mips="2 GIPS", bandwidth="1000 Mbps", latency="1 ms", cores=2)
+    assert cluster.devices.mips.tolist() == [2000] * 3
+    assert cluster.bandwidth_bps[0, 1] == 1e9
+    assert cluster.latency_s[2, 1] == 1e-3
+
+
+def test_the_diagonal_is_free():
+    """What stays on a device crosses no link, whatever the matrix says."""
+    cluster = Cluster.of([Device("a"), Device("b")], bandwidth=[[-1, 1], [1, math.nan]])
+    assert np.isinf(np.diag(cluster.bandwidth_bps)).all()
+    assert not np.diag(cluster.latency_s).any()
+
+
+def test_clusters_are_equal_by_content():
+    """And hash alike."""
+    assert Cluster.uniform(3) == Cluster.uniform(3)
+    assert hash(Cluster.uniform(3)) == hash(Cluster.uniform(3))
+    assert Cluster.uniform(3) != Cluster.uniform(3, bandwidth=1e8)
+
+
+@given(clusters())
+def test_swapping_interchangeable_devices_leaves_the_cluster_as_it_is(cluster):
+    """Their facts agree, and so do their links to everybody."""
+    classes, d = cluster.interchangeable, cluster.devices
+    for a in range(cluster.n_devices):
+        for b in range(a):
+            same = (d.mips[a], d.cores[a], d.egress_bps[a]) == (
+                d.mips[b],
+                d.cores[b],
+                d.egress_bps[b],
+            )
+            same &= np.array_equal(swapped(cluster.bandwidth_bps, a, b), cluster.bandwidth_bps)
+            assert same == (classes[a] == classes[b])
+
+
+@given(clusters())
+def test_classes_are_numbered_by_first_device(cluster):
+    """Class k appears for the first time after class k - 1."""
+    _, first = np.unique(cluster.interchangeable, return_index=True)
+    assert (np.diff(first) > 0).all()
+
+
+def test_a_chain_of_devices_shares_no_class():
+    """Equal cells are not enough; they must stand in the same columns."""
+    bandwidth = [[1, 2, 3], [3, 1, 2], [2, 3, 1]]
+    cluster = Cluster.of([Device(n) for n in "abc"], bandwidth=bandwidth)
+    assert cluster.interchangeable.tolist() == [0, 1, 2]
+
+
+def test_the_largest_cluster_is_compiled_in_seconds():
+    """4096 devices, all alike but one."""
+    devices = [Device(f"d{i}", mips=1000 + (i == 7)) for i in range(MOST_DEVICES)]
+    cluster = Cluster.of(devices)
+    assert np.flatnonzero(cluster.interchangeable).tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (
+            {"bandwidth": [[1, 2]]},
+            r"bandwidth_bps must be a 2 × 2 matrix for 2 devices, not \(1, 2",
+        ),
+        ({"bandwidth": [[1, 0], [1, 1]]}, "link a→b has bandwidth_bps 0; it must be between 0.001"),
+        ({"bandwidth": [[1, 1], [math.nan, 1]]}, "link b→a has bandwidth_bps nan"),
+        ({"bandwidth": [[1, "x"], [1, 1]]}, "bandwidth_bps must be a 2 × 2 matrix of numbers"),
+        ({"bandwidth": [[1, 1], [1]]}, "bandwidth_bps must be a 2 × 2 matrix of numbers"),
+        ({"bandwidth": "0 bps"}, "link a→b has bandwidth_bps 0"),
+        ({"latency": [[0, -1], [0, 0]]}, "link a→b has latency_s -1; it must be between 0"),
+        ({"latency": [[0, math.inf], [0, 0]]}, "link a→b has latency_s inf"),
+    ],
+)
+def test_a_bad_network_is_refused(network, message):
+    """The message names the link, the value and the rule."""
+    with pytest.raises(ClusterError, match=message):
+        Cluster.of([Device("a"), Device("b")], **network)
+
+
+@pytest.mark.parametrize("cost", ["overhead", "gap"])
+def test_negative_costs_are_refused(cost):
+    """By the reader of units."""
+    with pytest.raises(UnitError, match="time -1 must be between 0"):
+        Cluster.of([Device("a")], **{cost: -1})
+
+
+@pytest.mark.parametrize("n", [0, -1, MOST_DEVICES + 1, 10**9])
+def test_a_cluster_has_a_bounded_number_of_devices(n):
+    """Its matrices have n² cells."""
+    with pytest.raises(ClusterError, match=f"a cluster of {n} devices; it must have 1 to 4096"):
+        Cluster.uniform(n)

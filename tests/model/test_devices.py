@@ -1,0 +1,58 @@
+"""Columns of devices."""
+
+import math
+
+import pytest
+
+from streamplace.errors import ClusterError, UnitError
+from streamplace.model import Device, Devices
+
+
+def test_rows_become_columns_and_rows_again():
+    """A device survives being stored, its texts read."""
+    rows = [Device("a", "2.5 GIPS", 4, frozenset({"gpu"}), "2 kB", "1 Gbps"), Device("b")]
+    assert list(Devices.of(rows)) == [
+        Device("a", 2500, 4, frozenset({"gpu"}), 2000, 1e9, math.inf),
+        Device("b"),
+    ]
+
+
+def test_columns_left_out_take_defaults():
+    """Only the name is needed."""
+    assert Devices(["a"])["a"] == Device("a")
+
+
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        ([], "the cluster has no devices"),
+        ([Device("a"), Device("a")], "a device is called 'a' and so is another"),
+        ([Device("")], "a device has an empty name"),
+        ([Device("a", mips=0)], "device 'a' has mips 0; it must be ≥ 0.001"),
+        ([Device("a", mips=1e-300)], "device 'a' has mips 1e-300"),
+        ([Device("a", cores=0)], "device 'a' has cores 0; it must be a whole number from 1"),
+        ([Device("a", cores=1.5)], "device 'a' has cores 1.5"),
+        ([Device("a", cores=10**9)], "device 'a' has cores 1e.09"),
+        ([Device("a", egress=0)], "device 'a' has egress_bps 0"),
+        ([Device("a", memory=0)], "device 'a' has memory 0"),
+        ([Device("a", tags="gpu")], "device 'a' has tags 'gpu'; it must be a set"),
+    ],
+)
+def test_a_bad_device_is_refused(devices, message):
+    """The message names the device, the value and the rule."""
+    with pytest.raises(ClusterError, match=message):
+        Devices.of(devices)
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, "1 parsec", None])
+def test_a_quantity_that_cannot_be_read_names_its_device(value):
+    """Also where the unit reader finds the fault."""
+    with pytest.raises(UnitError, match="device 'a': size "):
+        Devices.of([Device("a", memory=value)])
+
+
+def test_an_unknown_device_is_an_error():
+    """The message lists the first known ones."""
+    devices = Devices.of(Device(f"d{i}") for i in range(9))
+    with pytest.raises(ClusterError, match=r"no device 'x'; the cluster has 'd0', .*'d7', …"):
+        devices.index("x")

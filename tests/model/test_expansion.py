@@ -1,0 +1,215 @@
+"""Expansion into subtasks, and folding back."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import graphs
+from streamsim import throughput
+
+from streamplace.errors import GraphError, PlacementError, ProblemError
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Operator,
+    Operators,
+    Placement,
+    Problem,
+    Stream,
+    StreamGraph,
+    Streams,
+    Window,
+)
+
+parallel_graphs = graphs(most_subtasks=4, windowed=True)
+
+
+def pair(p, q, **stream):
+    """Operators a and b of parallelisms p and q, and a stream."""
+    operators = [Operator("a", payload=8, rate=60, parallelism=p), Operator("b", parallelism=q)]
+    return StreamGraph.of("pair", operators, [Stream("a", "b", **stream)])
+
+
+def links(expansion):
+    """Streams of the expanded graph, by name, with their selectivities."""
+    return {(s.source, s.target): s.selectivity for s in expansion.graph.streams}
+
+
+def test_equal_parallelisms_are_joined_one_to_one():
+    """Forward is the default between them."""
+    assert links(pair(2, 2).expand()) == {("a#0", "b#0"): 1, ("a#1", "b#1"): 1}
+
+
+def test_different_parallelisms_are_rebalanced():
+    """Every subtask sends an even part to every other."""
+    assert links(pair(1, 2).expand()) == {("a", "b#0"): 0.5, ("a", "b#1"): 0.5}
+
+
+@pytest.mark.parametrize("partitioning", ["rebalance", "hash"])
+def test_rebalanced_streams_join_all_to_all(partitioning):
+    """Also between equal parallelisms."""
+    expected = {(f"a#{i}", f"b#{j}"): 0.25 for i in range(2) for j in range(2)}
+    assert links(pair(2, 2, selectivity=0.5, partitioning=partitioning).expand()) == expected
+
+
+def test_a_forward_stream_between_different_parallelisms_is_refused():
+    """The message names the stream and both parallelisms."""
+    with pytest.raises(
+        GraphError, match="stream a→b is partitioned 'forward' from 2 to 3 subtasks"
+    ):
+        pair(2, 3, partitioning="forward").expand()
+
+
+@given(parallel_graphs)
+def test_expansion_keeps_load_and_traffic(graph):
+    """Tuples, instructions and bytes per second are the same in total."""
+    expansion = graph.expand()
+    cluster = Cluster.uniform(1)
+    before, after = (Problem(g, cluster).instance for g in (graph, expansion.graph))
+    per_operator = np.bincount(expansion.operator, weights=expansion.graph.input_rate)
+    np.testing.assert_allclose(per_operator, graph.input_rate, rtol=1e-9)
+    assert after.load.sum() == pytest.approx(before.load.sum(), rel=1e-9)
+    assert after.traffic.sum() == pytest.approx(before.traffic.sum(), rel=1e-9)
+    memory = np.bincount(expansion.operator, weights=expansion.graph.operators.memory)
+    np.testing.assert_allclose(memory, graph.operators.memory, rtol=1e-9)
+
+
+@given(parallel_graphs, st.integers(1, 8), st.floats(0.01, 1000))
+def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(graph, cores, mips):
+    """A subtask uses one core either way."""
+    cluster = Cluster.uniform(1, cores=cores, mips=mips)
+    values = [
+        throughput(Problem(g, cluster).instance, np.zeros((1, g.n_operators), int))[0]
+        for g in (graph, graph.expand().graph)
+    ]
+    assert values[1] == pytest.approx(values[0], rel=1e-6)
+
+
+@given(graphs())
+def test_a_graph_of_single_subtasks_is_its_own_expansion(graph):
+    """Nothing to expand."""
+    expansion = graph.expand()
+    assert expansion.graph == graph
+    assert expansion.operator.tolist() == list(range(graph.n_operators))
+
+
+@given(parallel_graphs)
+def test_subtasks_are_not_expanded_again(graph):
+    """Expanding twice is expanding once."""
+    once = graph.expand().graph
+    assert once.expand().graph == once
+
+
+@given(parallel_graphs, st.randoms())
+def test_folding_counts_every_subtask_once(graph, random):
+    """Row sums are the parallelisms, and names say the same as numbers."""
+    expansion = graph.expand()
+    names = expansion.graph.operators.name
+    placement = Placement(names, ("d0", "d1", "d2"), [random.randrange(3) for _ in names])
+    counts = expansion.fold(placement)
+    assert counts.shape == (graph.n_operators, 3)
+    assert counts.sum(axis=1).tolist() == graph.operators.parallelism.tolist()
+    for v, named in enumerate(expansion.fold_names(placement).values()):
+        assert [named.get(f"d{d}", 0) for d in range(3)] == counts[v].tolist()
+
+
+def test_an_unfolded_placement_folds_to_whole_operators():
+    """All subtasks go where their operator was."""
+    graph = pair(2, 3)
+    expansion = graph.expand()
+    unfolded = expansion.unfold(Placement(("a", "b"), ("d0", "d1"), [1, 0]))
+    assert expansion.fold(unfolded).tolist() == [[0, 2], [3, 0]]
+
+
+def test_placements_of_other_graphs_are_refused():
+    """Both ways."""
+    expansion = pair(2, 3).expand()
+    other = Placement(("x",), ("d0",), [0])
+    with pytest.raises(PlacementError, match="not one of this expansion's subtasks"):
+        expansion.fold(other)
+    with pytest.raises(PlacementError, match="not one of the original graph's operators"):
+        expansion.unfold(other)
+
+
+def test_names_of_subtasks_avoid_those_of_operators():
+    """The sign is doubled until it is free."""
+    operators = [Operator("a", rate=1, parallelism=2), Operator("a#1", rate=1), Operator("a##1")]
+    graph = StreamGraph.of("tricky", operators, [Stream("a", "a##1")])
+    assert graph.expand().graph.operators.name == ("a####0", "a####1", "a#1", "a##1")
+
+
+def test_a_window_is_shared_among_subtasks():
+    """Size, advance and factor stay; base and limit are split."""
+    operators = [
+        Operator("a", rate=1),
+        Operator("b", parallelism=2, window=Window(4, 2, base=3, factor=0.5, limit=10)),
+    ]
+    graph = StreamGraph.of("windowed", operators, [Stream("a", "b")])
+    assert graph.expand().graph.operators["b#1"].window == Window(4, 2, 1.5, 0.5, 5)
+
+
+def test_pins_and_allowed_devices_hold_for_every_subtask():
+    """Each of them."""
+    rules = Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}})
+    carried = pair(1, 2).expand().constraints(rules)
+    assert carried.pin == {"a": "d0"}
+    assert carried.allowed == {"b#0": {"d1"}, "b#1": {"d1"}}
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "groups"),
+    [
+        (2, 2, [{"a#0", "b#0"}, {"a#1", "b#1"}]),
+        (1, 2, [{"a", "b#0", "b#1"}]),
+        (2, 4, [{"a#0", "b#0", "b#1"}, {"a#1", "b#2", "b#3"}]),
+        (2, 3, [{"a#0", "a#1", "b#0", "b#1", "b#2"}]),
+    ],
+)
+def test_colocated_operators_share_devices_subtask_by_subtask(p, q, groups):
+    """In as many shares as divide both parallelisms."""
+    carried = pair(p, q).expand().constraints(Constraints(colocate=[{"a", "b"}]))
+    assert list(carried.colocate) == groups
+
+
+def test_exlocated_operators_keep_all_their_subtasks_apart():
+    """Those of one operator may meet."""
+    carried = pair(2, 1).expand().constraints(Constraints(exlocate=[{"a", "b"}]))
+    assert set(carried.exlocate) == {frozenset({"a#0", "b"}), frozenset({"a#1", "b"})}
+
+
+def test_too_many_exlocated_subtasks_are_refused():
+    """Before they fill the memory."""
+    expansion = pair(2000, 2000).expand()
+    with pytest.raises(ProblemError, match="makes 4000000 pairs of subtasks"):
+        expansion.constraints(Constraints(exlocate=[{"a", "b"}]))
+
+
+def test_a_problem_is_expanded_with_costs_and_constraints():
+    """A subtask costs what its operator costs per tuple."""
+    problem = Problem(
+        pair(1, 2), Cluster.uniform(2), Constraints(pin={"b": "d1"}), [[1, 2], [3, 4]]
+    )
+    expanded = problem.graph.expand().problem(problem)
+    assert expanded.seconds.tolist() == [[1, 2], [3, 4], [3, 4]]
+    assert expanded.legal([[0, 1, 1], [0, 0, 1]]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("p", [10**4, 10**6])
+def test_an_expansion_too_large_is_refused(p):
+    """Before it fills the memory."""
+    with pytest.raises(GraphError, match=f"expands to {2 * p} subtasks and {p * p} streams; lower"):
+        pair(p, p, partitioning="hash").expand()
+
+
+def test_a_hundred_thousand_subtasks_are_cheap():
+    """Ten thousand operators of parallelism ten in a row."""
+    n = 10_000
+    rate = np.r_[1.0, np.zeros(n - 1)]
+    operators = Operators([f"v{i}" for i in range(n)], rate=rate, parallelism=[10] * n)
+    graph = StreamGraph("long", operators, Streams(operators, range(n - 1), range(1, n)))
+    expanded = graph.expand().graph
+    assert (expanded.n_operators, expanded.n_streams) == (10 * n, 10 * (n - 1))
+    assert expanded.input_rate.max() == pytest.approx(0.1)
+    assert math.isclose(expanded.source_rate, 1)

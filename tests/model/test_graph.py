@@ -1,0 +1,178 @@
+"""Stream graphs: what is accepted, what is derived, what is refused."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import chain, diamond, many_sources
+from strategies import graphs
+
+from streamplace.errors import GraphError
+from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
+
+
+def pipe(**attributes):
+    """Source and sink."""
+    operators = [Operator("src", rate=10), Operator("sink")]
+    return StreamGraph.of("pipe", operators, [Stream("src", "sink")], attributes)
+
+
+def test_rates_follow_selectivities():
+    """λ adds up over streams."""
+    assert diamond().input_rate.tolist() == [1e4, 5e3, 5e3, 1e4]
+
+
+def test_a_window_sets_the_output_rate():
+    """Two evaluations per second of 1 + 0.5 · 20 tuples."""
+    operators = [Operator("src", rate=10), Operator("win", window=Window(2, 0.5, 1, 0.5))]
+    graph = StreamGraph.of(
+        "windowed", [*operators, Operator("sink")], [Stream("src", "win"), Stream("win", "sink")]
+    )
+    assert graph.input_rate.tolist() == [10, 10, 22]
+
+
+def test_parallel_streams_add_up():
+    """Two streams between the same operators are two streams."""
+    operators = [Operator("src", rate=10), Operator("sink")]
+    graph = StreamGraph.of("twice", operators, [Stream("src", "sink"), Stream("src", "sink", 0.5)])
+    assert graph.input_rate.tolist() == [10, 15]
+
+
+def test_sources_and_sinks_are_found():
+    """Sources have a rate, sinks feed nobody."""
+    graph = many_sources()
+    assert graph.sources.tolist() == [0, 1, 2, 3, 4]
+    assert [graph.operators.name[v] for v in graph.sinks] == ["x", "y"]
+
+
+@given(graphs())
+def test_every_stream_goes_forward_in_the_order(graph):
+    """The order is topological and holds every operator once."""
+    position = np.argsort(graph.order)
+    assert sorted(graph.order) == list(range(graph.n_operators))
+    assert (position[graph.streams.source] < position[graph.streams.target]).all()
+
+
+@given(graphs(), st.floats(1, 1e6))
+def test_a_graph_at_another_rate_is_scaled(graph, rate):
+    """Every input rate grows alike, and nothing else changes."""
+    scaled = graph.at_rate(rate)
+    assert scaled.source_rate == pytest.approx(rate)
+    np.testing.assert_allclose(
+        scaled.input_rate, graph.input_rate * (rate / graph.source_rate), rtol=1e-9
+    )
+    assert scaled.operators.name == graph.operators.name
+
+
+@pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf])
+def test_a_rate_that_makes_no_sense_is_refused(rate):
+    """The message shows the rate."""
+    with pytest.raises(GraphError, match=f"a rate of {rate}; it must be > 0"):
+        pipe().at_rate(rate)
+
+
+@given(graphs(windowed=True))
+def test_graphs_survive_pickling_and_copying(graph):
+    """Worker processes get the same graph."""
+    assert pickle.loads(pickle.dumps(graph)) == graph
+    assert copy.deepcopy(graph) == graph
+
+
+def test_equal_graphs_are_equal_and_hash_alike():
+    """Equality is by content."""
+    assert chain() == chain()
+    assert hash(chain()) == hash(chain())
+    assert chain() != chain(rate=2)
+
+
+def test_attributes_are_plain_and_read_only():
+    """Numbers of numpy become Python's."""
+    graph = pipe(split="train", copies=np.int64(3))
+    assert type(graph.attributes["copies"]) is int
+    with pytest.raises(TypeError):
+        graph.attributes["split"] = "test"
+
+
+@pytest.mark.parametrize("value", [None, [1], math.nan, 2**63, np.ones(2)])
+def test_an_attribute_that_no_file_could_hold_is_refused(value):
+    """The message names the attribute."""
+    with pytest.raises(GraphError, match=r"attribute 'split' is .*; it must be"):
+        pipe(split=value)
+
+
+def test_a_cycle_is_named():
+    """In the direction of its streams."""
+    operators = [Operator("src", rate=1), *map(Operator, "abc")]
+    streams = [Stream("src", "a"), Stream("a", "b"), Stream("b", "c"), Stream("c", "a")]
+    with pytest.raises(GraphError, match=r"has the cycle (a → b → c → a|b → c → a → b|c → a → b)"):
+        StreamGraph.of("loop", operators, streams)
+
+
+def test_a_self_loop_is_a_cycle():
+    """The shortest cycle there is."""
+    with pytest.raises(GraphError, match="has the cycle a → a"):
+        StreamGraph.of("loop", [Operator("a", rate=1)], [Stream("a", "a")])
+
+
+def test_a_long_cycle_is_abridged():
+    """A message stays readable."""
+    operators = [Operator(f"v{i}") for i in range(1000)]
+    streams = [Stream(f"v{i}", f"v{(i + 1) % 1000}") for i in range(1000)]
+    with pytest.raises(GraphError, match="→ … →") as caught:
+        StreamGraph.of("ring", operators, streams)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("operators", "streams", "message"),
+    [
+        ([], [], "has no operators; it needs at least one source"),
+        ([Operator("a")], [], "operator 'a' is fed by no stream and has no rate"),
+        (
+            [Operator("a", rate=1), Operator("lost")],
+            [],
+            "operator 'lost' is fed by no stream .* connect or remove it",
+        ),
+        (
+            [Operator("a", rate=1), Operator("b", rate=2)],
+            [Stream("a", "b")],
+            "operator 'b' has rate 2 but also takes in streams; only sources",
+        ),
+        (
+            [Operator("a", rate=1e15), Operator("b"), Operator("c")],
+            [Stream("a", "b", 1e15), Stream("b", "c", 0)],
+            r"operator 'b' would take in 1e\+30 tuples/s; lower the selectivities",
+        ),
+    ],
+)
+def test_a_graph_that_makes_no_sense_is_refused(operators, streams, message):
+    """The message names the operator and what to do."""
+    with pytest.raises(GraphError, match=message):
+        StreamGraph.of("bad", operators, streams)
+
+
+def test_streams_of_another_graph_are_refused():
+    """Rows would point at the wrong operators."""
+    one, two = (Operators(["a"], rate=[1]) for _ in range(2))
+    with pytest.raises(GraphError, match="operators of another graph"):
+        StreamGraph("mixed", one, Streams(two, [], []))
+
+
+def test_a_name_must_be_a_text():
+    """Files could not hold another."""
+    with pytest.raises(GraphError, match="a graph is called 3"):
+        StreamGraph.of(3, [Operator("a", rate=1)])
+
+
+def test_a_hundred_thousand_operators_are_cheap():
+    """Columns in, columns derived."""
+    n = 100_000
+    ends = np.arange(n - 1)
+    operators = Operators([f"v{i}" for i in range(n)], rate=np.r_[1.0, np.zeros(n - 1)])
+    graph = StreamGraph("long", operators, Streams(operators, ends, ends + 1))
+    assert graph.input_rate.min() == 1
+    assert graph.order[-1] == n - 1

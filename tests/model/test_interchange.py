@@ -1,0 +1,40 @@
+"""Interchangeable devices, found by fingerprints and checked cell by cell."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.model import Devices
+from streamplace.model.interchange import interchangeable
+
+
+def by_definition(matrix):
+    """Classes by trying every swap."""
+    n = len(matrix)
+    classes = list(range(n))
+    for d in range(n):
+        for r in range(d):
+            order = np.arange(n)
+            order[[r, d]] = d, r
+            if np.array_equal(matrix[np.ix_(order, order)], matrix):
+                classes[d] = classes[r]
+                break
+    return np.unique(classes, return_inverse=True)[1].tolist()
+
+
+@given(
+    st.integers(1, 6).flatmap(lambda n: st.lists(st.integers(1, 2), min_size=n * n, max_size=n * n))
+)
+def test_classes_are_those_of_the_definition(cells):
+    """Swapping rows and columns leaves the matrix as it is."""
+    n = int(len(cells) ** 0.5)
+    matrix = np.array(cells, float).reshape(n, n)
+    np.fill_diagonal(matrix, np.inf)
+    devices = Devices([f"d{i}" for i in range(n)])
+    assert interchangeable(devices, [matrix]).tolist() == by_definition(matrix)
+
+
+def test_devices_of_different_tags_are_not_interchangeable():
+    """Even where the network treats them alike."""
+    devices = Devices("abc", tags=[("gpu",), (), ("gpu",)])
+    assert interchangeable(devices, [np.ones((3, 3))]).tolist() == [0, 1, 0]

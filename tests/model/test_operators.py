@@ -1,0 +1,123 @@
+"""Columns of operators."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from streamplace.errors import GraphError
+from streamplace.model import Operator, Operators, Window
+
+
+def test_rows_become_columns_and_rows_again():
+    """An operator survives being stored."""
+    rows = [
+        Operator("src", 10, 20, 30, kind="source"),
+        Operator("win", 1.5, parallelism=4, requires=frozenset({"gpu"}), window=Window(2, 1)),
+    ]
+    assert list(Operators.of(rows)) == rows
+
+
+def test_columns_left_out_take_defaults():
+    """Only the name is needed."""
+    assert Operators(["a", "b"])[1] == Operator("b")
+
+
+@pytest.mark.parametrize("make", [list, tuple, np.array, np.float32])
+def test_columns_may_be_lists_or_arrays(make):
+    """They are stored as float64 arrays."""
+    operators = Operators(["a", "b"], ipt=make([1, 2]), parallelism=make([1, 3]))
+    assert operators.ipt.dtype == np.float64
+    assert operators.parallelism.tolist() == [1, 3]
+
+
+def test_columns_are_read_only_copies():
+    """Changing the caller's array changes nothing, and the column cannot be changed."""
+    given = np.array([1.0, 2.0])
+    operators = Operators(["a", "b"], ipt=given)
+    given[0] = 9
+    assert operators.ipt[0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        operators.ipt[0] = 9
+
+
+def test_operators_are_found_by_name():
+    """By index, by item and by membership."""
+    operators = Operators(["a", "b"], ipt=[1, 2])
+    assert operators.index("b") == 1
+    assert operators["b"].ipt == 2
+    assert "b" in operators
+    assert "c" not in operators
+
+
+def test_an_unknown_name_is_an_error():
+    """The name is shown."""
+    with pytest.raises(GraphError, match="there is no operator 'c'"):
+        Operators(["a"]).index("c")
+
+
+def test_equal_operators_are_equal_and_hash_alike():
+    """Equality is by content."""
+    one, two = (Operators(["a"], ipt=[1]) for _ in range(2))
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Operators(["a"], ipt=[2])
+
+
+def test_operators_survive_pickling():
+    """Worker processes get the same columns."""
+    operators = Operators(["a"], ipt=[1], window={0: Window(2, 1)})
+    assert pickle.loads(pickle.dumps(operators)) == operators
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"name": []}, "the graph has no operators"),
+        ({"name": ["a", "b", "a"]}, "an operator is called 'a' and so is another"),
+        ({"name": ["a", ""]}, r"an operator has an empty name \(number 1\)"),
+        ({"name": ["a", 3]}, "an operator is called 3; a name must be a text"),
+        ({"name": ["a", "\ud800"]}, "the name of an operator is no valid Unicode"),
+        ({"ipt": [1, -0.5]}, "operator 'b' has ipt -0.5; it must be ≥ 0"),
+        ({"ipt": [1, math.nan]}, "operator 'b' has ipt nan"),
+        ({"payload": [math.inf, 1]}, "operator 'a' has payload inf"),
+        ({"rate": [1e16, 1]}, "operator 'a' has rate 1e.16; .* at most 1e.15"),
+        ({"memory": [1, "much"]}, "operators' column memory must be numbers"),
+        ({"memory": [1, 10**400]}, "operators' column memory must be numbers"),
+        ({"ipt": [1]}, "operators' column ipt must have 2 values"),
+        ({"ipt": [[1, 2]]}, "operators' column ipt must have 2 values"),
+        ({"parallelism": [1, 0]}, "operator 'b' has parallelism 0; it must be a whole number"),
+        ({"parallelism": [1.5, 1]}, "operator 'a' has parallelism 1.5"),
+        ({"parallelism": [1, 10**9]}, "operator 'b' has parallelism 1e.09"),
+        ({"parallelism": [math.nan, 1]}, "operator 'a' has parallelism nan"),
+        ({"kind": ["map"]}, "operators' column kind must have 2 values"),
+        ({"kind": ["map", 3]}, "operator 'b' has kind 3; it must be a text"),
+        ({"requires": [(), "gpu"]}, "operator 'b' has requires 'gpu'; it must be a set"),
+        ({"requires": [()]}, "operators' column requires must have 2 values"),
+        ({"window": {2: Window(1, 1)}}, "a window is for row 2"),
+    ],
+)
+def test_a_bad_column_is_refused(columns, message):
+    """The message names the operator, the value and the rule."""
+    with pytest.raises(GraphError, match=message):
+        Operators(**{"name": ["a", "b"], **columns})
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ({"size": 0, "advance": 1}, "size 0"),
+        ({"size": 1, "advance": 0}, "advance 0"),
+        ({"size": 1, "advance": 2}, "whole advances"),
+        ({"size": 2.5, "advance": 1}, "whole advances"),
+        ({"size": 1e9, "advance": 1e-6}, "1 to 100000 whole advances"),
+        ({"size": 1, "advance": 1, "base": -1}, "base -1"),
+        ({"size": 1, "advance": 1, "factor": math.nan}, "factor nan"),
+        ({"size": 1, "advance": 1, "limit": 0}, "limit 0"),
+    ],
+)
+def test_a_window_that_makes_no_sense_is_refused(window, message):
+    """Sizes are whole numbers of advances."""
+    with pytest.raises(GraphError, match=message):
+        Window(**window)

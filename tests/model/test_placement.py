@@ -1,0 +1,78 @@
+"""Placements: names at the edge, device rows inside."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.errors import PlacementError
+from streamplace.model import Placement
+
+OPERATORS, DEVICES = ("src", "join", "sink"), ("d0", "d1")
+
+
+def test_a_placement_is_a_mapping_of_names():
+    """Like a dictionary from operators to devices."""
+    placement = Placement(OPERATORS, DEVICES, [0, 1, 1])
+    assert dict(placement) == placement.as_dict() == {"src": "d0", "join": "d1", "sink": "d1"}
+    assert "nobody" not in placement
+    with pytest.raises(KeyError):
+        placement["nobody"]
+
+
+def test_pes_group_operators_by_device():
+    """In device order, unused devices left out."""
+    placement = Placement(OPERATORS, ("d0", "d1", "d2"), [2, 1, 2])
+    assert placement.pes() == {"d1": ["join"], "d2": ["src", "sink"]}
+
+
+@given(st.lists(st.integers(0, 1), min_size=3, max_size=3))
+def test_names_and_rows_are_two_forms_of_one_placement(index):
+    """There and back again."""
+    placement = Placement(OPERATORS, DEVICES, index)
+    assert Placement.of(OPERATORS, DEVICES, placement.as_dict()) == placement
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ([0, 1], r"a placement of 3 operators must have 3 values, one each, but comes as \(2,\)"),
+        ([0, 1, 2], "operator 'sink' is on device number 2; it must be a whole number from 0 to 1"),
+        ([0, -1, 0], "operator 'join' is on device number -1"),
+        ([0, 0.5, 0], "operator 'join' is on device number 0.5"),
+        ([0, math.nan, 0], "operator 'join' is on device number nan"),
+        ([0, 10**30, 0], "operator 'join' is on device number 1e.30"),
+        (["x", "y", "z"], "a placement of 3 operators must be whole numbers"),
+        (3, r"must have 3 values, one each, but comes as \(\)"),
+    ],
+)
+def test_rows_that_are_no_devices_are_refused(index, message):
+    """The message names the operator and the value."""
+    with pytest.raises(PlacementError, match=message):
+        Placement(OPERATORS, DEVICES, index)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"join": None}, "operator 'join' is not placed; give it a device"),
+        (
+            {"join": "d9"},
+            "operator 'join' is on the unknown device 'd9'; the cluster has 'd0', 'd1'",
+        ),
+        ({"stray": "d0"}, "'stray' is placed but is no operator of the graph; remove it"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(change, message):
+    """Operators missing, devices unknown, strays."""
+    assignment = {"src": "d0", "join": "d0", "sink": "d0"} | change
+    assignment = {name: device for name, device in assignment.items() if device}
+    with pytest.raises(PlacementError, match=message):
+        Placement.of(OPERATORS, DEVICES, assignment)
+
+
+def test_a_large_placement_becomes_a_dictionary_quickly():
+    """Look-ups by name do not search."""
+    names = tuple(f"v{i}" for i in range(100_000))
+    assert len(dict(Placement(names, ("d0",), [0] * len(names)))) == len(names)

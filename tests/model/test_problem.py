@@ -1,0 +1,110 @@
+"""Problems: a graph on a cluster, compiled."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import chain, diamond, heterogeneous
+from strategies import placements, problems
+from streamsim import throughput
+
+from streamplace.errors import PlacementError, ProblemError
+from streamplace.model import Cluster, Constraints, Placement, Problem
+
+
+@st.composite
+def swapped_cases(draw):
+    """A problem, a placement, and the same after swapping interchangeable devices."""
+    problem = draw(problems())
+    rows = np.array(draw(placements(problem)), np.int32)
+    new = np.arange(problem.n_devices, dtype=np.int32)
+    for c in range(problem.interchangeable.max() + 1):
+        members = np.flatnonzero(problem.interchangeable == c)
+        new[members] = draw(st.permutations(members.tolist()))
+    return problem, rows, new[rows]
+
+
+@given(swapped_cases())
+def test_swapping_interchangeable_devices_changes_neither_value_nor_legality(case):
+    """That is what interchangeable means."""
+    problem, rows, swapped = case
+    before, after = throughput(problem.instance, [rows, swapped])
+    assert after == pytest.approx(before, rel=1e-9)
+    assert problem.legal(rows)[0] == problem.legal(swapped)[0]
+
+
+@given(swapped_cases())
+def test_canonical_placements_ignore_swaps(case):
+    """Both forms have one canonical form, of the same value."""
+    problem, rows, swapped = case
+    canonical = problem.canonical(rows)
+    assert problem.canonical(swapped).tolist() == canonical.tolist()
+    before, after = throughput(problem.instance, [rows, canonical])
+    assert after == pytest.approx(before, rel=1e-9)
+
+
+@given(swapped_cases())
+def test_a_canonical_placement_stays_as_it_is(case):
+    """Renumbering twice is renumbering once."""
+    problem, rows, _ = case
+    canonical = problem.canonical(rows)
+    assert problem.canonical(canonical).tolist() == canonical.tolist()
+
+
+def test_canonical_takes_one_placement_or_many():
+    """Shapes are kept."""
+    problem = Problem(chain(3), Cluster.uniform(3))
+    assert problem.canonical([2, 2, 1]).tolist() == [0, 0, 1]
+    assert problem.canonical([[2, 2, 1], [1, 0, 1]]).tolist() == [[0, 0, 1], [0, 1, 0]]
+
+
+def test_constraints_tell_devices_apart():
+    """A device that somebody is pinned to has a class of its own."""
+    problem = Problem(chain(3), Cluster.uniform(3), Constraints(pin={"v1": "d1"}))
+    assert problem.interchangeable.tolist() == [0, 1, 0]
+
+
+def test_costs_tell_devices_apart():
+    """Where the seconds differ."""
+    problem = Problem(chain(2), Cluster.uniform(3), seconds=[[1, 1, 2], [1, 1, 1]])
+    assert problem.interchangeable.tolist() == [0, 0, 1]
+
+
+def test_loads_are_instructions_over_speed():
+    """λ · ipt / (mips · 10⁶ · cores), of a type for each speed and number of cores."""
+    problem = Problem(diamond(), heterogeneous())
+    types = problem.instance.device_type
+    assert problem.instance.load[1, types].tolist() == pytest.approx([0.25, 0.25, 2.0])
+
+
+def test_seconds_replace_instructions():
+    """Operator × device costs are taken as they are."""
+    seconds = np.arange(1, 7).reshape(3, 2) * 1e-5
+    problem = Problem(chain(3), Cluster.uniform(2), seconds=seconds)
+    np.testing.assert_allclose(problem.instance.load, seconds * 1e4)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "message"),
+    [
+        ([[1, 2]], r"the cost matrix is \(1, 2\); it must be operators × devices, \(2, 2\)"),
+        ([[1, 2], [-1, 2]], "operator 'v1' costs -1 s per tuple on device 'd0'; it must be"),
+        ([[1, math.nan], [1, 2]], "operator 'v0' costs nan s per tuple on device 'd1'"),
+        ([[1, "x"], [1, 2]], "the cost matrix must be numbers"),
+    ],
+)
+def test_a_bad_cost_matrix_is_refused(seconds, message):
+    """The message names operator, device and value."""
+    with pytest.raises(ProblemError, match=message):
+        Problem(chain(2), Cluster.uniform(2), seconds=seconds)
+
+
+def test_a_placement_of_another_graph_or_cluster_is_refused():
+    """Rows would mean something else."""
+    problem = Problem(chain(2), Cluster.uniform(2))
+    with pytest.raises(PlacementError, match="for another graph"):
+        problem.check(Placement(("a", "b"), ("d0", "d1"), [0, 0]))
+    with pytest.raises(PlacementError, match="for another cluster"):
+        problem.check(Placement(("v0", "v1"), ("d0",), [0, 0]))

@@ -1,0 +1,159 @@
+"""Constraints compiled: what is legal, what is repaired, what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from problems import chain, constrained
+from strategies import placements, problems
+
+from streamplace.errors import ProblemError, StreamplaceError
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
+
+
+def ruled(n=4, devices=3, **rules):
+    """A chain v0, v1, … on a few devices under constraints."""
+    return Problem(chain(n), Cluster.uniform(devices), Constraints(**rules))
+
+
+def legal(problem, *placement):
+    """Whether one placement is legal."""
+    return bool(problem.legal([placement])[0])
+
+
+def test_a_pinned_operator_stays_on_its_device():
+    """Every other device is illegal."""
+    problem = ruled(pin={"v1": "d2"})
+    assert legal(problem, 0, 2, 0, 0)
+    assert not legal(problem, 0, 1, 0, 0)
+
+
+def test_colocated_operators_share_a_device():
+    """Overlapping groups merge."""
+    problem = ruled(colocate=[{"v0", "v1"}, {"v1", "v3"}])
+    assert legal(problem, 1, 1, 0, 1)
+    assert not legal(problem, 1, 1, 0, 0)
+    assert problem.rules.unit.tolist() == [0, 0, 1, 0]
+
+
+def test_exlocated_operators_never_meet():
+    """No two of the group."""
+    problem = ruled(exlocate=[{"v0", "v1", "v3"}])
+    assert legal(problem, 0, 1, 1, 2)
+    assert not legal(problem, 0, 1, 0, 0)
+
+
+def test_allowed_devices_and_tags_narrow_each_other():
+    """What both leave is legal."""
+    graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu"})])
+    devices = [*Cluster.uniform(2).devices]
+    cluster = Cluster.of([*devices, Device("g0", tags={"gpu"}), Device("g1", tags={"gpu"})])
+    problem = Problem(graph, cluster, Constraints(allowed={"a": {"d0", "g1"}}))
+    assert problem.legal([[0], [1], [2], [3]]).tolist() == [False, False, False, True]
+
+
+def test_without_constraints_there_are_no_rules():
+    """Every placement is legal, none is repaired."""
+    problem = ruled()
+    assert problem.rules is None
+    assert legal(problem, 2, 2, 0, 1)
+    assert problem.repaired([2, 2, 0, 1]).tolist() == [2, 2, 0, 1]
+
+
+@given(problems().flatmap(lambda p: placements(p).map(lambda rows: (p, rows))))
+def test_a_repaired_placement_is_legal(case):
+    """Whatever it was before, and a legal one stays as it is."""
+    problem, rows = case
+    repaired = problem.repaired(rows)
+    assert problem.legal(repaired)[0]
+    assert problem.repaired(repaired).tolist() == repaired.tolist()
+
+
+@given(problems())
+def test_the_witness_is_legal(problem):
+    """Rules that compile can be met."""
+    if problem.rules is not None:
+        assert problem.legal(problem.rules.witness[problem.rules.unit])[0]
+
+
+def test_repairs_go_to_the_next_legal_device():
+    """Round and round from the wished one."""
+    problem = ruled(allowed={"v1": {"d0", "d2"}}, exlocate=[{"v0", "v2"}])
+    assert problem.repaired([1, 1, 1, 1]).tolist() == [1, 2, 2, 1]
+
+
+def test_a_batch_is_repaired_row_by_row():
+    """Shapes are kept."""
+    problem = constrained()
+    batch = np.zeros((3, problem.n_operators), np.int32)
+    assert (problem.repaired(batch) == problem.repaired(batch[0])).all()
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"pin": {"x": "d0"}}, "pin names the unknown operator 'x'"),
+        ({"pin": {"v0": "d9"}}, "pin of 'v0' names the unknown device 'd9'; the cluster has 'd0'"),
+        ({"allowed": {"x": ["d0"]}}, "allowed names the unknown operator 'x'"),
+        ({"allowed": {"v0": ["d9"]}}, "allowed of 'v0' names the unknown device 'd9'"),
+        ({"allowed": {"v0": []}}, "no device is left for 'v0'"),
+        ({"colocate": [["v0", "x"]]}, "colocate names the unknown operator 'x'"),
+        ({"exlocate": [["v0", "x"]]}, "exlocate names the unknown operator 'x'"),
+        (
+            {"pin": {"v0": "d0"}, "allowed": {"v0": ["d1"]}},
+            "no device is left for 'v0': pins, allowed devices and required tags exclude",
+        ),
+        (
+            {"pin": {"v0": "d0", "v1": "d1"}, "colocate": [["v0", "v1"]]},
+            "no device is left for 'v0', 'v1'",
+        ),
+        (
+            {"colocate": [["v0", "v1"]], "exlocate": [["v1", "v0"]]},
+            "'v0', 'v1' are both colocated and exlocated; drop one rule",
+        ),
+        (
+            {"exlocate": [["v0", "v1", "v2", "v3"]]},
+            "'v0', 'v1', 'v2', 'v3' cannot be kept apart on 3 devices",
+        ),
+        (
+            {"pin": {"v0": "d0", "v1": "d0"}, "exlocate": [["v0", "v1"]]},
+            "found no way to keep 'v0', 'v1' apart on 3 devices",
+        ),
+        ({"exlocate": "v0"}, "exlocate is 'v0'; it must be a list of lists"),
+        ({"colocate": ["v0"]}, "colocate holds 'v0'; it must be a list of names"),
+        ({"allowed": {"v0": "d0"}}, "allowed 'v0' holds 'd0'; it must be a list of names"),
+    ],
+)
+def test_constraints_that_cannot_be_met_are_refused(rules, message):
+    """The message names the operators and what to loosen."""
+    with pytest.raises(ProblemError, match=message):
+        ruled(**rules)
+
+
+def test_a_tag_that_nobody_offers_is_refused():
+    """The message names the operator and the tag."""
+    graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu", "ssd"})])
+    with pytest.raises(ProblemError, match="operator 'a' requires 'gpu', 'ssd', which no device"):
+        Problem(graph, Cluster.uniform(2))
+
+
+@pytest.mark.parametrize(
+    ("rules", "rows", "message"),
+    [
+        ({"pin": {"v1": "d2"}}, [0, 1, 0, 0], "the constraints forbid 'v1' on 'd1'"),
+        ({"colocate": [["v1", "v3"]]}, [0, 1, 0, 2], "'v1' and 'v3' must share a device"),
+        ({"exlocate": [["v1", "v3"]]}, [0, 1, 0, 1], "'v1' and 'v3' must not share a device"),
+    ],
+)
+def test_an_illegal_placement_is_told_which_rule_it_breaks(rules, rows, message):
+    """The message names operators and the remedy."""
+    problem = ruled(**rules)
+    with pytest.raises(StreamplaceError, match=message):
+        problem.check(problem.placement(rows))
+
+
+def test_many_colocated_groups_compile_quickly():
+    """Merging groups is nearly linear."""
+    n = 20_000
+    groups = [{f"v{i}", f"v{i + 1}"} for i in range(n - 1)]
+    problem = Problem(chain(n, rate=1), Cluster.uniform(2), Constraints(colocate=groups))
+    assert problem.rules.n_units == 1

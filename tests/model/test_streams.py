@@ -1,0 +1,74 @@
+"""Columns of streams."""
+
+import math
+
+import numpy as np
+import pytest
+
+from streamplace.errors import GraphError
+from streamplace.model import Operator, Operators, Stream, Streams
+
+
+@pytest.fixture
+def operators():
+    """Three operators of different payloads."""
+    return Operators.of([Operator("src", payload=50, rate=1), Operator("join"), Operator("sink")])
+
+
+def test_rows_become_columns_and_rows_again(operators):
+    """A stream survives being stored."""
+    rows = [Stream("src", "join", 0.5, 7.0, "hash"), Stream("join", "sink")]
+    assert list(Streams.of(operators, rows)) == rows
+
+
+def test_columns_may_be_lists(operators):
+    """They are stored as arrays of fixed types."""
+    streams = Streams(operators, [0, 1], [1, 2], selectivity=[1, 2])
+    assert streams.source.dtype == np.int32
+    assert streams.selectivity.dtype == np.float64
+
+
+def test_a_graph_may_have_no_streams(operators):
+    """Empty columns are fine."""
+    assert len(Streams(operators, [], [])) == 0
+
+
+def test_a_stream_inherits_the_payload_of_its_source(operators):
+    """Unless it has one of its own, which may be 0."""
+    rows = [Stream("src", "join"), Stream("src", "join", payload=0.0)]
+    assert Streams.of(operators, rows).bytes_per_tuple().tolist() == [50, 0]
+
+
+def test_a_label_stays_on_one_line(operators):
+    """Names are shown printable."""
+    odd = Operators(["a\nb", "c"], rate=[1, 0])
+    assert Streams(odd, [0], [1]).label(0) == "a\\nb→c"
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"selectivity": [-0.5]}, "'src' has selectivity -0.5 on stream src→join; it must be ≥ 0"),
+        ({"selectivity": [math.nan]}, "selectivity nan on stream src→join"),
+        ({"payload": [-1]}, "payload -1 on stream src→join"),
+        ({"payload": [math.inf]}, "payload inf on stream src→join"),
+        ({"partitioning": ["shuffle; me"]}, "partitioning 'shuffle; me' on stream src→join; it"),
+        ({"partitioning": [3]}, "partitioning 3 on stream src→join; it must be a text"),
+        ({"partitioning": []}, "streams' column partitioning must have 1 values"),
+        ({"source": [-1]}, "stream number 0 has source -1; it must be a whole number from 0 to 2"),
+        ({"target": [3]}, "stream number 0 has target 3"),
+        ({"target": [1, 2]}, "streams' column target must have 1 values"),
+        ({"target": [10**20]}, "stream number 0 has target 1e.20"),
+        ({"source": [[0], [1, 2]]}, "must be a column of row numbers"),
+    ],
+)
+def test_a_bad_column_is_refused(operators, columns, message):
+    """The message names the stream, the value and the rule."""
+    with pytest.raises(GraphError, match=message):
+        Streams(operators, **{"source": [0], "target": [1], **columns})
+
+
+def test_a_stream_to_an_unknown_operator_is_refused(operators):
+    """The message names the stream and the operator."""
+    with pytest.raises(GraphError, match="stream src→nobody names the unknown operator 'nobody'"):
+        Streams.of(operators, [Stream("src", "nobody")])
