@@ -1,0 +1,177 @@
+"""What the reference pages show, read from the registries, the schemas and the command line.
+
+A page holds ``<!-- generated: NAME ARGUMENTS -->``; while the site is built, the function of that
+name in `GENERATORS` puts its text there. Nothing generated is stored, so nothing goes stale.
+"""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+PLACEHOLDER = re.compile(r"<!-- generated: ([\w. ]+) -->")
+WIDTH = 90
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill the placeholders of a page (called by mkdocs)."""
+    return PLACEHOLDER.sub(lambda found: generated(found[1]), markdown)
+
+
+def generated(words: str) -> str:
+    """Text for the placeholder of these words."""
+    name, *arguments = words.split()
+    return GENERATORS[name](*arguments)
+
+
+def command_line() -> str:
+    """Every command with its help, as ``--help`` prints it."""
+    from streamplace.cli.main import cli
+
+    root = click.Context(cli, info_name="streamplace", **cli.context_settings)
+    return "\n".join(_sections(cli, root))
+
+
+def file_format(name: str) -> str:
+    """Tables of the fields of a file format, from its JSON Schema."""
+    from streamplace.io.schema import json_schema
+
+    schema = json_schema(name)
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return "\n".join(_fields(part, first=part is schema) for part in parts)
+
+
+def placers() -> str:
+    """Every registered placer: what it does, and its options."""
+    from streamplace.placers.registry import PLACERS
+
+    return "\n".join(_placer(PLACERS[name]) for name in PLACERS)
+
+
+def objectives() -> str:
+    """Table of the registered objectives."""
+    from streamplace.objectives.registry import OBJECTIVES
+
+    rows = [(f"`{o.name}`", o.sense, o.summary) for o in map(OBJECTIVES.__getitem__, OBJECTIVES)]
+    return _table(("objective", "sense", "what it is"), rows)
+
+
+def formats() -> str:
+    """Table of the registered foreign formats."""
+    from streamplace.io.registry import FORMATS
+
+    rows = [(f"`{name}`", FORMATS[name].summary) for name in FORMATS]
+    return _table(("format", "what it is"), rows)
+
+
+def families() -> str:
+    """Every registered family and its parameters."""
+    from streamplace.generate.parameters import options
+    from streamplace.generate.registry import FAMILIES
+
+    sections = []
+    for family in map(FAMILIES.__getitem__, FAMILIES):
+        rows = [
+            (f"`{o.name}`", o.type.__name__, "" if o.default is None else f"`{o.default}`", o.help)
+            for o in options(family.parameters)
+        ]
+        table = _table(("parameter", "type", "default", "meaning"), rows)
+        sections.append(f"## `{family.name}`\n\n{family.summary}\n\n{table}")
+    return "\n".join(sections)
+
+
+def fields(module: str, name: str) -> str:
+    """Table of the fields of a class whose source explains them in comments."""
+    source = inspect.getsource(getattr(importlib.import_module(module), name))
+    found = re.findall(r"^    (\w+): (.+?)  # (.+)$", source, re.MULTILINE)
+    rows = ((f"`{field}`", f"`{kind}`", about) for field, kind, about in found)
+    return _table(("field", "type", "shape and meaning"), rows)
+
+
+def example(name: str) -> str:
+    """Text of an example that the tests run."""
+    file = Path(__file__).parents[1] / "examples" / f"{name}.py"
+    return f"```python\n{file.read_text(encoding='utf-8')}```"
+
+
+GENERATORS: dict[str, Callable[..., str]] = {
+    "cli": command_line,
+    "file": file_format,
+    "placers": placers,
+    "objectives": objectives,
+    "formats": formats,
+    "families": families,
+    "fields": fields,
+    "example": example,
+}
+
+
+def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
+    context.terminal_width = context.max_content_width = WIDTH
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from _sections(child, click.Context(child, parent=context, info_name=name))
+
+
+def _placer(placer: Any) -> str:
+    explained = _parameters(inspect.getdoc(placer.function) or "")
+    rows = [
+        (f"`{name}`", f"`{default}`", explained.get(name, ""))
+        for name, default in placer.defaults().items()
+    ]
+    table = _table(("option", "default", "meaning"), rows) if rows else ""
+    return f"## `{placer.name}`\n\n{placer.summary}\n\n{table}"
+
+
+def _parameters(docstring: str) -> dict[str, str]:
+    """Texts of the parameters in a numpy docstring."""
+    _, _, section = docstring.partition("Parameters\n----------\n")
+    entries = re.split(r"^(?=\S)", section.split("\n\n")[0], flags=re.MULTILINE)
+    lines = [entry.splitlines() for entry in entries if entry]
+    return {head.split(" :")[0]: " ".join(map(str.strip, text)) for head, *text in lines}
+
+
+def _fields(part: dict[str, Any], *, first: bool) -> str:
+    required = part.get("required", [])
+    rows = [
+        (f"`{name}`", _kind(field), "yes" if name in required else "", field.get("description", ""))
+        for name, field in part["properties"].items()
+    ]
+    table = _table(("field", "type", "required", "meaning"), rows)
+    title = "" if first else f"**{_noun(part['title'])}**\n\n"
+    about = f"{part['description']}\n\n" if "description" in part else ""
+    return f"{title}{about}{table}"
+
+
+def _kind(field: dict[str, Any]) -> str:
+    """Type of a field in words."""
+    if "$ref" in field:
+        return _noun(field["$ref"])
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(map(_kind, field["anyOf"])))
+    if "enum" in field:
+        return " or ".join(f'`"{value}"`' for value in field["enum"])
+    if field["type"] == "array":
+        return f"list of {_kind(field['items'])}"
+    if field["type"] == "object":
+        return f"table of {_kind(field['additionalProperties'])}"
+    words = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    word = words.get(field["type"], field["type"])
+    return f"{word} ≥ {field['minimum']:g}" if "minimum" in field else word
+
+
+def _noun(title: str) -> str:
+    return title.rsplit("/", 1)[-1].removesuffix("Json").removesuffix("Toml").lower()
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    text = ("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(text) + "\n"

@@ -1,0 +1,191 @@
+"""The pages say what happens: their commands, files and Python code are run, page by page.
+
+In a page, a block with a title is a file and is written; in a ``console`` block, lines after ``$``
+are run by a shell and the lines below them are what it must print; ``python`` and ``pycon`` blocks
+run one after the other. ``...`` stands for anything, and times in ms may differ.
+"""
+
+import doctest
+import importlib.util
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from streamplace.cli.main import main
+from streamplace.generate.registry import FAMILIES
+from streamplace.io.registry import FORMATS
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^\$ ", re.MULTILINE)
+SKIPPED = ("make ", "pip ", "git ", "pre-commit ", ".venv/")
+"""Commands of a reader's shell that have no place in a test."""
+SHELL = frozenset({"|", ">", ">>", "<", ";", "&&", "||"})
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Fenced blocks, in order."""
+    for language, title, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        yield Block(language, title, text)
+
+
+def hooks() -> ModuleType:
+    """The module that fills the generated parts of the pages."""
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def name_of(page: Path) -> str:
+    """Path of a page as its test bears it."""
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, and registries that forget what a page adds."""
+    for registry in (FAMILIES, FORMATS, OBJECTIVES, PLACERS):
+        assert list(registry)
+        monkeypatch.setattr(registry, "_found", dict(registry._found))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.xdist_group("pages")  # one process compiles the engine, not several
+@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p))], ids=name_of)
+def test_what_a_page_shows_happens(page: Path, empty_folder: Path) -> None:
+    """Run everything on the page in one folder, as a reader would."""
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page):
+        if block.title:
+            file = empty_folder / block.title
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
+        elif block.language == "console":
+            for entry in COMMAND.split(block.text)[1:]:
+                check_command(entry)
+        elif block.language == "pycon":
+            check_session(block.text, names, page)
+        elif block.language == "python":
+            exec(compile(block.text, str(page), "exec"), names)
+
+
+def check_command(entry: str) -> None:
+    """Run one command; it must print what stands below it, and fail only where that is an error."""
+    command, _, expected = entry.partition("\n")
+    if command.startswith(SKIPPED):
+        return
+    words = shlex.split(command)
+    plain = words[0] == "streamplace" and not SHELL.intersection(words)
+    status, printed = in_process(words[1:]) if plain else in_shell(command)
+    assert status == (2 if expected.startswith("error: ") else 0), entry + printed
+    if expected.strip():
+        same = doctest.OutputChecker().check_output(timeless(expected), timeless(printed), FLAGS)
+        assert same, f"$ {command}\nThe page shows:\n{expected}\nBut it prints:\n{printed}"
+
+
+def in_process(arguments: list[str]) -> tuple[int, str]:
+    """Exit status and output of a streamplace command, without the cost of a new process."""
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out), pytest.raises(SystemExit) as stop:
+        main(arguments)
+    return int(stop.value.code or 0), out.getvalue()
+
+
+def in_shell(command: str) -> tuple[int, str]:
+    """Exit status and output of a command line of a shell that finds streamplace."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        env={**os.environ, "PATH": path},
+        timeout=300,
+    )
+    return run.returncode, run.stdout
+
+
+def timeless(text: str) -> str:
+    """Text in which every time in ms is the same."""
+    return re.sub(r"[\d.]+ ms", "? ms", text)
+
+
+def check_session(text: str, names: dict[str, Any], page: Path) -> None:
+    """Run an interactive session as a doctest."""
+    test = doctest.DocTestParser().get_doctest(text, names, name_of(page), str(page), 0)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    failed = runner.run(test, out=report.append, clear_globs=False).failed
+    names.update(test.globs)
+    assert not failed, "".join(report)
+
+
+PLACEHOLDERS = sorted(
+    {
+        words
+        for page in PAGES
+        for words in hooks().PLACEHOLDER.findall(page.read_text(encoding="utf-8"))
+    }
+)
+
+
+@pytest.mark.parametrize("words", PLACEHOLDERS)
+def test_generated_parts_of_the_pages_have_their_generator(words: str) -> None:
+    """Every placeholder becomes a text without placeholders."""
+    text = hooks().generated(words)
+    assert len(text) > 100
+    assert not hooks().PLACEHOLDER.search(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("placers", list(PLACERS)),
+        ("objectives", list(OBJECTIVES)),
+        ("formats", list(FORMATS)),
+        ("families", list(FAMILIES)),
+    ],
+)
+def test_reference_pages_show_whatever_is_registered(words: str, names: list[str]) -> None:
+    """The registries are the only lists."""
+    assert words in PLACEHOLDERS
+    assert all(f"`{name}`" in hooks().generated(words) for name in names)
+
+
+def test_options_of_placers_are_explained_from_their_docstrings() -> None:
+    """A text under Parameters reaches the page."""
+    docstring = "It.\n\nParameters\n----------\nk\n    Parts;\n    two.\nz : int\n\nReturns\n"
+    assert hooks()._parameters(docstring) == {"k": "Parts; two.", "z": ""}
+
+
+def test_every_page_stands_in_the_navigation() -> None:
+    """No page is lost, none is missing."""
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    there = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES if p.parent != ROOT}
+    assert listed == there

@@ -1,0 +1,26 @@
+"""Every example runs as a user runs it, in an empty folder."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+ARGUMENTS = {"demo.py": ["demo"]}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
+    """Exit code 0, something on stdout, no complaint on stderr."""
+    run = subprocess.run(
+        [sys.executable, str(example), *ARGUMENTS.get(example.name, [])],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip()
+    assert "Traceback" not in run.stderr
+    assert "error" not in run.stderr
