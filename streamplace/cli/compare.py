@@ -30,7 +30,7 @@ Table = dict[float, "dict[str, Standing]"]
     "--placers",
     default="metis,metis-oracle,fuser,fuser-oracle,anneal,exact",
     show_default=True,
-    help="Who takes part; options after colons, as in metis:k=3.",
+    help="Who takes part; options after colons: metis:k=3, anneal:budget=5ms.",
 )
 @click.option(
     "--rate",

@@ -3,13 +3,14 @@
 import inspect
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.units import seconds
 from streamplace.objectives.registry import Objective
 from streamplace.registry import Registry
 
@@ -87,12 +88,15 @@ class Placer:
     ----------
     options
         The algorithm's own options, by name; what is not set keeps its default.
+    budget
+        Budget of its own, whatever budget it is given; None takes what it is given.
     """
 
     name: str
     summary: str
     function: PlacerFunction
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    budget: Budget | None = None
 
     def place(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
@@ -100,7 +104,7 @@ class Placer:
         """Place, check that the answer is legal, and judge it."""
         start = time.perf_counter()
         answer = self.function(
-            problem, objective, seed=seed, budget=budget or Budget(), **self.options
+            problem, objective, seed=seed, budget=self.budget or budget or Budget(), **self.options
         )
         elapsed = time.perf_counter() - start
         found = answer if isinstance(answer, Found) else Found(answer)
@@ -129,7 +133,7 @@ class Placer:
             if name not in known:
                 takes = ", ".join(known) or "none"
                 raise SettingError(f"placer {self.name!r} has no option {name!r}; it takes {takes}")
-        return Placer(self.name, self.summary, self.function, {**self.options, **options})
+        return replace(self, options={**self.options, **options})
 
 
 PLACERS: Registry[Placer] = Registry("streamplace.placers", "placer")
@@ -147,10 +151,10 @@ def placer(name: str) -> Callable[[PlacerFunction], PlacerFunction]:
 
 
 def named_placer(text: str) -> Placer:
-    """Placer from a name and options after colons, such as ``metis:k=3``.
+    """Placer from a name and options after colons, such as ``metis:k=3`` or ``anneal:budget=5ms``.
 
-    >>> named_placer("random").name
-    'random'
+    >>> named_placer("random:budget=5ms").budget
+    Budget(seconds=0.005, evaluations=None)
     """
     name, *settings = text.split(":")
     placer = PLACERS[name]
@@ -159,6 +163,9 @@ def named_placer(text: str) -> Placer:
         option, equals, value = setting.partition("=")
         if not equals:
             raise SettingError(f"{text!r} must be written NAME:OPTION=VALUE")
+        if option == "budget":
+            placer = replace(placer, budget=Budget(seconds(value)))
+            continue
         options[option] = _converted(option, value, placer.defaults().get(option))
     return placer.with_options(**options)
 
