@@ -15,15 +15,20 @@ describe {out}/graphs.jsonl.gz -o {out}/figure4.png
 generate branched --branches 3 --depth 2 --devices 2 --copies 1 -o {out}/graph.json
 place {out}/graph.json --placer round-robin -o {out}/round-robin.json
 simulate {out}/graph.json {out}/round-robin.json
-place {out}/graph.json --seed 1 -o {out}/placement.json
+place {out}/graph.json -o {out}/placement.json
+simulate {out}/graph.json {out}/placement.json --engine -o {out}/run.png
+draw {out}/graph.json {out}/round-robin.json {out}/placement.json -o {out}/placements.svg
+compare {out}/graphs.jsonl.gz --rate 10000 --rate 20000 --placers {placers} -o {out}/comparison
 """
+
+PLACERS = "round-robin,metis,metis-oracle,fuser-oracle,anneal:budget=5ms,exact"
 
 
 def run(folder: Path) -> None:
     """Run every command, with its files in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     for line in COMMANDS.strip().splitlines():
-        words = line.format(out=folder).split()
+        words = line.format(out=folder, placers=PLACERS).split()
         print(f"\n$ streamplace {' '.join(words)}", flush=True)
         with contextlib.suppress(SystemExit):
             main(words)

@@ -9,7 +9,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget, Result
 
-DEFAULT_PLACER = "random"
+DEFAULT_PLACER = "auto"
 
 
 def place(

@@ -18,14 +18,14 @@ MOST_NAMES = 12
 
 @click.command(
     "place",
-    epilog="Example: streamplace place graph.json --devices 5 --placer random --seed 1 "
+    epilog="Example: streamplace place graph.json --devices 5 --budget 1 --seed 1 "
     "-o placement.json",
 )
 @click.argument("graph", type=FILE)
 @click.option(
     "--placer",
     "placer_name",
-    default="random",
+    default="auto",
     show_default=True,
     help="Who places, options after colons, as in metis:k=3 (see: streamplace placers).",
 )
@@ -131,4 +131,7 @@ def show(name: str, result: "Result", answer: "Explanation") -> None:
     )
     limit = answer.bottleneck
     out.print(f"Bottleneck: {limit.label} at {percent(limit.load)}")
+    if result.bound is not None:
+        gap = percent(max(0.0, result.bound - result.value))
+        out.print(f"Bound: no placement reaches more than {percent(result.bound)} (gap {gap})")
     out.print(f"Verdict: {verdict(result, answer)}")

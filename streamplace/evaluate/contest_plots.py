@@ -28,7 +28,9 @@ def draw_cdf(records: Sequence[Record]) -> "Figure":
         for i, (name, rows) in enumerate(by_placer.items()):
             values = np.sort([r.value for r in rows if r.value is not None])
             shares = np.arange(1, len(values) + 1) / max(1, len(values))
-            axis.plot([0, *values, 1], [0, *shares, 1], drawstyle="steps-post", label=name, **_style(i))
+            axis.plot(
+                [0, *values, 1], [0, *shares, 1], drawstyle="steps-post", label=name, **_style(i)
+            )
         axis.set(xlabel="relative throughput", ylabel="share of graphs", xlim=(0, 1), ylim=(0, 1))
         axis.set_title(f"{rate:g} tuples/s", fontsize=10)
     axes[0].legend(fontsize=8, frameon=False, loc="upper left")

@@ -1,0 +1,153 @@
+"""Fuser: equal numbers of operators per PE, few streams between PEs; knows neither CPU nor bytes.
+
+The rules of IBM Streams' automatic fusion as the DREAM paper describes its baseline ("simple rules
+to balance the number of operators and reduce edge cut among partitions"): it is what a platform can
+do before it has seen a single tuple. Two rules, on purpose no multilevel partitioner:
+
+1. Walk the operators depth first, so that pipelines stay in one piece, and cut the walk into k
+   runs of equal length.
+2. Improve the cut without touching the balance: an operator follows the majority of its neighbours
+   into a smaller PE, or two operators of different PEs trade places, until nothing gains.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers import partition
+from streamplace.placers.partition import Neighbours
+from streamplace.placers.registry import Budget, placer
+
+MOST_PASSES = 8
+
+
+@placer("fuser")
+def fuser(
+    problem: Problem, objective: Objective, *, seed: int, budget: Budget, k: int | None = None
+) -> Placement:
+    """Fuse operators into k PEs of equal size with few streams between them, as IBM Streams does.
+
+    Parameters
+    ----------
+    k
+        Number of PEs; as many as devices by default.
+    """
+    parts = partition.checked_parts(problem, k)
+    unit = partition.unit_of(problem)
+    size = np.bincount(unit).astype(np.int32)
+    streams = np.ones(problem.graph.n_streams, np.int64)
+    graph = partition.neighbours(problem, unit, len(size), streams)
+    pes = Pes(_runs(_depth_first(problem), unit, size, parts), size, parts, graph)
+    for _ in range(MOST_PASSES):
+        if not _improve(pes):
+            break
+    part = np.array(pes.of_unit, np.int32)[unit]
+    devices = partition.strongest(partition.power(problem), parts)
+    return problem.placement(partition.on_devices(problem, part, devices))
+
+
+class Pes:
+    """Which PE every unit is in, how many operators each PE has, and who is next to whom."""
+
+    def __init__(self, of_unit: list[int], unit_size: Ints, n: int, graph: Neighbours) -> None:
+        self.of_unit = of_unit
+        self.unit_size = unit_size.tolist()
+        self.size = [0] * n
+        for pe, size in zip(of_unit, self.unit_size, strict=True):
+            self.size[pe] += size
+        ends = graph.start.tolist()
+        beside, streams = graph.neighbour.tolist(), graph.weight.tolist()
+        self.streams = [
+            dict(zip(beside[a:b], streams[a:b], strict=True)) for a, b in pairwise(ends)
+        ]
+
+    def move(self, u: int, pe: int) -> None:
+        """Move a unit to a PE."""
+        self.size[self.of_unit[u]] -= self.unit_size[u]
+        self.size[pe] += self.unit_size[u]
+        self.of_unit[u] = pe
+
+    def keeps_balance(self, u: int, pe: int) -> bool:
+        """Whether a PE is no larger after taking in a unit than the unit's PE was before."""
+        return bool(self.size[pe] + self.unit_size[u] <= self.size[self.of_unit[u]])
+
+    def gains(self, u: int) -> dict[int, int]:
+        """Streams that the cut loses if a unit moves to each PE that it has neighbours in."""
+        beside: dict[int, int] = {}
+        for v, streams in self.streams[u].items():
+            pe = self.of_unit[v]
+            beside[pe] = beside.get(pe, 0) + streams
+        kept = beside.pop(self.of_unit[u], 0)
+        return {pe: streams - kept for pe, streams in beside.items()}
+
+
+def _depth_first(problem: Problem) -> list[int]:
+    """Operators in a topological order that follows each pipeline as far as it can."""
+    instance = problem.instance
+    waiting = np.diff(instance.in_start).tolist()
+    target, start, end = (
+        column.tolist() for column in (instance.target, instance.out_start, instance.out_end)
+    )
+    ready = [v for v in reversed(range(problem.n_operators)) if not waiting[v]]
+    order = []
+    while ready:
+        u = ready.pop()
+        order.append(u)
+        for v in reversed(target[start[u] : end[u]]):
+            waiting[v] -= 1
+            if not waiting[v]:
+                ready.append(v)
+    return order
+
+
+def _runs(order: list[int], unit: Ints, size: Ints, k: int) -> list[int]:
+    """Cut the walk into k runs of equally many operators; colocated ones join their first."""
+    _, first = np.unique(unit[order], return_index=True)
+    walk = np.argsort(first, kind="stable")
+    before = np.cumsum(size[walk]) - size[walk]
+    runs = np.empty(len(size), np.int32)
+    runs[walk] = before * k // size.sum()
+    return runs.tolist()
+
+
+def _improve(pes: Pes) -> bool:
+    """One pass of moves and trades over all units; whether the cut became smaller."""
+    moved = False
+    offers: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for u in range(len(pes.of_unit)):
+        home = pes.of_unit[u]
+        for pe, gain in pes.gains(u).items():
+            if gain > 0 and pes.keeps_balance(u, pe):
+                pes.move(u, pe)
+                moved = True
+                break
+            if gain >= 0:
+                offers.setdefault((home, pe), []).append((-gain, u))
+    return _trade(pes, offers) or moved
+
+
+def _trade(pes: Pes, offers: dict[tuple[int, int], list[tuple[int, int]]]) -> bool:
+    """Let units that want into each other's PE trade places, the most eager first."""
+    traded = False
+    for a, b in sorted(offers):
+        if a < b and (b, a) in offers:
+            pairs = zip(sorted(offers[a, b]), sorted(offers[b, a]), strict=False)
+            for (_, u), (_, v) in pairs:
+                if _trade_gains(pes, u, v, a, b):
+                    pes.move(u, b)
+                    pes.move(v, a)
+                    traded = True
+    return traded
+
+
+def _trade_gains(pes: Pes, u: int, v: int, a: int, b: int) -> bool:
+    """Whether u of PE a and v of PE b are still there, equally large, and better swapped."""
+    if pes.of_unit[u] != a or pes.of_unit[v] != b or pes.unit_size[u] != pes.unit_size[v]:
+        return False
+    between = pes.streams[u].get(v, 0)
+    gain: int = pes.gains(u).get(b, 0) + pes.gains(v).get(a, 0)
+    return gain > 2 * between

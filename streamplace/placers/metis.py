@@ -1,0 +1,107 @@
+"""METIS: balanced CPU load, few bytes between the parts (Karypis and Kumar 1998).
+
+Vertices weigh what operators load the CPU, edges the bytes per second between two operators.
+METIS balances and cuts, but knows no throughput: it uses exactly k parts, however light the graph.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers import partition
+from streamplace.placers.registry import Budget, placer
+
+METHODS = ("auto", "recursive", "kway")
+RECURSIVE_UP_TO = 8
+
+
+@placer("metis")
+def metis(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    k: int | None = None,
+    ufactor: int | None = None,
+    method: Literal["auto", "recursive", "kway"] = "auto",
+) -> Placement:
+    """Cut the graph into k parts of equal CPU load with few bytes between them.
+
+    Parameters
+    ----------
+    k
+        Number of parts; as many as devices by default. The k most powerful devices are used, each
+        with a share of the load in proportion to its power.
+    ufactor
+        Imbalance that METIS may leave, in thousandths; METIS decides by default (1 for recursive
+        bisection, 30 for k-way).
+    method
+        Recursive bisection or direct k-way cuts; "auto" bisects up to 8 parts.
+    """
+    _check(ufactor, method)
+    parts = partition.checked_parts(problem, k)
+    power = partition.power(problem)
+    devices = partition.strongest(power, parts)
+    recursive = parts <= RECURSIVE_UP_TO if method == "auto" else method == "recursive"
+    part = _parts(problem, power[devices], seed % 2**31, ufactor, recursive)
+    return problem.placement(partition.on_devices(problem, part, devices))
+
+
+def _parts(
+    problem: Problem, power: Floats, seed: int, ufactor: int | None, recursive: bool
+) -> Ints:
+    """Part of every operator."""
+    unit = partition.unit_of(problem)
+    load = _loads(problem, unit)
+    if len(power) == 1:
+        return np.zeros(problem.n_operators, np.int32)
+    if len(load) <= len(power):
+        return _one_each(load, power)[unit]
+    import pymetis
+
+    instance = problem.instance
+    traffic = np.maximum(partition.whole(instance.traffic), 1)
+    graph = partition.neighbours(problem, unit, len(load), traffic)
+    options = pymetis.Options(seed=seed)
+    if ufactor is not None:
+        options.ufactor = ufactor
+    found = pymetis.part_graph(
+        len(power),
+        pymetis.CSRAdjacency(graph.start, graph.neighbour),
+        vweights=partition.whole(load),
+        eweights=graph.weight,
+        tpwgts=None if len(set(power.tolist())) == 1 else (power / power.sum()).tolist(),
+        recursive=recursive,
+        options=options,
+    )
+    return np.array(found.vertex_part, np.int32)[unit]
+
+
+def _loads(problem: Problem, unit: Ints) -> Floats:
+    """CPU load of every unit, averaged over the devices; shape [U]."""
+    instance = problem.instance
+    if problem.rules is None and instance.load.shape[1] == 1:
+        return instance.load[:, 0]
+    of_type = np.bincount(instance.device_type, minlength=instance.load.shape[1])
+    mean: Floats = instance.load @ (of_type / instance.n_devices)
+    return np.bincount(unit, mean).astype(np.float64)
+
+
+def _one_each(load: Floats, power: Floats) -> Ints:
+    """Part of every unit where there are no more units than parts: the heaviest to the fastest."""
+    part = np.empty(len(load), np.int32)
+    part[np.argsort(-load, kind="stable")] = np.argsort(-power, kind="stable")[: len(load)]
+    return part
+
+
+def _check(ufactor: int | None, method: str) -> None:
+    if ufactor is not None and not 1 <= ufactor <= 10**6:
+        raise SettingError(f"ufactor is {ufactor}; it must be between 1 and 1000000")
+    if method not in METHODS:
+        raise SettingError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")

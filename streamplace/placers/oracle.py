@@ -1,0 +1,83 @@
+"""Oracle: try every number of parts and keep the best, as if it were known beforehand.
+
+The paper's oracles try 2 to 5 parts on 5 devices; these try 1 to all of them.
+"""
+
+import time
+from dataclasses import replace
+from typing import Literal
+
+from streamplace.errors import SettingError
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer, placer
+
+
+@placer("metis-oracle")
+def metis_oracle(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    ufactor: int | None = None,
+    method: Literal["auto", "recursive", "kway"] = "auto",
+) -> Found:
+    """METIS with the best number of parts."""
+    metis = PLACERS["metis"].with_options(ufactor=ufactor, method=method)
+    return _best_k(metis, problem, objective, seed, budget)
+
+
+@placer("fuser-oracle")
+def fuser_oracle(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """The fuser with the best number of parts."""
+    return _best_k(PLACERS["fuser"], problem, objective, seed, budget)
+
+
+def oracle_of(base: Placer) -> Placer:
+    """Return the placer that tries another one with k = 1 … devices and keeps the best.
+
+    Examples
+    --------
+    >>> oracle_of(PLACERS["metis"].with_options(ufactor=50)).name
+    'metis-oracle'
+    """
+    if "k" not in base.defaults():
+        raise SettingError(f"placer {base.name!r} has no option 'k', so it has no oracle")
+
+    def oracle(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+        return _best_k(base, problem, objective, seed, budget)
+
+    return Placer(f"{base.name}-oracle", f"{base.name} with the best number of parts.", oracle)
+
+
+def _best_k(
+    base: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
+) -> Found:
+    start = time.perf_counter()
+    best: Placement | None = None
+    best_value, trace = 0.0, []
+    for k in range(1, problem.n_devices + 1):
+        left = _share(budget, problem.n_devices, time.perf_counter() - start, k)
+        if best is not None and left is None:
+            break
+        tried = base.with_options(k=k).place(
+            problem, objective, seed=seed, budget=left or replace(budget, evaluations=1)
+        )
+        if best is None or objective.better(tried.value, best_value):
+            best, best_value = tried.placement, tried.value
+            trace.append(Improvement(time.perf_counter() - start, best_value))
+    assert best is not None
+    return Found(best, trace=tuple(trace))
+
+
+def _share(budget: Budget, n: int, elapsed: float, k: int) -> Budget | None:
+    """Equal part of what is left for the k-th of n tries; None where nothing is left."""
+    if budget.seconds is not None and elapsed >= budget.seconds:
+        return None
+    if budget.evaluations is not None and k > budget.evaluations:
+        return None
+    seconds = None if budget.seconds is None else (budget.seconds - elapsed) / (n - k + 1)
+    evaluations = None if budget.evaluations is None else max(1, budget.evaluations // n)
+    return Budget(seconds, evaluations)

@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+
+from streamplace.errors import SettingError
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Device,
+    Operator,
+    Operators,
+    Problem,
+    Stream,
+    StreamGraph,
+    Streams,
+)
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS
+
+THROUGHPUT = OBJECTIVES["throughput"]
+METIS = PLACERS["metis"]
+
+
+def two_pipelines(ipt=1000.0, payload=10.0):
+    """A source that feeds two pipelines of three operators; only its streams are light."""
+    names = ["a1", "a2", "a3", "b1", "b2", "b3"]
+    operators = [Operator("src", ipt=1, payload=1e-3, rate=100)]
+    operators += [Operator(name, ipt=ipt, payload=payload) for name in names]
+    pairs = [("src", "a1"), ("a1", "a2"), ("a2", "a3"), ("src", "b1"), ("b1", "b2"), ("b2", "b3")]
+    return StreamGraph.of("two", operators, [Stream(u, v) for u, v in pairs])
+
+
+def islands(n):
+    """Sources that feed nobody."""
+    return StreamGraph.of("islands", [Operator(f"s{i}", ipt=1 + i, rate=1) for i in range(n)])
+
+
+def placed(graph, cluster=None, constraints=None, seed=0, **options):
+    """Place by METIS."""
+    problem = Problem(graph, cluster or Cluster.uniform(2), constraints or Constraints())
+    return METIS.with_options(**options).place(problem, THROUGHPUT, seed=seed).placement
+
+
+def loads(graph, placement, n):
+    """Share of the graph's CPU load on each device."""
+    busy = graph.input_rate * graph.operators.ipt
+    return np.bincount(placement.index, busy, minlength=n) / busy.sum()
+
+
+def test_pipelines_stay_whole_when_only_the_streams_between_them_are_light():
+    """The cut avoids heavy streams."""
+    placement = placed(two_pipelines())
+    assert len({placement[v] for v in ("a1", "a2", "a3")}) == 1
+    assert len({placement[v] for v in ("b1", "b2", "b3")}) == 1
+    assert placement["a1"] != placement["b1"]
+
+
+def test_one_part_means_one_device():
+    """Nothing is cut for k = 1."""
+    assert len(placed(two_pipelines(), k=1).pes()) == 1
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("method", ["auto", "recursive", "kway"])
+def test_k_parts_use_k_devices(k, method):
+    """Every part gets a device of its own."""
+    rng = np.random.default_rng(0)
+    n = 200
+    operators = [Operator("o0", ipt=1, payload=1, rate=10)]
+    operators += [Operator(f"o{i}", ipt=rng.random(), payload=rng.random()) for i in range(1, n)]
+    streams = [Stream(f"o{rng.integers(i)}", f"o{i}") for i in range(1, n)]
+    graph = StreamGraph.of("tree", operators, streams)
+    assert len(placed(graph, Cluster.uniform(5), k=k, method=method).pes()) == k
+
+
+def test_fewer_operators_than_parts_get_a_device_each():
+    """Graphs smaller than k are spread, not refused."""
+    assert len(placed(islands(3), Cluster.uniform(5)).pes()) == 3
+
+
+def test_a_graph_in_pieces_is_balanced():
+    """Disconnected operators are dealt by weight."""
+    graph = islands(20)
+    assert loads(graph, placed(graph), 2).max() < 0.55
+
+
+def test_faster_devices_get_more_load():
+    """Shares follow cores times speed."""
+    graph = islands(40)
+    cluster = Cluster.of([Device("slow"), Device("fast", mips=5000), Device("wide", cores=5)])
+    assert loads(graph, placed(graph, cluster), 3) == pytest.approx([1 / 8, 2 / 8, 5 / 8], abs=0.05)
+
+
+def test_fewer_parts_than_devices_take_the_powerful_ones():
+    """The strongest device of a mixed cluster serves k = 1."""
+    cluster = Cluster.of([Device("slow"), Device("fast", mips=5000)])
+    assert set(placed(islands(4), cluster, k=1).as_dict().values()) == {"fast"}
+
+
+def test_the_same_seed_gives_the_same_placement():
+    """Nothing but the seed decides."""
+    graph = islands(50)
+    assert placed(graph, seed=3) == placed(graph, seed=3)
+
+
+def test_constraints_are_kept_and_parts_follow_their_pins():
+    """Pinning the end of one pipeline turns the whole pipeline to that device."""
+    rules = Constraints(pin={"a3": "d1"}, colocate=[{"b1", "b3"}], exlocate=[{"a1", "b2"}])
+    placement = placed(two_pipelines(), constraints=rules)
+    assert {placement[v] for v in ("a1", "a2", "a3")} == {"d1"}
+    assert {placement[v] for v in ("b1", "b2", "b3")} == {"d0"}
+
+
+def test_parallel_streams_count_together():
+    """Several light streams outweigh a heavier single one."""
+    operators = [Operator("src", ipt=1, payload=1, rate=1)]
+    operators += [Operator(v, ipt=1, payload=1) for v in ("mid", "end", "far")]
+    streams = [Stream("src", "mid", payload=5), Stream("end", "far", payload=5)]
+    streams += [Stream("mid", "end", payload=2, selectivity=1) for _ in range(4)]
+    placement = placed(StreamGraph.of("multi", operators, streams), ufactor=500)
+    assert placement["mid"] == placement["end"]
+
+
+def test_tiny_and_huge_weights_survive():
+    """Weights over 30 orders of magnitude neither vanish nor overflow."""
+    operators = [Operator("src", ipt=1e-12, payload=1e-12, rate=1)]
+    operators += [Operator(f"o{i}", ipt=10.0 ** (i - 15), payload=1e14) for i in range(30)]
+    graph = StreamGraph.of("wide", operators, [Stream("src", f"o{i}") for i in range(30)])
+    assert len(placed(graph).operators) == 31
+
+
+def test_weightless_graphs_are_placed():
+    """No CPU and no bytes at all is a graph, too."""
+    operators = [Operator("src", rate=1), *(Operator(f"o{i}") for i in range(9))]
+    graph = StreamGraph.of("empty", operators, [Stream("src", f"o{i}") for i in range(9)])
+    assert len(placed(graph).operators) == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"k": 0}, "k is 0"),
+        ({"k": 3}, "k is 3"),
+        ({"ufactor": 0}, "ufactor"),
+        ({"method": "x"}, "'x'"),
+    ],
+)
+def test_options_out_of_range_are_refused_by_name(options, named):
+    """The message says which option, its value and the range."""
+    with pytest.raises(SettingError, match=named):
+        placed(two_pipelines(), **options)
+
+
+def test_a_hundred_thousand_operators_are_cut_into_balanced_parts():
+    """Large graphs go through arrays, not loops."""
+    n, rng = 100_000, np.random.default_rng(0)
+    operators = Operators(
+        tuple(f"o{i}" for i in range(n)),
+        ipt=rng.random(n),
+        payload=rng.random(n),
+        rate=np.r_[10.0, np.zeros(n - 1)],
+    )
+    target = np.r_[np.arange(1, n), rng.integers(1, n, n)]
+    source = np.maximum(0, target - rng.integers(1, 40, len(target)))
+    streams = Streams(operators, source, target, selectivity=np.full(len(target), 0.5))
+    graph = StreamGraph("large", operators, streams)
+    assert loads(graph, placed(graph, Cluster.uniform(8)), 8).max() < 0.15

@@ -1,0 +1,65 @@
+import pytest
+
+from streamplace.errors import SettingError
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.oracle import oracle_of
+from streamplace.placers.registry import PLACERS, Budget
+
+THROUGHPUT = OBJECTIVES["throughput"]
+
+
+def chain(payload, ipt, devices=4):
+    """A pipeline of eight operators on 1 MIPS devices joined by 1 kB/s."""
+    operators = [Operator("o0", ipt=ipt, payload=payload, rate=1)]
+    operators += [Operator(f"o{i}", ipt=ipt, payload=payload) for i in range(1, 8)]
+    graph = StreamGraph.of("chain", operators, [Stream(f"o{i}", f"o{i + 1}") for i in range(7)])
+    return Problem(graph, Cluster.uniform(devices, mips=1, bandwidth="8 kbps"))
+
+
+@pytest.mark.parametrize("base", ["metis", "fuser"])
+def test_heavy_streams_leave_everything_on_one_device(base):
+    """One part is among those tried, unlike in the paper."""
+    result = PLACERS[f"{base}-oracle"].place(chain(payload=5e3, ipt=1e5), THROUGHPUT)
+    assert result.value == 1
+    assert len(result.placement.pes()) == 1
+
+
+@pytest.mark.parametrize("base", ["metis", "fuser"])
+def test_heavy_operators_are_spread_over_all_devices(base):
+    """As many parts as devices are among those tried."""
+    result = PLACERS[f"{base}-oracle"].place(chain(payload=1, ipt=5e5), THROUGHPUT)
+    assert result.value == 1
+    assert len(result.placement.pes()) == 4
+
+
+@pytest.mark.parametrize("base", ["metis", "fuser"])
+def test_no_k_beats_the_oracle(base):
+    """The oracle is the best of its tries, which its trace shows rising."""
+    problem = chain(payload=400, ipt=4e5)
+    result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
+    tries = [PLACERS[base].with_options(k=k).place(problem, THROUGHPUT).value for k in range(1, 5)]
+    assert result.value == max(tries)
+    values = [step.value for step in result.trace]
+    assert values == sorted(values)
+    assert values[-1] == result.value
+
+
+def test_options_of_the_base_are_kept():
+    """An oracle of any placer with k works, with the options that were set."""
+    oracle = oracle_of(PLACERS["metis"].with_options(method="kway"))
+    assert oracle.name == "metis-oracle"
+    assert oracle.place(chain(payload=1, ipt=5e5), THROUGHPUT).value > 0.5
+
+
+def test_a_placer_without_k_has_no_oracle():
+    """The message names the placer and what is missing."""
+    with pytest.raises(SettingError, match="'single' has no option 'k'"):
+        oracle_of(PLACERS["single"])
+
+
+def test_an_exhausted_budget_still_answers():
+    """One try is always made."""
+    problem = chain(payload=1, ipt=5e5)
+    result = PLACERS["metis-oracle"].place(problem, THROUGHPUT, budget=Budget(seconds=1e-9))
+    assert result.value > 0
