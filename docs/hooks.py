@@ -124,7 +124,7 @@ def _placer(placer: Any) -> str:
     explained = _parameters(inspect.getdoc(placer.function) or "")
     rows = [
         (f"`{name}`", f"`{default}`", explained.get(name, ""))
-        for name, default in placer.defaults().items()
+        for name, default in placer.texts().items()
     ]
     table = _table(("option", "default", "meaning"), rows) if rows else ""
     return f"## `{placer.name}`\n\n{placer.summary}\n\n{table}"

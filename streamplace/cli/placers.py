@@ -17,9 +17,7 @@ def command(as_json: bool, seed: int, output: Path | None, verbose: bool) -> Non
     from streamplace.placers.registry import PLACERS
 
     rows = [PLACERS[name] for name in PLACERS]
-    document = [
-        {"name": row.name, "summary": row.summary, "options": row.defaults()} for row in rows
-    ]
+    document = [{"name": row.name, "summary": row.summary, "options": row.texts()} for row in rows]
     if output is not None:
         save_json(document, output)
     if as_json:
@@ -27,6 +25,6 @@ def command(as_json: bool, seed: int, output: Path | None, verbose: bool) -> Non
         return
     table = Table("placer", "what it does", "options", box=None)
     for row in rows:
-        options = ", ".join(f"{name}={value}" for name, value in row.defaults().items())
+        options = ", ".join(f"{name}={value}" for name, value in row.texts().items())
         table.add_row(row.name, row.summary, options)
     console().print(table)

@@ -126,6 +126,11 @@ class Placer:
             if parameter.kind is parameter.KEYWORD_ONLY and name not in reserved
         }
 
+    def texts(self) -> dict[str, Any]:
+        """Options that can be written as a text, with their defaults; others are Python's alone."""
+        plain = (type(None), str, int, float)
+        return {name: value for name, value in self.defaults().items() if isinstance(value, plain)}
+
     def with_options(self, **options: Any) -> "Placer":
         """Return the same placer with some options set."""
         known = self.defaults()
@@ -166,7 +171,10 @@ def named_placer(text: str) -> Placer:
         if option == "budget":
             placer = replace(placer, budget=Budget(seconds(value)))
             continue
-        options[option] = _converted(option, value, placer.defaults().get(option))
+        if option not in placer.texts():
+            takes = ", ".join([*placer.texts(), "budget"])
+            raise SettingError(f"placer {name!r} has no option {option!r}; it takes {takes}")
+        options[option] = _converted(option, value, placer.texts()[option])
     return placer.with_options(**options)
 
 

@@ -1,0 +1,26 @@
+"""The engine: a discrete-time simulation of streams with queues, CPU sharing and a network."""
+
+from streamsim.engine.capacity import capacity_warnings
+from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
+from streamsim.engine.observations import Observations, observe
+from streamsim.engine.runs import Runs, simulate, simulate_every_tick
+from streamsim.engine.settings import Policy, Settings
+from streamsim.engine.tracing import Trace, trace
+
+__all__ = [
+    "Burst",
+    "Constant",
+    "Generator",
+    "Observations",
+    "Policy",
+    "Ramp",
+    "Replay",
+    "Runs",
+    "Settings",
+    "Trace",
+    "capacity_warnings",
+    "observe",
+    "simulate",
+    "simulate_every_tick",
+    "trace",
+]

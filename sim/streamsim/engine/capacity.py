@@ -1,0 +1,34 @@
+"""Capacity: whether queues are long enough for the rates that should go through them."""
+
+import numpy as np
+
+from streamsim.engine.settings import Settings
+from streamsim.instance import Instance
+
+
+def capacity_warnings(instance: Instance, settings: Settings) -> tuple[str, ...]:
+    """Sentence on streams that cannot carry their full rate over a link, if there are any.
+
+    What a tick emits stays in the queue until the receiver's next turn, and longer under way, so a
+    remote stream needs room for rate · (2 dt + latency) tuples.
+
+    Examples
+    --------
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[1000, 0], seconds=[[0], [0]], source=[0], target=[1],
+    ...                           device_type=[0], seconds_per_byte=[[0]])
+    >>> print(*capacity_warnings(instance, Settings(capacity=150)))
+    capacity 150 is too small for 1 of 1 streams: stream 0 needs 200; raise capacity or lower dt
+    >>> capacity_warnings(instance, Settings(capacity=200))
+    ()
+    """
+    needed = instance.tuples * (2 * settings.dt + instance.latency.max(initial=0.0))
+    short = np.flatnonzero(needed > settings.capacity * (1 + 1e-9))
+    if not len(short):
+        return ()
+    worst = short[np.argmax(needed[short])]
+    return (
+        f"capacity {settings.capacity:g} is too small for {len(short)} of {len(needed)} streams:"
+        f" stream {instance.stream_index[worst]} needs {needed[worst]:g};"
+        " raise capacity or lower dt",
+    )

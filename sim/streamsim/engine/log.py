@@ -1,0 +1,63 @@
+"""Log: everything that happened, tick by tick, in one run."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsim.engine.plan import Plan
+from streamsim.engine.stamps import Stamps
+from streamsim.engine.state import State, Totals
+from streamsim.engine.wiring import Wiring
+from streamsim.instance import Floats, Instance
+from streamsim.jit import kernel
+
+
+class Log(NamedTuple):
+    """One row per tick; levels are those at the end of the tick."""
+
+    queued: Floats  # [T, M] tuples
+    transit: Floats  # [T, M] tuples waiting for the link or under way
+    backlog: Floats  # [T, S] tuples
+    taken: Floats  # [T, N] tuples
+    busy: Floats  # [T, D] core seconds
+    link: Floats  # [T, D, D] seconds
+    delay: Floats  # [T, 2, N] Σ tuples · latency, since generation and since admission
+
+
+def empty_log(instance: Instance, wiring: Wiring) -> Log:
+    """Room for all ticks."""
+    t, n, m, d = wiring.ticks, instance.n_operators, instance.n_streams, instance.n_devices
+    return Log(
+        queued=np.zeros((t, m)),
+        transit=np.zeros((t, m)),
+        backlog=np.zeros((t, len(wiring.sources))),
+        taken=np.zeros((t, n)),
+        busy=np.zeros((t, d)),
+        link=np.zeros((t, d, d)),
+        delay=np.zeros((t, 2, n)),
+    )
+
+
+@kernel
+def write_tick(
+    tick: int,
+    instance: Instance,
+    plan: Plan,
+    state: State,
+    totals: Totals,
+    stamps: Stamps,
+    log: Log,
+) -> None:
+    """Write the row of one tick; totals are those of this tick alone."""
+    m = len(plan.remote)
+    log.queued[tick] = state.queued[:m]
+    log.transit[tick] = state.sending + state.flying
+    log.backlog[tick] = state.queued[m:]
+    log.taken[tick] = totals.taken
+    for k in range(len(plan.devices)):
+        log.busy[tick, plan.devices[k]] = totals.busy[k]
+    for e in plan.link_streams:
+        sender = plan.placement[instance.source[e]]
+        receiver = plan.placement[instance.target[e]]
+        log.link[tick, sender, receiver] += totals.moved[e] * plan.wire[e]
+    log.delay[tick] = stamps.delay

@@ -1,0 +1,139 @@
+"""Observations: latency, queue lengths and settling of many runs, beside what they let through."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamsim.engine.equivalents import source_equivalents
+from streamsim.engine.log import Log
+from streamsim.engine.runs import Runs, Sums, no_sums, runs_of
+from streamsim.engine.settings import Settings
+from streamsim.engine.tracing import logged
+from streamsim.engine.wiring import Wiring, check_placements, wire
+from streamsim.instance import Floats, Instance
+
+QUANTILES = (0.5, 0.95, 0.99)
+TOLERANCE = 0.01  # of the final throughput, within which a run counts as settled
+
+
+class Observations(NamedTuple):
+    """B runs, with what only a tick-by-tick log can tell, in their measured windows.
+
+    Latencies are seconds, weighted by source-equivalent tuples; nan where nothing arrives.
+    """
+
+    runs: Runs
+    latency: Floats  # [B] mean, since generation
+    latency_quantiles: Floats  # [B, 3] p50, p95, p99
+    processing: Floats  # [B] mean latency since admission, that is without source backlog
+    processing_quantiles: Floats  # [B, 3]
+    mean_queue: Floats  # [B, M] tuples, in the caller's order
+    max_queue: Floats  # [B, M]
+    settled: Floats  # [B] seconds after which throughput keeps within 1 % of its level, or nan
+
+
+def observe(
+    instance: Instance, placements: ArrayLike, settings: Settings | None = None
+) -> Observations:
+    """Simulate like `simulate`, tick by tick, with time stamps on the tuples.
+
+    Examples
+    --------
+    One hop over a link takes one tick:
+
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[100, 0], seconds=[[0], [0]], source=[0], target=[1],
+    ...                           device_type=[0, 0], seconds_per_byte=np.zeros((2, 2)))
+    >>> observe(instance, [[0, 0], [0, 1]]).latency.round(6).tolist()
+    [0.0, 0.1]
+    """
+    settings = settings or Settings()
+    wiring = wire(instance, settings)
+    batch = check_placements(instance, placements)
+    order = np.argsort(instance.stream_index)
+    sums = no_sums(instance, wiring, len(batch))
+    shape = (len(batch), len(QUANTILES))
+    seen = Observations(
+        runs=runs_of(instance, wiring, settings, sums),
+        latency=np.empty(len(batch)),
+        latency_quantiles=np.empty(shape),
+        processing=np.empty(len(batch)),
+        processing_quantiles=np.empty(shape),
+        mean_queue=np.empty((len(batch), instance.n_streams)),
+        max_queue=np.empty((len(batch), instance.n_streams)),
+        settled=np.empty(len(batch)),
+    )
+    for b, placement in enumerate(batch):
+        log = logged(instance, wiring, placement)
+        _add_up(b, log, wiring, sums)
+        window = Log(*(column[wiring.warm_ticks :] for column in log))
+        seen.latency[b], seen.latency_quantiles[b] = latencies(instance, window, 0)
+        seen.processing[b], seen.processing_quantiles[b] = latencies(instance, window, 1)
+        seen.mean_queue[b] = window.queued[:, order].mean(axis=0)
+        seen.max_queue[b] = window.queued[:, order].max(axis=0)
+        arrived = log.taken @ source_equivalents(instance)
+        seen.settled[b] = settling_time(arrived, settings.dt)
+    return seen._replace(runs=runs_of(instance, wiring, settings, sums))
+
+
+def latencies(instance: Instance, window: Log, since: int) -> tuple[float, Floats]:
+    """Mean and quantiles of latency since generation (0) or admission (1).
+
+    The tuples that a sink takes in during a tick count as one sample of their mean latency.
+    """
+    weight = window.taken * source_equivalents(instance)
+    arrived = weight > 0
+    latency = window.delay[:, since][arrived] / window.taken[arrived]
+    return weighted_quantiles(latency, weight[arrived], QUANTILES)
+
+
+def weighted_quantiles(
+    values: Floats, weights: Floats, levels: tuple[float, ...]
+) -> tuple[float, Floats]:
+    """Weighted mean, and for each level the least value that so much of the weight does not exceed.
+
+    Examples
+    --------
+    >>> mean, quantiles = weighted_quantiles(np.array([3.0, 1.0]), np.array([1.0, 3.0]), (0.5, 0.9))
+    >>> mean, quantiles.tolist()
+    (1.5, [1.0, 3.0])
+    """
+    if not len(values):
+        return np.nan, np.full(len(levels), np.nan)
+    order = np.argsort(values)
+    mass = np.cumsum(weights[order])
+    at = np.searchsorted(mass, np.asarray(levels) * mass[-1] * (1 - 1e-12))
+    return float(np.average(values, weights=weights)), values[order[at]]
+
+
+def settling_time(arrived: NDArray[np.float64], dt: float) -> float:
+    """Seconds after which every later second is within `TOLERANCE` of the level, or nan.
+
+    The level is the mean of the last quarter of the run; a run that leaves it there has none.
+
+    Examples
+    --------
+    >>> settling_time(np.array([0.0, 0, 1, 1, 1, 1, 1, 1]), dt=1.0)
+    2.0
+    >>> settling_time(np.arange(9.0), dt=1.0)
+    nan
+    """
+    ticks = min(max(round(1.0 / dt), 1), len(arrived))
+    total = np.concatenate(([0.0], np.cumsum(arrived)))
+    means = (total[ticks:] - total[:-ticks]) / ticks
+    quarter = max(len(arrived) // 4, ticks)
+    level = float(np.mean(arrived[-quarter:]))
+    outside = np.flatnonzero(np.abs(means - level) > TOLERANCE * level)
+    start = int(outside[-1]) + 1 if len(outside) else 0
+    return start * dt if start <= len(arrived) - quarter else np.nan
+
+
+def _add_up(b: int, log: Log, wiring: Wiring, sums: Sums) -> None:
+    """Row b of the sums over the measured window."""
+    warm = wiring.warm_ticks
+    sums.taken[b] = log.taken[warm:].sum(axis=0)
+    sums.busy[b] = log.busy[warm:].sum(axis=0)
+    sums.link[b] = log.link[warm:].sum(axis=0)
+    sums.opening[b] = log.backlog[warm - 1] if warm else 0.0
+    sums.closing[b] = log.backlog[-1]

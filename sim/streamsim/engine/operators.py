@@ -1,0 +1,157 @@
+"""Operators: what one operator does with its turn on the CPU."""
+
+from streamsim.engine.plan import Plan
+from streamsim.engine.stamps import Pair, Stamps, blend, drawn
+from streamsim.engine.state import State, Totals
+from streamsim.engine.wiring import Wiring
+from streamsim.instance import Instance
+from streamsim.jit import inlined_kernel
+
+# How a turn ends: nothing waits; CPU ran out; a successor is full, or the operator's own cores are.
+# A blocked operator rests until room appears, one that is done until a tuple arrives.
+DONE, CAPPED, BLOCKED = 0, 1, 2
+
+ROUNDING = 1e-12  # part of a capacity below which free space is an error of addition
+
+
+@inlined_kernel
+def process(
+    v: int,
+    limit: float,
+    slice_index: int,
+    instance: Instance,
+    wiring: Wiring,
+    plan: Plan,
+    state: State,
+    totals: Totals,
+    stamps: Stamps | None,
+) -> tuple[float, float, int]:
+    """Take in min(waiting, limit / cost, free space downstream) tuples and emit the results.
+
+    Returns the tuples taken in, the core seconds spent and why there were not more.
+    """
+    waiting = tuples_waiting(v, wiring, state)
+    if waiting <= 0.0:
+        return 0.0, 0.0, DONE
+    cost = plan.cost[v]
+    if instance.overhead > 0.0:
+        cost += instance.overhead * remote_share(v, waiting, wiring, plan, state)
+    take, outcome = affordable(v, waiting, cost, limit, plan, state)
+    free = fitting(v, take, instance, wiring, plan, state)
+    if free < take:
+        take, outcome = free, BLOCKED
+    if take <= 0.0:
+        return 0.0, 0.0, outcome
+    stamp = (0.0, 0.0)
+    if stamps is not None:
+        stamp = drawn(v, take, waiting, slice_index, wiring, state, stamps)
+    draw(v, take, waiting, wiring, state)
+    emit(v, take, stamp, instance, wiring, plan, state, stamps)
+    count_served(v, take, plan, state, totals)
+    return take, take * cost, outcome
+
+
+@inlined_kernel
+def affordable(
+    v: int, waiting: float, cost: float, limit: float, plan: Plan, state: State
+) -> tuple[float, int]:
+    """How many waiting tuples the CPU limit and the cores that an operator can use allow."""
+    take, outcome = waiting, DONE
+    if take * cost > limit:
+        take, outcome = limit / cost, CAPPED
+    if plan.limited and state.served[v] + take > plan.most[v]:
+        take, outcome = max(plan.most[v] - state.served[v], 0.0), BLOCKED
+    return take, outcome
+
+
+@inlined_kernel
+def count_served(v: int, take: float, plan: Plan, state: State, totals: Totals) -> None:
+    """Count tuples taken in."""
+    totals.taken[v] += take
+    if plan.limited:
+        state.served[v] += take
+
+
+@inlined_kernel
+def tuples_waiting(v: int, wiring: Wiring, state: State) -> float:
+    """Tuples in all queues, and the backlog, of an operator."""
+    first, last = wiring.inlet_start[v], wiring.inlet_start[v + 1]
+    waiting = state.queued[wiring.inlets[first]]
+    for i in range(first + 1, last):
+        waiting += state.queued[wiring.inlets[i]]
+    return waiting
+
+
+@inlined_kernel
+def remote_share(v: int, waiting: float, wiring: Wiring, plan: Plan, state: State) -> float:
+    """Part of the waiting tuples that came over a link."""
+    remote = 0.0
+    for i in range(wiring.inlet_start[v], wiring.inlet_start[v + 1]):
+        inlet = wiring.inlets[i]
+        if inlet < len(plan.remote) and plan.remote[inlet]:
+            remote += state.queued[inlet]
+    return remote / waiting
+
+
+@inlined_kernel
+def fitting(
+    v: int, amount: float, instance: Instance, wiring: Wiring, plan: Plan, state: State
+) -> float:
+    """How many of ``amount`` output tuples find room on every stream out of an operator."""
+    for e in range(wiring.out_start[v], wiring.out_end[v]):
+        free = wiring.capacity - state.queued[e] - state.sending[e] - state.flying[e]
+        if free < ROUNDING * wiring.capacity:
+            free = 0.0
+        if instance.selectivity[e] * amount > free:
+            amount = free / instance.selectivity[e]
+    return amount
+
+
+@inlined_kernel
+def draw(v: int, take: float, waiting: float, wiring: Wiring, state: State) -> None:
+    """Remove ``take`` tuples, from every queue in proportion to its length; wake the senders."""
+    first, last = wiring.inlet_start[v], wiring.inlet_start[v + 1]
+    if last - first == 1:
+        state.queued[wiring.inlets[first]] -= take
+        wake(wiring.senders[first], BLOCKED, state)
+        return
+    kept = 0.0 if take == waiting else (waiting - take) / waiting
+    for i in range(first, last):
+        state.queued[wiring.inlets[i]] *= kept
+        wake(wiring.senders[i], BLOCKED, state)
+
+
+@inlined_kernel
+def wake(v: int, outcome: int, state: State) -> None:
+    """Give another turn to an operator whose last one ended so."""
+    if state.turn[v] == outcome:
+        state.turn[v] = CAPPED
+
+
+@inlined_kernel
+def emit(
+    v: int,
+    amount: float,
+    stamp: Pair,
+    instance: Instance,
+    wiring: Wiring,
+    plan: Plan,
+    state: State,
+    stamps: Stamps | None,
+) -> None:
+    """Put selectivity × amount tuples on every stream out of an operator; wake the receivers."""
+    for e in range(wiring.out_start[v], wiring.out_end[v]):
+        added = instance.selectivity[e] * amount
+        if plan.remote[e]:
+            if stamps is not None:
+                for c in range(2):
+                    mean = stamps.sending[c, e]
+                    stamps.sending[c, e] = blend(state.sending[e], mean, added, stamp[c])
+            state.sending[e] += added
+        else:
+            if stamps is not None:
+                for c in range(2):
+                    mean = stamps.queued[c, e]
+                    stamps.queued[c, e] = blend(state.queued[e], mean, added, stamp[c])
+            state.queued[e] += added
+            wake(wiring.target[e], DONE, state)

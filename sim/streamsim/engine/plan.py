@@ -1,0 +1,190 @@
+"""Plan: what one placement fixes before its first tick."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsim.engine.nics import Nics, nic_resources
+from streamsim.engine.wiring import Indices, Wiring
+from streamsim.instance import Floats, Instance, Ints
+from streamsim.jit import kernel
+from streamsim.topology import group_by
+
+
+class Plan(NamedTuple):
+    """Turns of operators on devices, and streams on links, under one placement.
+
+    Devices come in the order in which a topological walk first meets them, so that the names of
+    identical devices make no difference.
+    """
+
+    placement: Ints  # [N]
+    devices: Ints  # [D] devices in use, in order of first appearance, then the idle ones
+    turn_start: Indices  # [D + 1] turns of the k-th of them: turns[turn_start[k]:turn_start[k + 1]]
+    turns: Indices  # [N] operators, topological within a device
+    budget: Floats  # [D] core seconds that the k-th of them has per slice
+    cost: Floats  # [N] core seconds per input tuple, sending included
+    send_cost: Floats  # [N] core seconds for sending, per output tuple
+    most: Floats  # [N] tuples per slice for which the cores that an operator can use suffice
+    limited: bool  # whether they fall short of the device's for any operator
+    share: Floats  # [N] core seconds that an operator may use per turn
+
+    remote: Ints  # [M] 1 for a stream between two devices
+    wire: Floats  # [M] seconds that a tuple occupies its link
+    delay: Ints  # [M] ticks that a tuple is under way
+    link_start: Indices  # [L + 1] streams of the l-th link in use
+    link_streams: Indices  # [R] remote streams by link
+    nics: Nics
+
+
+@kernel
+def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
+    """Compile one placement."""
+    remote, wire, delay = _remote_streams(instance, placement, wiring.dt)
+    devices, turn_start, turns = _turns(instance, placement)
+    cost, send_cost = _costs(instance, placement, remote, wiring.window_of)
+    per_slice = wiring.slice_seconds
+    budget = instance.cores[devices] * per_slice
+    share = _shares(instance, wiring, placement, turn_start, turns, budget)
+    most = _most(instance, placement, per_slice)
+    link_start, link_streams = _links(instance, placement, remote)
+    return Plan(
+        placement,
+        devices,
+        turn_start,
+        turns,
+        budget,
+        cost,
+        send_cost,
+        most,
+        bool(np.any(most < np.inf)),
+        share,
+        remote,
+        wire,
+        delay,
+        link_start,
+        link_streams,
+        nic_resources(instance, placement, wire, link_start, link_streams),
+    )
+
+
+@kernel
+def _turns(instance: Instance, placement: Ints) -> tuple[Ints, Indices, Indices]:
+    """Devices by first appearance, and their operators in topological order."""
+    n, d = len(placement), len(instance.device_type)
+    rank = np.full(d, -1, np.int32)
+    devices = np.empty(d, np.int32)
+    keys = np.empty(n, np.int32)
+    seen = 0
+    for i in range(n):
+        device = placement[instance.order[i]]
+        if rank[device] < 0:
+            rank[device] = seen
+            devices[seen] = device
+            seen += 1
+        keys[i] = rank[device]
+    for device in range(d):
+        if rank[device] < 0:
+            devices[seen] = device
+            seen += 1
+    start, positions = group_by(keys, d)
+    return devices, start.astype(np.uint32), instance.order[positions].astype(np.uint32)
+
+
+@kernel
+def _remote_streams(instance: Instance, placement: Ints, dt: float) -> tuple[Ints, Floats, Ints]:
+    """Which streams cross devices, how long a tuple holds the link, and its latency in ticks."""
+    m = len(instance.source)
+    remote = np.zeros(m, np.int32)
+    wire = np.zeros(m)
+    delay = np.zeros(m, np.int32)
+    for e in range(m):
+        a, b = placement[instance.source[e]], placement[instance.target[e]]
+        if a != b:
+            remote[e] = 1
+            wire[e] = instance.gap + instance.payload[e] * instance.seconds_per_byte[a, b]
+            delay[e] = int(np.ceil(instance.latency[a, b] / dt - 1e-9))
+    return remote, wire, delay
+
+
+@kernel
+def _costs(
+    instance: Instance, placement: Ints, remote: Ints, window_of: Ints
+) -> tuple[Floats, Floats]:
+    """Core seconds per input tuple and, for sending alone, per output tuple.
+
+    A windowed operator pays for sending when its window emits, all others with each input tuple.
+    """
+    n = len(placement)
+    cost = np.empty(n)
+    send_cost = np.zeros(n)
+    for e in range(len(remote)):
+        send_cost[instance.source[e]] += instance.overhead * instance.selectivity[e] * remote[e]
+    for v in range(n):
+        cost[v] = instance.seconds[v, instance.device_type[placement[v]]]
+        if window_of[v] < 0:
+            cost[v] += send_cost[v]
+    return cost, send_cost
+
+
+@kernel
+def _most(instance: Instance, placement: Ints, per_slice: float) -> Floats:
+    """Tuples for which the cores of an operator suffice, infinite where it can use them all."""
+    most = np.full(len(placement), np.inf)
+    for v in range(len(placement)):
+        seconds = instance.seconds[v, instance.device_type[placement[v]]]
+        if instance.parallelism[v] < instance.cores[placement[v]] and seconds > 0.0:
+            most[v] = instance.parallelism[v] * per_slice / seconds
+    return most
+
+
+@kernel
+def _shares(
+    instance: Instance,
+    wiring: Wiring,
+    placement: Ints,
+    turn_start: Indices,
+    turns: Indices,
+    budget: Floats,
+) -> Floats:
+    """Equal shares of each device's budget, or shares in proportion to weight × cost."""
+    share = np.empty(len(turns))
+    for k in range(len(budget)):
+        mine = turns[turn_start[k] : turn_start[k + 1]]
+        total = 0.0
+        for v in mine:
+            share[v] = 1.0
+            if wiring.policy == 2:
+                seconds = instance.seconds[v, instance.device_type[placement[v]]]
+                share[v] = wiring.weights[v] * seconds
+            total += share[v]
+        for v in mine:
+            share[v] *= budget[k] / total if total > 0 else 0.0
+    return share
+
+
+@kernel
+def _links(instance: Instance, placement: Ints, remote: Ints) -> tuple[Indices, Indices]:
+    """Remote streams grouped by (sender, receiver): a radix sort of two passes."""
+    d = len(instance.device_type)
+    streams = np.nonzero(remote)[0].astype(np.int32)
+    receiver = placement[instance.target[streams]]
+    streams = streams[group_by(receiver, d)[1]]
+    sender = placement[instance.source[streams]]
+    streams = streams[group_by(sender, d)[1]]
+    start = np.empty(len(streams) + 1, np.int32)
+    links = 0
+    for i in range(len(streams)):
+        if i == 0 or not _same_link(instance, placement, streams[i - 1], streams[i]):
+            start[links] = i
+            links += 1
+    start[links] = len(streams)
+    return start[: links + 1].astype(np.uint32), streams.astype(np.uint32)
+
+
+@kernel
+def _same_link(instance: Instance, placement: Ints, e: int, f: int) -> bool:
+    return bool(
+        placement[instance.source[e]] == placement[instance.source[f]]
+        and placement[instance.target[e]] == placement[instance.target[f]]
+    )

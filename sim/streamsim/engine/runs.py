@@ -1,0 +1,147 @@
+"""Runs: simulate many placements and measure what they let through."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamsim.engine.capacity import capacity_warnings
+from streamsim.engine.equivalents import measured_at_sinks, source_equivalents
+from streamsim.engine.loop import run_batch
+from streamsim.engine.settings import Settings
+from streamsim.engine.wiring import Wiring, check_placements, wire
+from streamsim.instance import Floats, Instance
+
+
+class Runs(NamedTuple):
+    """What B runs let through in their measured windows; seconds without tuples count as zero."""
+
+    throughput: Floats  # [B] source-equivalent tuples/s that arrive at the sinks
+    admitted: Floats  # [B] tuples/s that the sources let in
+    relative: Floats  # [B] part of the generated tuples
+    device_utilisation: Floats  # [B, D] part of all cores
+    link_utilisation: Floats  # [B, D, D] part of the time
+    backlog: Floats  # [B] tuples that wait at the sources in the end
+    repeats_from: Floats  # [B] seconds after which every tick provably repeats, or nan
+    warnings: tuple[str, ...]
+
+
+class Sums(NamedTuple):
+    """What the kernel counts in the measured window, a row per run."""
+
+    taken: Floats  # [B, N] tuples
+    busy: Floats  # [B, D] core seconds
+    link: Floats  # [B, D, D] seconds
+    opening: Floats  # [B, S] backlogs before
+    closing: Floats  # [B, S] backlogs after
+    repeating: Floats  # [B] tick, or -1
+
+
+def simulate(
+    instance: Instance,
+    placements: ArrayLike,
+    settings: Settings | None = None,
+    *,
+    threads: int = 1,
+) -> Runs:
+    """Simulate every placement on its own, from an empty cluster.
+
+    Parameters
+    ----------
+    instance : Instance
+        Stream graph and cluster.
+    placements : int array [B, N]
+        Device of every operator.
+    settings : Settings, optional
+        Duration, time steps, queues and policy.
+    threads : int
+        Threads among which the placements are dealt; results do not depend on it.
+
+    Examples
+    --------
+    The second operator needs two devices' worth of CPU, wherever it runs:
+
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [2e-2]], source=[0], target=[1],
+    ...                           device_type=[0, 0], seconds_per_byte=np.zeros((2, 2)))
+    >>> simulate(instance, [[0, 1]], Settings(capacity=20)).relative.round(6).tolist()
+    [0.5]
+    """
+    return _simulate(instance, placements, settings, threads, jump=True)
+
+
+def simulate_every_tick(
+    instance: Instance,
+    placements: ArrayLike,
+    settings: Settings | None = None,
+    *,
+    threads: int = 1,
+) -> Runs:
+    """Simulate like `simulate`, without jumping over ticks that repeat: slower, and the same."""
+    return _simulate(instance, placements, settings, threads, jump=False)
+
+
+def _simulate(
+    instance: Instance,
+    placements: ArrayLike,
+    settings: Settings | None,
+    threads: int,
+    *,
+    jump: bool,
+) -> Runs:
+    settings = settings or Settings()
+    wiring = wire(instance, settings)
+    batch = check_placements(instance, placements)
+    sums = no_sums(instance, wiring, len(batch))
+    if threads == 1:
+        run_batch(instance, wiring, batch, jump, *sums)
+    else:
+        parts = np.array_split(np.arange(len(batch)), threads)
+        with ThreadPoolExecutor(threads) as pool:
+            jobs = [
+                pool.submit(run_batch, instance, wiring, batch[i], jump, *rows(sums, i))
+                for i in (slice(p[0], p[-1] + 1) for p in parts if len(p))
+            ]
+            for job in jobs:
+                job.result()
+    return runs_of(instance, wiring, settings, sums)
+
+
+def no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
+    """Rows for the kernel to fill."""
+    n, d, s = instance.n_operators, instance.n_devices, len(wiring.sources)
+    return Sums(
+        taken=np.zeros((runs, n)),
+        busy=np.zeros((runs, d)),
+        link=np.zeros((runs, d, d)),
+        opening=np.zeros((runs, s)),
+        closing=np.zeros((runs, s)),
+        repeating=np.full(runs, -1.0),
+    )
+
+
+def rows(sums: Sums, which: slice) -> Sums:
+    """Views of some rows."""
+    return Sums(*(column[which] for column in sums))
+
+
+def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) -> Runs:
+    """Rates and utilisations from sums over the measured window."""
+    seconds = settings.measured_seconds
+    generated = wiring.generated[:, wiring.warm_ticks * wiring.iterations :].sum(axis=1)
+    throughput = (sums.taken * source_equivalents(instance)).sum(axis=1) / seconds
+    admitted = (generated + sums.opening - sums.closing).sum(axis=1) / seconds
+    offered = generated.sum() / seconds
+    carried = throughput if measured_at_sinks(instance) else admitted
+    relative = carried / offered if offered > 0 else np.ones_like(carried)
+    return Runs(
+        throughput=throughput,
+        admitted=admitted,
+        relative=relative,
+        device_utilisation=sums.busy / (instance.cores * seconds),
+        link_utilisation=sums.link / seconds,
+        backlog=sums.closing.sum(axis=1),
+        repeats_from=np.where(sums.repeating < 0, np.nan, sums.repeating * settings.dt),
+        warnings=capacity_warnings(instance, settings),
+    )

@@ -1,0 +1,74 @@
+"""State: where tuples are between two slices, and what has been counted so far."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsim.engine.plan import Plan
+from streamsim.engine.wiring import Wiring
+from streamsim.instance import Floats, Instance, Ints
+from streamsim.jit import inlined_kernel, kernel
+
+
+class State(NamedTuple):
+    """Tuples in queues, send buffers, on the wire and in windows."""
+
+    queued: Floats  # [M + S] waiting at the receiver; then the backlogs of the sources
+    sending: Floats  # [M] waiting for the link
+    flying: Floats  # [M] under way
+    pipe: Floats  # [longest delay, M] under way, by tick of arrival
+    served: Floats  # [N] tuples taken in in this slice
+    turn: Ints  # [N] how the last turn of this slice ended, or what changed since
+    panes: Floats  # [K, panes] tuples taken in per advance of a window, a ring
+    held: Floats  # [K] emitted by the window but not yet let out
+    advanced: Floats  # [K] how often the window has advanced
+
+
+class Totals(NamedTuple):
+    """Sums since the measured window opened (or since the last tick, where ticks are logged)."""
+
+    taken: Floats  # [N] tuples taken in by an operator
+    moved: Floats  # [M] tuples moved over a link
+    busy: Floats  # [D] core seconds used, in the order of `Plan.devices`
+
+
+@kernel
+def empty_state(instance: Instance, wiring: Wiring, plan: Plan) -> State:
+    """A cluster without tuples."""
+    m, k = len(instance.source), len(wiring.panes)
+    longest = 0
+    for delay in plan.delay:
+        longest = max(longest, delay)
+    widest = 0
+    for panes in wiring.panes:
+        widest = max(widest, panes)
+    return State(
+        np.zeros(m + len(wiring.sources)),
+        np.zeros(m),
+        np.zeros(m),
+        np.zeros((longest, m)),
+        np.zeros(len(plan.turns)),
+        np.zeros(len(plan.turns), np.int32),
+        np.zeros((k, widest)),
+        np.zeros(k),
+        np.zeros(k),
+    )
+
+
+@kernel
+def no_totals(instance: Instance) -> Totals:
+    """Nothing counted."""
+    return Totals(
+        np.zeros(len(instance.rate)), np.zeros(len(instance.source)), np.zeros(len(instance.cores))
+    )
+
+
+@inlined_kernel
+def clear(totals: Totals) -> None:
+    """Start counting again."""
+    for v in range(len(totals.taken)):
+        totals.taken[v] = 0.0
+    for e in range(len(totals.moved)):
+        totals.moved[e] = 0.0
+    for k in range(len(totals.busy)):
+        totals.busy[k] = 0.0

@@ -1,0 +1,136 @@
+"""Windowed operators: tuples go into panes, and every advance f(tuples in the panes) comes out."""
+
+from streamsim.engine.operators import (
+    BLOCKED,
+    DONE,
+    affordable,
+    count_served,
+    draw,
+    emit,
+    fitting,
+    remote_share,
+    tuples_waiting,
+)
+from streamsim.engine.plan import Plan
+from streamsim.engine.stamps import Pair, Stamps, blend, drawn
+from streamsim.engine.state import State, Totals
+from streamsim.engine.wiring import Wiring
+from streamsim.instance import Instance
+from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.topology import window_output
+
+
+@borrowing_kernel
+def process_window(
+    v: int,
+    limit: float,
+    slice_index: int,
+    instance: Instance,
+    wiring: Wiring,
+    plan: Plan,
+    state: State,
+    totals: Totals,
+    stamps: Stamps | None,
+) -> tuple[float, float, int]:
+    """Let out what was held back, advance when due, then take in min(waiting, limit / cost).
+
+    A window whose results still wait for room does not advance; once it should have, its operator
+    takes nothing in, so that back-pressure reaches its inputs.
+    """
+    k = wiring.window_of[v]
+    out = release(v, limit, instance, wiring, plan, state, stamps)
+    while state.held[k] <= 0.0 and is_due(k, slice_index, instance, wiring, state):
+        advance(k, instance, wiring, state, stamps)
+        left = limit - out * plan.send_cost[v]
+        out += release(v, left, instance, wiring, plan, state, stamps)
+    spent = out * plan.send_cost[v]
+    waiting = tuples_waiting(v, wiring, state)
+    if is_due(k, slice_index, instance, wiring, state):
+        return out, spent, BLOCKED
+    take, seconds, outcome = take_in(
+        v, waiting, limit - spent, slice_index, instance, wiring, plan, state, stamps
+    )
+    count_served(v, take, plan, state, totals)
+    return out + take, spent + seconds, outcome
+
+
+@inlined_kernel
+def is_due(k: int, slice_index: int, instance: Instance, wiring: Wiring, state: State) -> bool:
+    """Whether the next advance of a window is not after the start of this slice."""
+    due = (state.advanced[k] + 1.0) * instance.windows[k, 2]
+    return bool(due <= (slice_index + 1e-6) * wiring.slice_seconds)
+
+
+@inlined_kernel
+def advance(
+    k: int, instance: Instance, wiring: Wiring, state: State, stamps: Stamps | None
+) -> None:
+    """Evaluate a window into ``held`` and open its next pane."""
+    row, panes = instance.windows[k], wiring.panes[k]
+    count = 0.0
+    for i in range(panes):
+        if stamps is not None:
+            for c in range(2):
+                mean, other = stamps.held[c, k], stamps.panes[c, k, i]
+                stamps.held[c, k] = blend(count, mean, state.panes[k, i], other)
+        count += state.panes[k, i]
+    state.held[k] = window_output(row, count * row[1] / (panes * row[2]))
+    state.advanced[k] += 1.0
+    state.panes[k, int(state.advanced[k]) % panes] = 0.0
+
+
+@inlined_kernel
+def release(
+    v: int,
+    limit: float,
+    instance: Instance,
+    wiring: Wiring,
+    plan: Plan,
+    state: State,
+    stamps: Stamps | None,
+) -> float:
+    """Let out as much of ``held`` as there is CPU for sending and room downstream."""
+    k = wiring.window_of[v]
+    amount = state.held[k]
+    if amount * plan.send_cost[v] > limit:
+        amount = limit / plan.send_cost[v]
+    amount = fitting(v, amount, instance, wiring, plan, state)
+    if amount <= 0.0:
+        return 0.0
+    stamp = (0.0, 0.0)
+    if stamps is not None:
+        stamp = (stamps.held[0, k], stamps.held[1, k])
+    emit(v, amount, stamp, instance, wiring, plan, state, stamps)
+    state.held[k] = 0.0 if amount == state.held[k] else state.held[k] - amount
+    return amount
+
+
+@inlined_kernel
+def take_in(
+    v: int,
+    waiting: float,
+    limit: float,
+    slice_index: int,
+    instance: Instance,
+    wiring: Wiring,
+    plan: Plan,
+    state: State,
+    stamps: Stamps | None,
+) -> tuple[float, float, int]:
+    """Move waiting tuples into the open pane."""
+    if waiting <= 0.0:
+        return 0.0, 0.0, DONE
+    cost = plan.cost[v] + instance.overhead * remote_share(v, waiting, wiring, plan, state)
+    take, outcome = affordable(v, waiting, cost, limit, plan, state)
+    if take <= 0.0:
+        return 0.0, 0.0, outcome
+    k = wiring.window_of[v]
+    pane = int(state.advanced[k]) % wiring.panes[k]
+    if stamps is not None:
+        fresh: Pair = drawn(v, take, waiting, slice_index, wiring, state, stamps)
+        for c in range(2):
+            mean = stamps.panes[c, k, pane]
+            stamps.panes[c, k, pane] = blend(state.panes[k, pane], mean, take, fresh[c])
+    draw(v, take, waiting, wiring, state)
+    state.panes[k, pane] += take
+    return take, take * cost, outcome

@@ -1,0 +1,125 @@
+"""Wiring: what every placement of one instance shares, compiled once per call."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsim.engine.generators import constant_from, generate
+from streamsim.engine.settings import Settings
+from streamsim.instance import Floats, Instance, Ints
+from streamsim.topology import group_by
+
+_POLICIES = {"dynamic": 0, "uniform": 1, "weighted": 2}
+
+
+Indices = NDArray[np.uint32]  # unsigned, so that no access needs to look for a negative index
+
+
+class Wiring(NamedTuple):
+    """Streams into and out of operators, what sources generate, windows and the clock.
+
+    The backlog of the i-th of the S sources is inlet number M + i of its operator: a queue without
+    a bound. Operators without any input are sources, so that every operator has an inlet.
+    """
+
+    out_start: Indices  # [N] first stream out of an operator
+    out_end: Indices  # [N] one past the last
+    target: Indices  # [M] operator that receives
+    inlet_start: Indices  # [N + 1] the inlets of v are inlets[inlet_start[v]:inlet_start[v + 1]]
+    inlets: Indices  # [M + S]
+    senders: Indices  # [M + S] operator that fills the inlet at the same place; or itself
+    sources: Ints  # [S] operators that generate
+    generated: Floats  # [S, slices] tuples
+    constant_from: int  # first tick from which nothing changes outside
+    window_of: Ints  # [N] row of `Instance.windows`, or -1
+    panes: Ints  # [K] advances that a window spans
+    weights: Floats  # [N]
+
+    policy: int  # 0 dynamic, 1 uniform, 2 weighted
+    capacity: float  # tuples per stream
+    ticks: int
+    warm_ticks: int
+    iterations: int
+    dt: float
+    slice_seconds: float
+
+
+def wire(instance: Instance, settings: Settings) -> Wiring:
+    """Compile an instance and settings, refusing what cannot be simulated."""
+    if not (instance.rate > 0).any():
+        raise ValueError("no operator has a rate; give at least one source a rate above 0")
+    first = np.diff(instance.in_start) == 0
+    sources = np.flatnonzero((instance.rate > 0) | first).astype(np.int32)
+    inlet_start, inlets = group_by(np.concatenate((instance.target, sources)), instance.n_operators)
+    generated = generate(
+        sources,
+        instance.rate,
+        settings.generators,
+        settings.slice_seconds,
+        settings.ticks * settings.iterations,
+    )
+    return Wiring(
+        out_start=instance.out_start.astype(np.uint32),
+        out_end=instance.out_end.astype(np.uint32),
+        target=instance.target.astype(np.uint32),
+        inlet_start=inlet_start.astype(np.uint32),
+        inlets=inlets.astype(np.uint32),
+        senders=np.concatenate((instance.source, sources))[inlets].astype(np.uint32),
+        sources=sources,
+        generated=generated,
+        constant_from=constant_from(generated, settings.iterations),
+        window_of=_window_of(instance),
+        panes=_panes(instance, settings.slice_seconds),
+        weights=_weights(instance, settings),
+        policy=_POLICIES[settings.policy],
+        capacity=float(settings.capacity),
+        ticks=settings.ticks,
+        warm_ticks=settings.warm_ticks,
+        iterations=int(settings.iterations),
+        dt=float(settings.dt),
+        slice_seconds=settings.slice_seconds,
+    )
+
+
+def check_placements(instance: Instance, placements: object) -> Ints:
+    """Placements as contiguous int32 ``[B, N]``, or a sentence on what is wrong with them."""
+    given = np.asarray(placements)
+    n, d = instance.n_operators, instance.n_devices
+    if given.ndim != 2 or given.shape[1] != n or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"placements are {given.dtype} of shape {given.shape};"
+            f" give integers of shape (batch, {n}), one device per operator"
+        )
+    if given.size and not 0 <= given.min() <= given.max() < d:
+        wrong = given[(given < 0) | (given >= d)][0]
+        raise ValueError(f"a placement names device {wrong}; devices are numbered 0 to {d - 1}")
+    return np.ascontiguousarray(given, np.int32)
+
+
+def _weights(instance: Instance, settings: Settings) -> Floats:
+    if settings.weights is None:
+        return np.ones(instance.n_operators)
+    if len(settings.weights) != instance.n_operators:
+        raise ValueError(
+            f"there are {len(settings.weights)} weights for {instance.n_operators} operators;"
+            " give one per operator"
+        )
+    return np.array(settings.weights, np.float64)
+
+
+def _window_of(instance: Instance) -> Ints:
+    rows = np.full(instance.n_operators, -1, np.int32)
+    rows[instance.windows[:, 0].astype(np.int64)] = np.arange(len(instance.windows))
+    return rows
+
+
+def _panes(instance: Instance, slice_seconds: float) -> Ints:
+    for row in instance.windows:
+        if row[2] < slice_seconds * (1 - 1e-9):
+            raise ValueError(
+                f"the window of operator {int(row[0])} advances every {row[2]:g} s, which is"
+                f" shorter than a slice of {slice_seconds:g} s; use a smaller dt or more iterations"
+            )
+    ratio = instance.windows[:, 1] / instance.windows[:, 2]
+    return np.maximum(np.floor(ratio + 1e-9), 1).astype(np.int32)

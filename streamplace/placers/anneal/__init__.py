@@ -1,0 +1,41 @@
+"""Anneal: local search that knows what is full.
+
+Moves of single operators, swaps, and moves of whole neighbourhoods (a chain, a branch) are taken
+or left by the energy of `walk`, under a falling temperature (`search`). Large graphs are searched
+level by level, from a few hundred groups of operators down to the operators (`multilevel`). With
+several sources the fullest resource does not tell everything; there the search alternates between
+the peak and the exact throughput (`sources`). Objectives other than throughput are climbed by plain
+evaluation (`climb`).
+"""
+
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("anneal")
+def anneal(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    start: tuple[Placement, ...] = (),
+) -> Found:
+    """Local search with moves, swaps and neighbourhood moves, level by level on large graphs.
+
+    Parameters
+    ----------
+    start
+        Placements to begin with; the answer is never worse than any of them.
+    """
+    for placement in start:
+        problem.check(placement)
+    if objective.name == "throughput":
+        from streamplace.placers.anneal.throughput import maximise
+
+        return maximise(problem, start, seed, budget)
+    from streamplace.placers.anneal.climb import climb
+
+    return climb(problem, objective, start, seed, budget)

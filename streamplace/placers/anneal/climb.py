@@ -1,0 +1,67 @@
+"""Any objective: climb by evaluating batches of neighbours."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.anneal.meter import Meter
+from streamplace.placers.registry import Budget, Found
+
+BATCH = 32
+MOST_CHANGES = 4
+"""A neighbour differs in at most this many operators (or colocated groups)."""
+PATIENCE = 30
+"""Batches without a better neighbour before the climb goes back to the best and jumps away."""
+JUMP = 0.2
+"""Share of the operators that a jump moves."""
+
+
+def climb(
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, budget: Budget
+) -> Found:
+    """Take the best of every batch of neighbours where it is no worse; jump when stuck."""
+    meter, rng = Meter(budget), np.random.default_rng(seed)
+    batch = np.stack([placement.index for placement in start] or [_together(problem)])
+    values = objective.evaluate(problem, batch)
+    best = current = batch[objective.best(values)]
+    best_value = current_value = float(values[objective.best(values)])
+    meter.note(best_value)
+    stuck = 0
+    while size := meter.chunk(BATCH):
+        neighbours = _neighbours(problem, current, rng)[:size]
+        values = objective.evaluate(problem, neighbours)
+        meter.spend(size)
+        i = objective.best(values)
+        stuck = 0 if objective.better(values[i], current_value) else stuck + 1
+        if not objective.better(current_value, values[i]):
+            current, current_value = neighbours[i], float(values[i])
+        if objective.better(current_value, best_value):
+            best, best_value = current, current_value
+            meter.note(best_value)
+        if stuck > PATIENCE:
+            current, stuck = _jumped(problem, best, rng), 0
+            current_value = float(objective.evaluate(problem, current[None])[0])
+    return Found(problem.placement(best), trace=tuple(meter.trace))
+
+
+def _together(problem: Problem) -> Ints:
+    return problem.repaired(np.zeros(problem.n_operators, np.int32))
+
+
+def _neighbours(problem: Problem, place: Ints, rng: np.random.Generator) -> Ints:
+    """Batch of placements that differ in a few operators from the given one."""
+    n_changes = rng.integers(1, MOST_CHANGES, size=BATCH, endpoint=True)
+    batch = np.tile(place, (BATCH, 1))
+    for row, n in zip(batch, n_changes, strict=True):
+        row[rng.integers(problem.n_operators, size=n)] = rng.integers(problem.n_devices)
+    return problem.repaired(batch)
+
+
+def _jumped(problem: Problem, place: Ints, rng: np.random.Generator) -> Ints:
+    moves = rng.random(problem.n_operators) < JUMP
+    anywhere = rng.integers(problem.n_devices, size=problem.n_operators)
+    return problem.repaired(np.where(moves, anywhere, place))

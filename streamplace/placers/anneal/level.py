@@ -1,0 +1,200 @@
+"""Level: a placement problem whose vertices are units that move as one.
+
+The finest level has one unit per operator, or per colocated group; coarser ones merge neighbours.
+Loads are those of `streamsim.loads`: a unit loads its device, and the streams between two units
+load what lies between their devices. Streams inside a unit cost nothing wherever it goes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim import Instance
+from streamsim.jit import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+class Level(NamedTuple):
+    """Units and what flows between them (U units, E pairs seen from both ends, D devices).
+
+    The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.
+    """
+
+    load: Floats  # [U, C] fraction of a device of each type
+    core: Floats  # [U, C] largest fraction of one core; [0, C] where no single core can limit
+    start: Longs  # [U + 1]
+    peer: Ints  # [E] the unit at the other end
+    sent: Floats  # [E] bytes/s to the peer
+    taken: Floats  # [E] bytes/s from the peer
+    sent_tuples: Floats  # [E] tuples/s, or [0] where tuples cost no more than their bytes
+    taken_tuples: Floats  # [E]
+    kind: Ints  # [U] row of `allowed`
+    allowed: Flags  # [K, D]
+    rival_start: Longs  # [U + 1] the units that u must not meet, or [0] where there are none
+    rival: Ints
+    device_type: Ints  # [D]
+    cores: Floats  # [D]
+    wire: Floats  # [D, D] seconds per byte, 0 on the diagonal
+    egress: Floats  # [D] seconds per byte, 0 where uncapped
+    ingress: Floats  # [D]
+    overhead: float
+    gap: float
+    ruled: bool  # not everything is allowed everywhere
+    plain: bool  # only devices and links limit
+
+    @property
+    def n_units(self) -> int:
+        """Number of units, U."""
+        return len(self.load)
+
+
+@kernel
+def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
+    """Level with one unit per operator and no rules; parallel streams are separate entries."""
+    n, m, d = len(instance.rate), len(instance.source), len(instance.device_type)
+    start = np.zeros(n + 1, np.int64)
+    for e in range(m):
+        start[instance.source[e] + 1] += 1
+        start[instance.target[e] + 1] += 1
+    for v in range(n):
+        start[v + 1] += start[v]
+    peer, at = np.empty(2 * m, np.int32), start[:n].copy()
+    sent, taken = np.zeros(2 * m), np.zeros(2 * m)
+    by_tuple = instance.overhead > 0 or instance.gap > 0
+    sent_tuples = np.zeros(2 * m if by_tuple else 0)
+    taken_tuples = np.zeros(2 * m if by_tuple else 0)
+    for e in range(m):
+        u, v = instance.source[e], instance.target[e]
+        i, j = at[u], at[v]
+        at[u], at[v] = i + 1, j + 1
+        peer[i], peer[j] = v, u
+        sent[i], taken[j] = instance.traffic[e], instance.traffic[e]
+        if by_tuple:
+            sent_tuples[i], taken_tuples[j] = instance.tuples[e], instance.tuples[e]
+    return Level(
+        instance.load.copy(),
+        instance.core_load.copy() if per_core else np.zeros((0, instance.load.shape[1])),
+        start,
+        peer,
+        sent,
+        taken,
+        sent_tuples,
+        taken_tuples,
+        np.zeros(n, np.int32),
+        np.ones((1, d), np.bool_),
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int32),
+        instance.device_type.copy(),
+        instance.cores.copy(),
+        instance.seconds_per_byte.copy(),
+        instance.egress.copy(),
+        instance.ingress.copy(),
+        instance.overhead,
+        instance.gap,
+        False,
+        plain,
+    )
+
+
+@kernel
+def contracted(level: Level, group: Ints, n_groups: int) -> Level:
+    """Level whose units are groups of units; the pairs between two groups become one.
+
+    Groups keep the rules of their first unit: merge only units with the same ones, or put the
+    rules in afterwards.
+    """
+    size = (n_groups, level.load.shape[1])
+    load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
+    kind = np.zeros(n_groups, np.int32)
+    member, first = _by_group(group, n_groups)
+    start = np.zeros(n_groups + 1, np.int64)
+    most = len(level.peer)
+    peer, entry = np.empty(most, np.int32), np.full(n_groups, -1, np.int64)
+    sent, taken = np.zeros(most), np.zeros(most)
+    most_tuples = len(level.sent_tuples)
+    sent_tuples, taken_tuples = np.zeros(most_tuples), np.zeros(most_tuples)
+    end = 0
+    for g in range(n_groups):
+        for k in range(first[g], first[g + 1]):
+            u = member[k]
+            kind[g] = level.kind[u]
+            for c in range(size[1]):
+                load[g, c] += level.load[u, c]
+                if len(core):
+                    core[g, c] = max(core[g, c], level.core[u, c])
+            for e in range(level.start[u], level.start[u + 1]):
+                h = group[level.peer[e]]
+                if h == g:
+                    continue
+                i = entry[h]
+                if i < start[g]:
+                    i, end = end, end + 1
+                    entry[h], peer[i] = i, h
+                sent[i] += level.sent[e]
+                taken[i] += level.taken[e]
+                if most_tuples:
+                    sent_tuples[i] += level.sent_tuples[e]
+                    taken_tuples[i] += level.taken_tuples[e]
+        start[g + 1] = end
+    rival_start, rival = _rivals(level, group, n_groups, member, first)
+    return Level(
+        load,
+        core,
+        start,
+        peer[:end].copy(),
+        sent[:end].copy(),
+        taken[:end].copy(),
+        sent_tuples[: min(end, most_tuples)].copy(),
+        taken_tuples[: min(end, most_tuples)].copy(),
+        kind,
+        level.allowed,
+        rival_start,
+        rival,
+        level.device_type,
+        level.cores,
+        level.wire,
+        level.egress,
+        level.ingress,
+        level.overhead,
+        level.gap,
+        level.ruled,
+        level.plain,
+    )
+
+
+@kernel
+def _by_group(group: Ints, n_groups: int) -> tuple[Ints, Longs]:
+    """Units group by group, and where each group begins."""
+    first = np.zeros(n_groups + 1, np.int64)
+    for g in group:
+        first[g + 1] += 1
+    for g in range(n_groups):
+        first[g + 1] += first[g]
+    at, member = first[:n_groups].copy(), np.empty(len(group), np.int32)
+    for u in range(len(group)):
+        g = group[u]
+        member[at[g]] = u
+        at[g] += 1
+    return member, first
+
+
+@kernel
+def _rivals(
+    level: Level, group: Ints, n_groups: int, member: Ints, first: Longs
+) -> tuple[Longs, Ints]:
+    """Carry the rivals of units over to their groups."""
+    if len(level.rival_start) == 0:
+        return level.rival_start, level.rival
+    start, rival = np.zeros(n_groups + 1, np.int64), np.empty(len(level.rival), np.int32)
+    end = 0
+    for g in range(n_groups):
+        for k in range(first[g], first[g + 1]):
+            for i in range(level.rival_start[member[k]], level.rival_start[member[k] + 1]):
+                rival[end] = group[level.rival[i]]
+                end += 1
+        start[g + 1] = end
+    return start, rival

@@ -1,0 +1,81 @@
+"""Maximise throughput: which search, on what, for how long."""
+
+from collections.abc import Sequence
+
+from streamsim import throughput
+
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.placers.anneal import search
+from streamplace.placers.anneal.level import Ints, Level
+from streamplace.placers.anneal.meter import Meter
+from streamplace.placers.anneal.units import finest_level, first_place, least_peak
+from streamplace.placers.anneal.walk import BEST_PEAK, SLACK, TIGHTEN, Walk, new_walk, peak_of
+from streamplace.placers.registry import Budget, Found
+
+CHUNK = 2048
+"""Proposals between two looks at the clock."""
+FLAT = 600
+"""Up to this many units the search has no levels."""
+NARROW = 128
+"""Above this many units the search begins with a wide slack (see `multilevel`)."""
+WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
+ROUNDING = 1e-11
+ENOUGH = 1 + 1e-12
+"""A peak under which every source runs at its full rate, up to rounding."""
+
+
+def maximise(problem: Problem, start: Sequence[Placement], seed: int, budget: Budget) -> Found:
+    """Search until the budget ends, or until nothing better can exist."""
+    meter, level = Meter(budget), finest_level(problem)
+    place = first_place(problem, level, start)
+    seed %= 2**63
+    if len(problem.instance.sources) > 1:
+        from streamplace.placers.anneal.sources import maximise_fair
+
+        return maximise_fair(problem, level, place, start, seed, meter)
+    bound = least_peak(problem, level)
+    place = least(level, place, seed, meter, max(1.0, bound) * (1 + ROUNDING))
+    placement = placement_of(problem, place)
+    value = throughput(problem.instance, placement.index[None])[0]
+    proven = 1 / max(bound, 1.0)
+    proven = value if proven <= value * (1 + ROUNDING) else proven
+    return Found(placement, float(proven), tuple(meter.trace))
+
+
+def least(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Ints:
+    """Device of every unit with the least peak found."""
+    if level.n_units > FLAT:
+        from streamplace.placers.anneal.multilevel import cycles
+
+        meter.note(value_of(peak_of(level, place)))
+        *_, place = place, *cycles(level, place, seed, meter, enough)
+        return place
+    walk = new_walk(level, place, seed)
+    search.begin(level, walk, search.FIRST_ROUND)
+    if level.n_units > NARROW:
+        walk.numbers[SLACK], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
+    proceed(level, walk, search.ENDLESS, meter, enough)
+    return walk.best
+
+
+def proceed(level: Level, walk: Walk, steps: int, meter: Meter, enough: float) -> None:
+    """Search on for so many steps, or until the budget ends or the peak is low enough."""
+    meter.note(value_of(walk.numbers[BEST_PEAK]))
+    while steps > 0 and walk.numbers[BEST_PEAK] > enough:
+        chunk = min(steps, meter.chunk(CHUNK))
+        if chunk == 0:
+            return
+        meter.spend(search.search(level, walk, chunk, enough))
+        meter.note(value_of(walk.numbers[BEST_PEAK]))
+        steps -= chunk
+
+
+def value_of(peak: float) -> float:
+    """Throughput of a single source under a peak."""
+    return float(1 / max(peak, 1.0))
+
+
+def placement_of(problem: Problem, place: Ints) -> Placement:
+    """Placement of the operators from the devices of their units."""
+    return problem.placement(place if problem.rules is None else place[problem.rules.unit])

@@ -1,0 +1,107 @@
+"""Graphs and placements on which the engine is tested."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim.instance import Instance, build_instance
+
+Ints = NDArray[np.int64]
+
+MIPS = 2500e6
+SECONDS_PER_BYTE = 8e-9  # 1000 Mbps
+SHAPES = [(1, 4), (1, 9), (2, 2), (5, 2), (2, 5), (3, 4), (6, 2), (2, 7), (3, 6), (5, 4)]
+SHAPES += [(2, 10), (7, 3), (4, 6), (5, 5), (8, 3), (2, 12)]
+
+
+def chain(*seconds: float, rate: float = 100.0, devices: int = 1, **more: Any) -> Instance:
+    """A pipeline of operators with the given core seconds per tuple; links are infinitely fast."""
+    n = len(seconds)
+    return build_instance(
+        rate=[rate] + [0.0] * (n - 1),
+        seconds=np.reshape(seconds, (n, 1)),
+        source=np.arange(n - 1),
+        target=np.arange(1, n),
+        device_type=np.zeros(devices, int),
+        **({"seconds_per_byte": np.zeros((devices, devices))} | more),
+    )
+
+
+def golden() -> Instance:
+    """The published example: source → f1 → f2 → sink on one device of 1000 MIPS."""
+    return chain(1e-6, 2.5e-6, 8e-6, 1e-6, rate=1e5, selectivity=[1, 0.5, 0.1])
+
+
+def branched(
+    rng: np.random.Generator, shape: tuple[int, int], rate: float, **more: Any
+) -> Instance:
+    """One source, k branches of d stages, one sink; CPU and payloads as in the benchmark."""
+    k, d = shape
+    n, needed = k * d + 2, 2 + SHAPES.index(shape) // 4
+    share = rng.random(d)
+    instructions = np.full(n, 1e4)
+    stages = np.arange(1, n - 1).reshape(k, d)
+    instructions[stages] = share / share.sum() * (needed * 250_000 - 20_000)
+    ends = np.full(k, n - 1)
+    source = np.concatenate((np.zeros(k, int), stages.ravel()))
+    target = np.concatenate((stages[:, 0], np.column_stack((stages[:, 1:], ends)).ravel()))
+    payload = rng.random(n) * 62_500
+    network = {"seconds_per_byte": np.full((5, 5), SECONDS_PER_BYTE)}
+    return build_instance(
+        rate=[rate] + [0.0] * (n - 1),
+        source=source,
+        target=target,
+        selectivity=np.where(source == 0, 1 / k, 1.0),
+        payload=payload[source],
+        **(
+            {"seconds": instructions[:, None] / MIPS, "device_type": np.zeros(5, int)}
+            | network
+            | more
+        ),
+    )
+
+
+def random_dag(rng: np.random.Generator, n: int, devices: int = 3, **more: Any) -> Instance:
+    """A random graph with one source, in which every other operator has one to three inputs."""
+    source, target = [], []
+    for v in range(1, n):
+        for u in rng.choice(v, size=min(v, int(rng.integers(1, 4))), replace=False):
+            source.append(int(u))
+            target.append(v)
+    return build_instance(
+        rate=[100.0] + [0.0] * (n - 1),
+        source=source,
+        target=target,
+        selectivity=rng.uniform(0.2, 1.2, len(source)),
+        **(
+            {
+                "seconds": rng.uniform(0, 5e-3, (n, 1)),
+                "payload": rng.uniform(0, 2e4, len(source)),
+                "device_type": np.zeros(devices, int),
+                "seconds_per_byte": np.full((devices, devices), 1e-6),
+            }
+            | more
+        ),
+    )
+
+
+def random_placements(rng: np.random.Generator, instance: Instance, runs: int) -> Ints:
+    """Uniformly random devices."""
+    return rng.integers(0, instance.n_devices, (runs, instance.n_operators))
+
+
+def cut_placements(rng: np.random.Generator, instance: Instance, runs: int) -> Ints:
+    """Operators in topological order, cut into runs of equal length, a device for each."""
+    n, d = instance.n_operators, instance.n_devices
+    placements = np.empty((runs, n), int)
+    for b in range(runs):
+        parts = int(rng.integers(1, d + 1))
+        placements[b, instance.order] = rng.permutation(d)[np.arange(n) * parts // n]
+    return placements
+
+
+def mixed_placements(rng: np.random.Generator, instance: Instance, runs: int) -> Ints:
+    """Random and chain-like placements, half and half."""
+    makers: list[Callable[..., Ints]] = [random_placements, cut_placements]
+    return np.concatenate([make(rng, instance, runs // 2) for make in makers])

@@ -1,0 +1,212 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import PROBLEMS, chain, fork_join, many_sources
+from strategies import problems
+
+from streamplace.errors import PlacementError
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Operator,
+    Operators,
+    Problem,
+    Stream,
+    StreamGraph,
+    Streams,
+)
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.registry import PLACERS, Budget
+
+THROUGHPUT = OBJECTIVES["throughput"]
+ANNEAL = PLACERS["anneal"]
+MOST_PLACEMENTS = 100_000
+
+
+def placed(problem, evaluations=4000, seed=0, objective=THROUGHPUT, **options):
+    """Anneal for a number of evaluations."""
+    budget = Budget(None, evaluations)
+    return ANNEAL.with_options(**options).place(problem, objective, seed=seed, budget=budget)
+
+
+def every_placement(problem):
+    """All legal placements of a tiny problem; fewer if they are too many."""
+    n, d = problem.n_operators, problem.n_devices
+    batch = itertools.islice(itertools.product(range(d), repeat=n), MOST_PLACEMENTS)
+    rows = np.array(list(batch), np.int32)
+    return rows[problem.legal(rows)]
+
+
+def optimum(problem):
+    """Best value by brute force."""
+    return THROUGHPUT.evaluate(problem, every_placement(problem)).max()
+
+
+def layered(n, n_sources=1, devices=6, **rules):
+    """A graph of n operators, each fed by two of those just before it."""
+    rng = np.random.default_rng(0)
+    operators = Operators(
+        [f"v{i}" for i in range(n)],
+        ipt=rng.uniform(0.5, 1.5, n) * devices * 2.5e9 / n,
+        payload=rng.uniform(0, 2e7, n),
+        rate=[1.0] * n_sources + [0.0] * (n - n_sources),
+    )
+    target = np.repeat(np.arange(n_sources, n), 2)
+    source = np.maximum(target - rng.integers(n_sources, 2 * n_sources + 8, len(target)), 0)
+    streams = Streams(operators, source, target, selectivity=np.full(len(target), 0.5))
+    graph = StreamGraph("layered", operators, streams)
+    return Problem(graph, Cluster.uniform(devices), Constraints(**rules))
+
+
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if "on one device" not in name])
+def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name):
+    """Rules, uneven clusters and several sources included."""
+    problem = PROBLEMS[name]
+    if problem.n_devices**problem.n_operators > MOST_PLACEMENTS:
+        pytest.skip("too many placements to try them all")
+    assert placed(problem, 20_000).value == pytest.approx(optimum(problem), rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(problems(most=5))
+def test_bounds_hold_and_no_legal_placement_is_much_better(problem):
+    """On any problem, with any rules: legal, not above the bound, close to the optimum."""
+    result = placed(problem, 4000)
+    best = optimum(problem)
+    assert best <= (result.bound or 1.0) * (1 + 1e-9)
+    assert result.value >= 0.9 * best
+
+
+def test_a_graph_that_fits_one_device_stays_on_one_device_where_the_network_is_weak():
+    """Spreading out costs more than it gains."""
+    problem = Problem(chain(6, ipt=4e4, payload=1e6), Cluster.uniform(4, bandwidth="1 Mbps"))
+    result = placed(problem, 1)
+    assert result.value == result.bound == 1.0
+    assert len(result.placement.pes()) == 1
+
+
+def test_the_lightest_stream_of_a_chain_is_cut():
+    """Two devices are needed, and one place to cut is free."""
+    operators = [Operator("src", ipt=2e5, payload=1e6, rate=1e4)]
+    operators += [Operator("a", ipt=5e4, payload=10), Operator("b", ipt=2e5, payload=1e6)]
+    operators += [Operator("sink", ipt=5e4)]
+    pairs = [("src", "a"), ("a", "b"), ("b", "sink")]
+    graph = StreamGraph.of("cut", operators, [Stream(u, v) for u, v in pairs])
+    placement = placed(Problem(graph, Cluster.uniform(3))).placement
+    assert placement["src"] == placement["a"] != placement["b"] == placement["sink"]
+
+
+def test_searching_on_never_loses_what_was_found():
+    """A longer search continues the shorter one."""
+    for problem in (PROBLEMS["fork-join"], PROBLEMS["many sources"], layered(1000)):
+        values = [placed(problem, n, seed=3).value for n in (1, 100, 1000, 10_000)]
+        assert values == sorted(values)
+
+
+@pytest.mark.parametrize("n", [30, 2000])
+def test_the_same_seed_gives_the_same_placement(n):
+    """Placing is a function of problem, seed and evaluations."""
+    problem = layered(n)
+    assert placed(problem, 20_000, 1).placement == placed(problem, 20_000, 1).placement
+
+
+def test_another_seed_searches_elsewhere():
+    """Seeds are worth trying where one search ends at a poor place."""
+    problem = layered(30)
+    assert placed(problem, 20_000, 1).placement != placed(problem, 20_000, 2).placement
+
+
+def test_the_answer_is_never_worse_than_the_placements_to_begin_with():
+    """Even when there is no budget to speak of."""
+    for problem in (PROBLEMS["fork-join"], PROBLEMS["many sources"], layered(1000)):
+        good = placed(problem, 30_000)
+        bad = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
+        assert placed(problem, 1, start=(bad, good.placement)).value >= good.value
+
+
+def test_a_placement_to_begin_with_must_be_of_this_problem():
+    """A start that breaks the rules is refused, not repaired."""
+    problem = PROBLEMS["constrained"]
+    wrong = problem.placement(np.zeros(problem.n_operators, np.int32))
+    with pytest.raises(PlacementError):
+        placed(problem, start=(wrong,))
+
+
+def test_large_graphs_come_close_to_the_mean_load():
+    """Level by level, with hundreds of operators per device."""
+    result = placed(layered(3000), 300_000)
+    assert result.value >= 0.99 * result.bound
+
+
+def test_large_graphs_respect_pins_groups_and_rivals():
+    """Rules bind on every level."""
+    problem = layered(
+        1500,
+        pin={"v7": "d3", "v1400": "d1"},
+        colocate=[{"v1", "v700", "v1499"}, {"v20", "v21"}],
+        exlocate=[{"v30", "v31", "v32"}, {"v1", "v20"}],
+        allowed={f"v{i}": {"d0", "d4"} for i in range(100, 160)},
+    )
+    result = placed(problem, 100_000)
+    problem.check(result.placement)
+    assert result.value >= 0.8 * result.bound
+
+
+def test_several_sources_are_judged_by_their_sum_and_not_by_the_slowest():
+    """One source is hopeless; the search keeps the others going."""
+    operators = [Operator("hopeless", ipt=1e7, rate=1e4)]
+    operators += [Operator(f"s{i}", ipt=8e4, payload=1e3, rate=1e4) for i in range(4)]
+    operators += [Operator(f"t{i}", ipt=8e4) for i in range(4)]
+    graph = StreamGraph.of("mixed", operators, [Stream(f"s{i}", f"t{i}") for i in range(4)])
+    problem = Problem(graph, Cluster.uniform(4))
+    result = placed(problem, 20_000)
+    assert result.value == pytest.approx((4 + 0.025) / 5, rel=1e-6)
+
+
+def test_large_graphs_of_several_sources_are_placed_by_levels():
+    """The fullest resource leads, the exact throughput decides."""
+    problem = layered(1000, n_sources=8)
+    spread = PLACERS["round-robin"].place(problem, THROUGHPUT)
+    assert placed(problem, 50_000).value > spread.value
+
+
+def test_every_improvement_is_in_the_trace():
+    """Values rise to the answer's, times never fall."""
+    for problem in (PROBLEMS["fork-join"], Problem(many_sources(), Cluster.uniform(3))):
+        result = placed(problem, 5000)
+        values = [step.value for step in result.trace]
+        assert values == sorted(values)
+        assert values[-1] == pytest.approx(result.value, rel=1e-12)
+        assert sorted(result.trace, key=lambda step: step.seconds) == list(result.trace)
+
+
+def test_an_optimum_that_is_recognised_ends_the_search_early():
+    """Without any limit, a provable answer still comes at once."""
+    problem = Problem(chain(4, payload=1.0), Cluster.uniform(4))
+    result = ANNEAL.place(problem, THROUGHPUT, budget=Budget(seconds=100))
+    assert result.value == result.bound == 1.0
+    assert result.seconds < 50
+
+
+def test_seconds_end_the_search():
+    """The clock is looked at often enough."""
+    problem = Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps"))
+    placed(problem)
+    result = ANNEAL.place(problem, THROUGHPUT, budget=Budget(seconds=0.2))
+    assert result.seconds < 1.0
+
+
+def test_any_other_objective_is_climbed():
+    """An objective that the kernels do not know, to be minimised."""
+    wanted = np.array([2, 0, 1, 1, 2, 0, 1, 2, 0, 0])
+
+    def distance(problem, placements):
+        return (placements != wanted).sum(axis=1).astype(float)
+
+    problem = Problem(chain(10), Cluster.uniform(3))
+    objective = Objective("distance", "min", "Operators in the wrong place.", distance)
+    result = placed(problem, 20_000, objective=objective)
+    assert result.value == 0
+    assert result.trace[-1].value == 0

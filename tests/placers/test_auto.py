@@ -1,0 +1,111 @@
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import PROBLEMS, chain, fork_join
+from strategies import problems
+
+from streamplace.errors import PlacementError
+from streamplace.model import Cluster, Operators, Problem, StreamGraph, Streams
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.registry import PLACERS, Budget
+
+THROUGHPUT = OBJECTIVES["throughput"]
+AUTO = PLACERS["auto"]
+PORTFOLIO = ("single", "metis-oracle", "fuser-oracle", "metis")
+
+
+def placed(problem, evaluations=3000, seed=0, objective=THROUGHPUT):
+    """Let auto place for a number of evaluations."""
+    return AUTO.place(problem, objective, seed=seed, budget=Budget(None, evaluations))
+
+
+def long_pipelines(n=3000):
+    """Three hundred operators in a row, again and again, all fed by one source."""
+    rng = np.random.default_rng(0)
+    operators = Operators(
+        [f"v{i}" for i in range(n)],
+        ipt=rng.uniform(0.5, 1.5, n) * 6e9 / n,
+        payload=rng.uniform(0, 1e6, n),
+        rate=[1.0] + [0.0] * (n - 1),
+    )
+    target = np.arange(1, n)
+    source = np.where(target % 300 == 1, 0, target - 1)
+    return StreamGraph("pipelines", operators, Streams(operators, source, target))
+
+
+@pytest.mark.parametrize("name", ["chain", "diamond", "fork-join", "constrained", "heterogeneous"])
+def test_small_problems_are_solved_and_proven(name):
+    """What is small enough to prove is proven."""
+    result = placed(PROBLEMS[name], 50_000)
+    assert result.bound == pytest.approx(result.value, rel=1e-8)
+
+
+@settings(max_examples=25)
+@given(problems(most=5))
+def test_nobody_in_the_portfolio_is_better(problem):
+    """On any problem, with any rules."""
+    value = placed(problem).value
+    for name in PORTFOLIO:
+        with suppress(PlacementError):  # a member that cannot honour the rules
+            assert value >= PLACERS[name].place(problem, THROUGHPUT).value
+
+
+def test_nobody_in_the_portfolio_is_better_on_a_large_graph():
+    """The search starts where the portfolio ends."""
+    problem = Problem(long_pipelines(), Cluster.uniform(4, bandwidth="1 Mbps"))
+    assert placed(problem, 1).value >= PLACERS["metis"].place(problem, THROUGHPUT).value
+
+
+def test_a_member_that_cannot_honour_the_rules_is_skipped():
+    """Everything on one device is against the rules here."""
+    problem = PROBLEMS["constrained"]
+    problem.check(placed(problem).placement)
+
+
+def test_the_same_seed_gives_the_same_placement_and_bound():
+    """Where evaluations end the search, the clock decides nothing."""
+    problem = Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps"))
+    first, again = placed(problem, seed=5), placed(problem, seed=5)
+    assert (first.placement, first.bound) == (again.placement, again.bound)
+
+
+def test_a_larger_budget_is_never_worse():
+    """Searching longer keeps what was found before."""
+    for name in ("fork-join", "many sources", "heterogeneous"):
+        values = [placed(PROBLEMS[name], n).value for n in (100, 1000, 10_000)]
+        assert values == sorted(values)
+
+
+def test_a_graph_that_fits_one_device_needs_no_search():
+    """The first member answers, and the answer is proven."""
+    result = placed(Problem(chain(6, ipt=1e4, payload=1e6), Cluster.uniform(4)))
+    assert result.value == result.bound == 1.0
+    assert len(result.placement.pes()) == 1
+
+
+def test_seconds_are_kept():
+    """Within a tenth, once everything is compiled."""
+    problem = Problem(fork_join(8), Cluster.uniform(6, bandwidth="300 Mbps"))
+    placed(problem)
+    result = AUTO.place(problem, THROUGHPUT, budget=Budget(seconds=1.0))
+    assert result.seconds < 1.5
+
+
+def test_the_trace_tells_who_improved_what_when():
+    """Values only rise, over all members."""
+    result = placed(Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps")))
+    values = [step.value for step in result.trace]
+    assert values == sorted(set(values))
+    assert values[-1] == pytest.approx(result.value, rel=1e-12)
+
+
+def test_any_other_objective_is_served_too():
+    """Members that do not know the objective are skipped."""
+
+    def spread(problem, placements):
+        return placements.max(axis=1).astype(float)
+
+    objective = Objective("spread", "min", "Highest device in use.", spread)
+    assert placed(PROBLEMS["fork-join"], objective=objective).value == 0

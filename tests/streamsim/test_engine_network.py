@@ -1,0 +1,116 @@
+"""Links, NICs, latency and LogP."""
+
+import numpy as np
+import pytest
+from engine_cases import chain
+from streamsim import build_instance
+from streamsim.engine import Settings, observe, simulate, trace
+
+TWO = np.array([[0, 1e-6], [1e-6, 0]])  # links of 1 MB/s
+
+
+def pair(**more):
+    """A source on one device that feeds a sink on another with 100 tuples/s; CPU is free."""
+    return chain(0, 0, **({"devices": 2} | more))
+
+
+def fan(payloads, devices=2, **more):
+    """A source that feeds one sink per payload; each stream has a tuple per source tuple."""
+    k = len(payloads)
+    return build_instance(
+        rate=[100] + [0] * k,
+        seconds=np.zeros((k + 1, 1)),
+        source=[0] * k,
+        target=range(1, k + 1),
+        payload=payloads,
+        device_type=[0] * devices,
+        **({"seconds_per_byte": np.full((devices, devices), 1e-6)} | more),
+    )
+
+
+def test_a_link_passes_its_bandwidth_and_no_more():
+    """20 kB · 100/s over 1 MB/s: half of it."""
+    runs = simulate(pair(payload=[20_000], seconds_per_byte=TWO), [[0, 1]], Settings(capacity=50))
+    assert runs.relative == pytest.approx([0.5])
+    assert runs.link_utilisation[0] == pytest.approx(np.array([[0, 1], [0, 0]]))
+
+
+def test_the_gap_occupies_the_link_for_every_tuple():
+    """Gap + payload · seconds per byte = 10 ms + 10 ms per tuple."""
+    instance = pair(payload=[10_000], seconds_per_byte=TWO, gap=0.01)
+    assert simulate(instance, [[0, 1]], Settings(capacity=50)).relative == pytest.approx([0.5])
+
+
+def test_overhead_is_paid_at_both_ends():
+    """A remote tuple costs 20 ms at either end, so each end keeps up with half the rate."""
+    instance = pair(overhead=0.02)
+    runs = simulate(instance, [[0, 1], [0, 0]], Settings(capacity=50))
+    assert runs.relative == pytest.approx([0.5, 1])
+    assert runs.device_utilisation == pytest.approx(np.array([[1, 1], [0, 0]]), abs=1e-6)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.25])
+def test_a_hop_takes_a_tick_and_its_latency_in_whole_ticks(delay):
+    """The first tuples arrive with the first tick that starts after transfer and latency."""
+    instance = pair(latency=np.full((2, 2), delay))
+    run = trace(instance, [0, 1], Settings(duration=2, warm_up=0))
+    ticks = 1 + np.ceil(delay / 0.1 - 1e-9)
+    assert np.flatnonzero(run.throughput)[0] == ticks
+    assert observe(instance, [[0, 1]]).latency == pytest.approx([ticks * 0.1])
+
+
+def test_streams_share_a_link_fairly_and_use_all_of_it():
+    """Max-min: of 0.1 s, 10 tuples of 2 kB and of 4 kB take 0.06 s; 2 of 20 kB the rest."""
+    run = trace(fan([2_000, 4_000, 20_000]), [0, 1, 1, 1], Settings(duration=1, warm_up=0))
+    assert run.queued[0] == pytest.approx([10, 10, 2])
+    assert run.link_utilisation[:, 0, 1] == pytest.approx(1)
+
+
+def test_equal_streams_get_equal_parts():
+    """Three streams of 20 kB at 100/s want six times the link."""
+    run = trace(fan([20_000] * 3), [0, 1, 1, 1], Settings(duration=1, warm_up=0, capacity=1e9))
+    assert run.transit[-1] == pytest.approx([100 - 50 / 3] * 3)
+
+
+def test_a_capped_nic_bounds_the_sum_over_its_links():
+    """Two links of 1 MB/s leave through a NIC of 1 MB/s, or enter through one."""
+    placement = [[0, 1, 2]]
+    nic = np.array([1e-6, 0, 0])
+    out = fan([10_000, 10_000], devices=3, egress=nic)
+    assert simulate(out, placement, Settings(capacity=50)).relative == pytest.approx([0.5])
+    free = fan([10_000, 10_000], devices=3)
+    assert simulate(free, placement, Settings(capacity=50)).relative == pytest.approx([1])
+
+
+def test_a_nic_leaves_to_one_stream_what_the_other_cannot_use():
+    """One link carries a quarter of what the NIC can send; the other gets the rest."""
+    slow = np.array([[0, 4e-6, 1e-6], [0, 0, 0], [0, 0, 0]])
+    instance = fan([20_000, 20_000], devices=3, seconds_per_byte=slow, egress=[1e-6, 0, 0])
+    run = trace(instance, [0, 1, 2], Settings(duration=1, warm_up=0, capacity=1e9))
+    sent = 100 - run.transit[-1]
+    assert sent == pytest.approx([10, 40], rel=0.3)
+    assert sent.sum() == pytest.approx(50)
+
+
+def test_ingress_is_shared_by_senders_on_different_devices():
+    """Two senders with a link each into one NIC of 1 MB/s."""
+    instance = build_instance(
+        rate=[100, 100, 0],
+        seconds=np.zeros((3, 1)),
+        source=[0, 1],
+        target=[2, 2],
+        payload=[10_000, 10_000],
+        device_type=[0] * 3,
+        seconds_per_byte=np.full((3, 3), 1e-6),
+        ingress=[0, 0, 1e-6],
+    )
+    runs = simulate(instance, [[0, 1, 2]], Settings(capacity=50))
+    assert runs.relative == pytest.approx([0.5])
+
+
+def test_what_is_in_flight_counts_towards_the_capacity():
+    """A capacity of 50 tuples, with 1 s under way and a tick at either end: 50 per 1.2 s."""
+    instance = pair(latency=np.full((2, 2), 1.0))
+    runs = simulate(instance, [[0, 1]], Settings(duration=84, warm_up=24, capacity=50))
+    assert runs.relative == pytest.approx([50 / 1.2 / 100], abs=0.01)
+    assert runs.warnings

@@ -1,0 +1,66 @@
+"""Scheduling policies against their closed forms."""
+
+import numpy as np
+import pytest
+from engine_cases import chain, random_dag, random_placements
+from streamsim.engine import Settings, simulate
+
+LONG = {"duration": 200.0, "warm_up": 100.0, "capacity": 100.0}
+
+
+def cpu_bound(seed: int):
+    """A random graph whose streams are free, and random placements of it."""
+    rng = np.random.default_rng(seed)
+    instance = random_dag(rng, n=8, seconds_per_byte=np.zeros((3, 3)))
+    return instance, random_placements(rng, instance, 5)
+
+
+def sizes(placement):
+    """Operators on the device of each operator."""
+    return np.bincount(placement)[placement]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_uniform_shares_give_the_smallest_of_one_nth_over_load(seed):
+    """R = min(1, min over v of (1 / n_device(v)) / load_v)."""
+    instance, placements = cpu_bound(seed)
+    relative = simulate(instance, placements, Settings(policy="uniform", **LONG)).relative
+    expected = [min(1, (1 / sizes(p) / instance.load[:, 0]).min()) for p in placements]
+    assert relative == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_weighted_shares_give_the_smallest_of_share_over_need(seed):
+    """R = min(1, min over v of w_v · cap / (Σ over the device of w · cost · λ_v))."""
+    instance, placements = cpu_bound(seed)
+    weights = np.random.default_rng(seed).uniform(0.5, 2, instance.n_operators)
+    settings = Settings(policy="weighted", weights=tuple(weights), **LONG)
+    relative = simulate(instance, placements, settings).relative
+    cost = weights * instance.seconds[:, 0]
+    expected = [
+        min(1, (weights / np.bincount(p, cost)[p] / instance.input_rate).min()) for p in placements
+    ]
+    assert relative == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_dynamic_policy_leaves_no_share_unused():
+    """One heavy operator gets what its nine light neighbours do not need."""
+    instance = chain(*[1e-4] * 9, 9e-3, rate=100)
+    assert simulate(instance, [[0] * 10]).relative == pytest.approx([1.0])
+    assert simulate(instance, [[0] * 10], Settings(policy="uniform")).relative < 0.12
+
+
+def test_an_operator_of_one_subtask_runs_on_one_core():
+    """Four cores do not help an operator that needs two and has one subtask; two subtasks do."""
+    for subtasks, relative in ((1, 0.5), (2, 1.0)):
+        instance = chain(0, 2e-2, cores=[4.0], parallelism=[1, subtasks])
+        runs = simulate(instance, [[0, 0]], Settings(duration=60, capacity=40))
+        assert runs.relative == pytest.approx([relative], abs=1e-9)
+
+
+def test_slices_change_nothing_in_the_steady_state():
+    """Cutting ticks only refines how CPU is shared."""
+    instance, placements = cpu_bound(3)
+    coarse = simulate(instance, placements, Settings(**LONG))
+    fine = simulate(instance, placements, Settings(iterations=4, **LONG))
+    assert fine.relative == pytest.approx(coarse.relative, abs=2e-3)

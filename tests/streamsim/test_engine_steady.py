@@ -1,0 +1,95 @@
+"""The engine ends where the steady-state model says."""
+
+import numpy as np
+import pytest
+from engine_cases import (
+    MIPS,
+    SHAPES,
+    branched,
+    mixed_placements,
+    random_dag,
+    random_placements,
+)
+from streamsim import throughput
+from streamsim.engine import Settings, simulate
+
+DT = 0.02
+REMOTE = 1 - np.eye(5)
+
+
+def differences(seed, rate, runs=10, delay=0.0, light=1.0, **more):
+    """Relative throughput, engine minus steady state, over graphs of all shapes."""
+    rng = np.random.default_rng(seed)
+    settings = Settings(duration=60, dt=DT, warm_up=30, capacity=rate * (2 * DT + delay))
+    found = []
+    for shape in SHAPES:
+        instance = branched(
+            rng, shape, rate, seconds_per_byte=np.full((5, 5), light * 8e-9), **more
+        )
+        placements = mixed_placements(rng, instance, runs)
+        relative = simulate(instance, placements, settings).relative
+        found.append(relative - throughput(instance, placements))
+    return np.abs(np.concatenate(found))
+
+
+@pytest.mark.parametrize("rate", [1e4, 2e4])
+@pytest.mark.parametrize("light", [0.2, 1.0])
+def test_benchmark_graphs_reach_the_steady_state(rate, light):
+    """Mean |Δ| ≤ 0.001 and max ≤ 0.01 over graphs × random and chain-like placements."""
+    found = differences(1, rate, light=light)
+    assert len(found) == 160
+    assert found.mean() <= 0.001
+    assert found.max() <= 0.01
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        {"latency": 0.03 * REMOTE, "delay": 0.04},
+        {"overhead": 2e-5},
+        {"gap": 1e-4},
+        {"cores": np.full(5, 4.0)},
+        {"egress": np.full(5, 6e-9)},
+        {"egress": np.full(5, 6e-9), "ingress": np.linspace(2e-9, 8e-9, 5)},
+    ],
+    ids=lambda cluster: "+".join(cluster),
+)
+def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster):
+    """Latency, LogP overhead and gap, cores and NIC caps bind as the steady state says."""
+    found = differences(2, 1e4, light=0.5, **cluster)
+    assert found.mean() <= 0.001
+    assert found.max() <= 0.02
+
+
+def test_devices_of_different_speed_reach_the_steady_state():
+    """Seconds per tuple follow the type of the device."""
+    rng = np.random.default_rng(5)
+    found = []
+    for shape in SHAPES:
+        alike = branched(rng, shape, 1e4)
+        instance = branched(
+            np.random.default_rng(0),
+            shape,
+            1e4,
+            seconds=alike.seconds * MIPS / np.linspace(1500e6, 4500e6, 5),
+            device_type=np.arange(5),
+        )
+        placements = mixed_placements(rng, instance, 10)
+        settings = Settings(duration=60, dt=DT, warm_up=30, capacity=400)
+        relative = simulate(instance, placements, settings).relative
+        found.append(relative - throughput(instance, placements))
+    assert np.abs(found).mean() <= 0.001
+    assert np.abs(found).max() <= 0.01
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_graphs_that_join_and_split_reach_the_steady_state(seed):
+    """Random graphs with several inputs and outputs per operator and free selectivities."""
+    rng = np.random.default_rng(seed)
+    instance = random_dag(rng, n=12)
+    placements = random_placements(rng, instance, 20)
+    settings = Settings(
+        duration=100, dt=0.05, warm_up=60, capacity=6 * instance.tuples.max() * 0.05
+    )
+    relative = simulate(instance, placements, settings).relative
+    assert relative == pytest.approx(throughput(instance, placements), abs=0.01)
