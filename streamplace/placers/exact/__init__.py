@@ -1,0 +1,101 @@
+"""Exact: the placement of largest throughput, proven, or the best found with a proven bound.
+
+With one source the throughput is min(1, 1 / peak), where the peak is the largest load of any
+device, link, NIC or core: `prover` minimises it. With several sources see `several`.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import PLACERS, Budget, Found, placer
+
+if TYPE_CHECKING:
+    from streamplace.placers.exact.clock import Clock
+    from streamplace.placers.exact.prover import Prover
+
+SMALL, LARGE = 200, 2_000
+"""Up to SMALL operators need no help with the first placement; beyond LARGE little is proven."""
+MOST_CELLS = 20_000_000
+
+
+@placer("exact")
+def exact(
+    problem: Problem, objective: Objective, *, seed: int, budget: Budget, workers: int = 1
+) -> Found:
+    """Prove the best placement, or give the best found and a bound when the budget ends.
+
+    Parameters
+    ----------
+    workers
+        Threads of CP-SAT, the last resort. One where the budget counts evaluations, so that the
+        answer depends on the seed alone.
+    """
+    if objective.name != "throughput":
+        raise SettingError(
+            f"exact proves throughput, not {objective.name!r}; choose another placer"
+        )
+    if not 1 <= workers <= 256:
+        raise SettingError(f"workers is {workers}; it must be between 1 and 256")
+    from streamplace.placers.exact.clock import Clock
+    from streamplace.placers.exact.prover import Prover
+    from streamplace.placers.exact.units import units_of
+
+    clock = Clock(budget)
+    units, unit = units_of(problem)
+    first_operator = np.unique(unit, return_index=True)[1]
+    start = _first(problem, objective, seed, budget)[first_operator]
+    prover = Prover(units, start, clock, seed, workers)
+    tractable = problem.n_operators <= LARGE
+    tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
+    if len(problem.instance.sources) > 1:
+        if tractable:
+            prover.try_full_rate()
+        if prover.peak > 1:
+            return _several(problem, objective, unit, prover, clock, seed)
+    elif tractable:
+        prover.prove()
+    place = problem.canonical(prover.place[unit])
+    return Found(problem.placement(place), min(1.0, 1 / prover.least), tuple(clock.trace))
+
+
+def _several(
+    problem: Problem,
+    objective: Objective,
+    unit: Ints,
+    prover: "Prover",
+    clock: "Clock",
+    seed: int,
+) -> Found:
+    """Answer where sources differ in what they reach."""
+    from streamplace.placers.exact import several
+
+    units = prover.units
+    clock.trace.clear()
+    best = several.Best(problem, objective, unit, clock)
+    best.offer(prover.place[None, :])
+    if several.few(units):
+        several.try_all(units, best)
+        bound = best.value
+    else:
+        several.climb(units, best, clock, np.random.default_rng(seed))
+        bound = max(several.bound(problem, units, unit), best.value)
+    place = problem.canonical(best.place[unit])
+    return Found(problem.placement(place), bound, tuple(clock.trace))
+
+
+def _first(problem: Problem, objective: Objective, seed: int, budget: Budget) -> Ints:
+    """Legal placement to start from; for large graphs one that is worth starting from."""
+    if problem.n_operators <= SMALL:
+        return problem.repaired(np.zeros(problem.n_operators, np.int32))
+    half = Budget(None if budget.seconds is None else budget.seconds / 2, budget.evaluations)
+    tries = [
+        PLACERS[name].place(problem, objective, seed=seed, budget=half)
+        for name in ("metis-oracle", "anneal")
+        if name in PLACERS
+    ]
+    return max(tries, key=lambda result: result.value).placement.index

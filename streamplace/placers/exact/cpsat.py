@@ -1,0 +1,200 @@
+"""The placement problem for CP-SAT: minimise the largest load over devices, links and NICs.
+
+One Boolean x per unit and device, one Boolean y per stream and ordered pair of devices, bound by
+the flow equations Σ_b y[a, b] = x[source, a] and Σ_a y[a, b] = x[target, b]. Of equal devices the
+(j+1)-th opens only after the j-th, along units in decreasing load.
+
+Loads are rounded down to integers, so whatever CP-SAT proves of the model is true of the problem.
+"""
+
+import threading
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.placers.exact.units import Units
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+SCALE = 1e8
+CLEARANCE = 5e-7
+"""Below the cut by this share, so that rounding does not let the known placement in again."""
+MOST_BOOLEANS = 100_000
+POLL_SECONDS = 0.1
+
+
+class Effort(NamedTuple):
+    """How long to solve; deterministic seconds count work, not time."""
+
+    seconds: float | None
+    deterministic: float | None
+    workers: int
+    seed: int
+
+
+class Answer(NamedTuple):
+    """Placement found, if any, and a load that no placement can stay below."""
+
+    place: Ints | None
+    least: float
+
+
+class Goal(NamedTuple):
+    """What to look for."""
+
+    full: Floats  # [D] CPU loads stay below, at most the cut
+    cut: float  # all loads stay below
+    least: float  # loads that need not be told apart: this and lower ones
+    hint: Ints  # [U] placement to start from
+
+
+def too_large(units: Units) -> bool:
+    """Whether the model would not fit the solver in any useful time."""
+    d = units.n_devices
+    return units.n_units * d + len(units.source) * d * d > MOST_BOOLEANS
+
+
+def solve(units: Units, goal: Goal, effort: Effort) -> Answer:
+    """Look for the placement with the smallest largest load below the cut."""
+    from ortools.sat.python import cp_model
+
+    model = Model(units, goal)
+    solver = cp_model.CpSolver()
+    status = _run(solver, model.cp, effort)
+    if status == cp_model.INFEASIBLE:
+        return Answer(None, model.unscaled(model.ceiling))
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Answer(None, model.unscaled(solver.best_objective_bound))
+    x = model.x
+    place = np.array([next(d for d in row if solver.value(row[d])) for row in x], np.int32)
+    return Answer(place, model.unscaled(solver.best_objective_bound))
+
+
+class Model:
+    """The CP-SAT model of one search below a cut.
+
+    Attributes
+    ----------
+    x
+        For each unit the literal of every device it may run on.
+    """
+
+    def __init__(self, units: Units, goal: Goal) -> None:
+        from ortools.sat.python import cp_model
+
+        self.cp = cp_model.CpModel()
+        self.units = units
+        self._scale = SCALE / goal.cut
+        self.ceiling = int(goal.cut * (1 - CLEARANCE) * self._scale)
+        floor = min(self.whole(goal.least), self.ceiling)
+        self.peak = self.cp.new_int_var(floor, self.ceiling, "peak")
+        self.x = [self._choices(u, goal) for u in range(units.n_units)]
+        self.y = [self._flows(e) for e in range(len(units.source))]
+        self._open_in_order()
+        self._limit_devices(goal)
+        self._limit_network()
+        for a, b in units.apart.tolist():
+            for d in self.x[a].keys() & self.x[b].keys():
+                self.cp.add_at_most_one(self.x[a][d], self.x[b][d])
+        self.cp.minimize(self.peak)
+
+    def whole(self, load: float) -> int:
+        """Load as an integer, rounded down; more than the ceiling is all the same."""
+        return min(int(load * self._scale), self.ceiling + 1)
+
+    def unscaled(self, load: float) -> float:
+        """Load that an integer of the model stands for."""
+        return load / self._scale
+
+    def _choices(self, u: int, goal: Goal) -> dict[int, "cp_model.IntVar"]:
+        units = self.units
+        open_to = (units.load[u] < goal.full) & (units.core[u] < goal.cut)
+        row = {d: self.cp.new_bool_var(f"x{u},{d}") for d in np.flatnonzero(open_to).tolist()}
+        self.cp.add_exactly_one(row.values())
+        for d, literal in row.items():
+            self.cp.add_hint(literal, int(goal.hint[u] == d))
+        return row
+
+    def _flows(self, e: int) -> dict[tuple[int, int], "cp_model.IntVar"]:
+        source, target = (self.x[ends[e]] for ends in (self.units.source, self.units.target))
+        y = {(a, b): self.cp.new_bool_var(f"y{e},{a},{b}") for a in source for b in target}
+        for a, literal in source.items():
+            self.cp.add(sum(y[a, b] for b in target) == literal)
+        for b, literal in target.items():
+            self.cp.add(sum(y[a, b] for a in source) == literal)
+        return y
+
+    def _open_in_order(self) -> None:
+        """Open a device only if an earlier unit is on the device before it in its class."""
+        units = self.units
+        usual = np.where(np.isinf(units.load), 0.0, units.load).mean(axis=1)
+        order = np.argsort(-usual, kind="stable").tolist()
+        for c in np.unique(units.classes):
+            devices = np.flatnonzero(units.classes == c).tolist()
+            for before, d in pairwise(devices):
+                opened: list[cp_model.IntVar] = []
+                for u in order:
+                    if d in self.x[u]:
+                        self.cp.add_bool_or([*opened, ~self.x[u][d]])
+                    if before in self.x[u]:
+                        opened.append(self.x[u][before])
+
+    def _limit_devices(self, goal: Goal) -> None:
+        from ortools.sat.python import cp_model
+
+        units = self.units
+        for d in range(units.n_devices):
+            terms = [self.whole(units.load[u, d]) * x[d] for u, x in enumerate(self.x) if d in x]
+            for e, y in enumerate(self.y) if units.handling[d] else ():
+                tax = self.whole(units.tuples[e] * units.handling[d])
+                terms += [tax * y[a, b] for a, b in y if a != b and d in (a, b)]
+            load = cp_model.LinearExpr.sum(terms)
+            self.cp.add(load <= self.peak)
+            if goal.full[d] < goal.cut:
+                self.cp.add(load <= int(np.ceil(goal.full[d] * self._scale)))
+
+    def _limit_network(self) -> None:
+        units = self.units
+        loads: dict[tuple[str, int, int], list[tuple[int, cp_model.IntVar]]] = {}
+        for e, y in enumerate(self.y):
+            traffic, gap = units.traffic[e], units.tuples[e] * units.gap
+            for (a, b), literal in y.items():
+                if a != b:
+                    costs = {
+                        ("link", a, b): traffic * units.seconds_per_byte[a, b] + gap,
+                        ("egress", a, -1): traffic * units.egress[a],
+                        ("ingress", b, -1): traffic * units.ingress[b],
+                    }
+                    for resource, load in costs.items():
+                        loads.setdefault(resource, []).append((self.whole(load), literal))
+        for terms in loads.values():
+            if any(load for load, _ in terms):
+                self.cp.add(sum(load * literal for load, literal in terms if load) <= self.peak)
+
+
+def _run(
+    solver: "cp_model.CpSolver", model: "cp_model.CpModel", effort: Effort
+) -> "cp_model.CpSolverStatus":
+    """Solve in a thread, so that an interrupt of the main thread stops the solver at once."""
+    parameters = solver.parameters
+    parameters.num_workers = effort.workers
+    parameters.random_seed = effort.seed % 2**31
+    parameters.catch_sigint_signal = False
+    if effort.seconds is not None:
+        parameters.max_time_in_seconds = effort.seconds
+    if effort.deterministic is not None:
+        parameters.max_deterministic_time = effort.deterministic
+    status: list[cp_model.CpSolverStatus] = []
+    thread = threading.Thread(target=lambda: status.append(solver.solve(model)), daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+    except BaseException:
+        solver.stop_search()
+        thread.join()
+        raise
+    return status[0]

@@ -1,0 +1,156 @@
+"""The problem as exact sees it: units of operators that move together, in plain arrays."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.problem import Problem
+
+
+class Units(NamedTuple):
+    """Units to place (U), the merged streams between them (E), and the devices (D).
+
+    All loads are those of the full rate, as fractions of a capacity.
+    """
+
+    load: Floats  # [U, D] CPU load of unit u on device d, infinite where it may not run
+    core: Floats  # [U, D] load of the busiest single core
+    source: Ints  # [E]
+    target: Ints  # [E]
+    traffic: Floats  # [E] bytes/s
+    tuples: Floats  # [E] tuples/s
+    start: Ints  # [U + 1] the streams of u are around[start[u]:start[u + 1]]
+    around: Ints  # [2E]
+    apart: Ints  # [P, 2] units that must not share a device
+    rival_start: Ints  # [U + 1] the rivals of u are rivals[rival_start[u]:rival_start[u + 1]]
+    rivals: Ints  # [2P]
+    seconds_per_byte: Floats  # [D, D]
+    gap: float
+    egress: Floats  # [D] seconds per byte, 0 where uncapped
+    ingress: Floats  # [D]
+    handling: Floats  # [D] load that one remote tuple per second puts on an end
+    classes: Ints  # [D] interchangeable devices
+
+    @property
+    def n_units(self) -> int:
+        """Number of units, U."""
+        return len(self.load)
+
+    @property
+    def n_devices(self) -> int:
+        """Number of devices, D."""
+        return len(self.classes)
+
+    @property
+    def one_class(self) -> bool:
+        """Whether all devices, and so all links, are equal."""
+        return bool((self.classes == self.classes[0]).all())
+
+
+def units_of(problem: Problem) -> tuple[Units, Ints]:
+    """Units of a problem, and the unit of every operator."""
+    instance, rules = problem.instance, problem.rules
+    types = instance.device_type
+    nobody = np.zeros(0, np.int32)
+    plain = Units(
+        load=instance.load[:, types],
+        core=instance.core_load[:, types],
+        source=instance.source,
+        target=instance.target,
+        traffic=instance.traffic,
+        tuples=instance.tuples,
+        start=nobody,
+        around=nobody,
+        apart=nobody.reshape(0, 2),
+        rival_start=nobody,
+        rivals=nobody,
+        seconds_per_byte=instance.seconds_per_byte,
+        gap=instance.gap,
+        egress=instance.egress,
+        ingress=instance.ingress,
+        handling=instance.overhead / instance.cores,
+        classes=problem.interchangeable,
+    )
+    if rules is None:
+        unit = np.arange(problem.n_operators, dtype=np.int32)
+        return merged(plain, unit), unit
+    units = merged(plain, rules.unit)
+    units.load[~rules.allowed] = np.inf
+    return _linked(units._replace(apart=rules.apart)), rules.unit
+
+
+def merged(units: Units, group: Ints) -> Units:
+    """Units of units: those of one group move together, streams between the same two add up."""
+    n = int(group.max()) + 1
+    load = np.zeros((n, units.n_devices))
+    core = np.zeros_like(load)
+    np.add.at(load, group, units.load)
+    np.maximum.at(core, group, units.core)
+    tail, head = group[units.source].astype(np.int64), group[units.target]
+    outside = tail != head
+    pairs, row = np.unique((tail * n + head)[outside], return_inverse=True)
+    source, target = np.divmod(pairs, n)
+    return _linked(
+        units._replace(
+            load=load,
+            core=core,
+            source=source.astype(np.int32),
+            target=target.astype(np.int32),
+            traffic=np.bincount(row, units.traffic[outside], len(pairs)).astype(np.float64),
+            tuples=np.bincount(row, units.tuples[outside], len(pairs)).astype(np.float64),
+            apart=group[units.apart],
+        )
+    )
+
+
+def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
+    """Merge units whose streams alone would load any link to the cut; None where that cannot be.
+
+    Every placement with all loads below the cut keeps them together, so nothing is lost. Streams
+    add up by merging, which may make further ones too heavy.
+    """
+    group = np.arange(units.n_units, dtype=np.int32)
+    distinct = ~np.eye(units.n_devices, dtype=bool)
+    quickest = units.seconds_per_byte[distinct].min(initial=np.inf)
+    while True:
+        heavy = units.tuples > 0
+        heavy[heavy] = units.traffic[heavy] * quickest + units.tuples[heavy] * units.gap >= cut
+        if not heavy.any():
+            break
+        joined = _joined(units.n_units, units.source[heavy], units.target[heavy])
+        units, group = merged(units, joined), joined[group]
+    alone = (units.apart[:, 0] != units.apart[:, 1]).all()
+    placeable = ((units.load < cut) & (units.core < cut)).any(axis=1).all()
+    return (units, group) if alone and placeable else None
+
+
+def _joined(n: int, source: Ints, target: Ints) -> Ints:
+    """Groups that the given pairs connect, numbered by first member."""
+    group = np.arange(n)
+    for a, b in zip(source, target, strict=True):
+        low, high = sorted((group[a], group[b]))
+        group[group == high] = low
+    return np.unique(group, return_inverse=True)[1].astype(np.int32)
+
+
+def _linked(units: Units) -> Units:
+    """Add the lists of streams and of rivals around every unit."""
+    n = units.n_units
+    start, around = _incident(units.source, units.target, n)
+    a, b = units.apart.T
+    rival_start, pair = _incident(a, b, n)
+    here = np.repeat(np.arange(n), np.diff(rival_start))
+    rivals = np.where(a[pair] == here, b[pair], a[pair])
+    return units._replace(
+        start=start, around=around, rival_start=rival_start, rivals=rivals.astype(np.int32)
+    )
+
+
+def _incident(source: Ints, target: Ints, n: int) -> tuple[Ints, Ints]:
+    """Pairs that touch each of n things, as one list cut at ``start``."""
+    ends = np.concatenate((source, target))
+    start = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(ends, minlength=n), out=start[1:])
+    around = np.argsort(ends, kind="stable") % max(1, len(source))
+    return start, around.astype(np.int32)

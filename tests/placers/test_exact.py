@@ -1,0 +1,362 @@
+import itertools
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamplace.errors import SettingError
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.registry import PLACERS, Budget
+
+THROUGHPUT = OBJECTIVES["throughput"]
+EXACT = PLACERS["exact"]
+PLENTY = Budget(seconds=20)
+
+
+def solved(problem, budget=PLENTY, seed=0, **options):
+    """Place by exact."""
+    return EXACT.with_options(**options).place(problem, THROUGHPUT, seed=seed, budget=budget)
+
+
+def best_by_hand(problem):
+    """Throughput of the best legal placement, all of them tried."""
+    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
+    places = np.array(list(every), np.int32)
+    return THROUGHPUT.evaluate(problem, places[problem.legal(places)]).max()
+
+
+def chain(*ipt, payload=1.0, cluster=None, constraints=None):
+    """A pipeline on 1 MIPS devices joined by 1 kB/s; ipt in 1e6, payload in kB, one tuple/s."""
+    n = len(ipt)
+    operators = [
+        Operator(f"o{i}", ipt=ipt[i] * 1e6, payload=payload * 1e3, rate=float(i == 0))
+        for i in range(n)
+    ]
+    graph = StreamGraph.of("chain", operators, [Stream(f"o{i}", f"o{i + 1}") for i in range(n - 1)])
+    cluster = cluster or Cluster.uniform(2, mips=1, bandwidth="8 kbps")
+    return Problem(graph, cluster, constraints or Constraints())
+
+
+def branched(k, depth, seed, rate=2e4):
+    """A graph of the benchmark's kind: source, k branches of equal stages, sink, for 5 devices."""
+    rng = np.random.default_rng(seed)
+    shares = rng.random(depth)
+    ipt = shares / shares.sum() * 1.2e6
+    operators = [Operator("src", ipt=1e4, payload=rng.uniform(1, 62500), rate=rate)]
+    streams = []
+    for b in range(k):
+        names = [f"b{b}s{s}" for s in range(depth)]
+        payloads = rng.uniform(1, 62500, depth)
+        operators += [
+            Operator(v, ipt=i, payload=p) for v, i, p in zip(names, ipt, payloads, strict=True)
+        ]
+        streams.append(Stream("src", names[0], selectivity=1 / k))
+        streams += [Stream(u, v) for u, v in itertools.pairwise([*names, "sink"])]
+    operators.append(Operator("sink", ipt=1e4))
+    return Problem(StreamGraph.of("branched", operators, streams), Cluster.uniform(5))
+
+
+numbers = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 2.0])
+
+
+@st.composite
+def graphs(draw, most_operators, sources):
+    """Small graphs in which some weights are equal and some are zero."""
+    n = draw(st.integers(sources + 1, most_operators))
+    operators = [
+        Operator(
+            f"o{i}",
+            ipt=draw(numbers) * 1e6,
+            payload=draw(numbers) * 1e3,
+            rate=draw(st.sampled_from([0.5, 1.0, 2.0])) if i < sources else 0.0,
+        )
+        for i in range(n)
+    ]
+    pairs = [(draw(st.integers(0, v - 1)), v) for v in range(sources, n)]
+    extra = draw(
+        st.lists(st.tuples(st.integers(0, n - 1), st.integers(sources, n - 1)), max_size=3)
+    )
+    pairs += [(u, v) for u, v in extra if u < v]
+    streams = [Stream(f"o{u}", f"o{v}", selectivity=draw(numbers) + 0.1) for u, v in pairs]
+    return StreamGraph.of("small", operators, streams)
+
+
+@st.composite
+def clusters(draw, n):
+    """Clusters of every kind: equal devices, mixed ones, capped NICs, several cores, overheads."""
+    if draw(st.booleans()):
+        return Cluster.uniform(n, mips=1, bandwidth="8 kbps")
+    several = st.sampled_from([1.0, 1.0, 2.0])
+    devices = [
+        Device(
+            f"d{i}",
+            mips=draw(several),
+            cores=int(draw(several)),
+            egress=draw(st.sampled_from([np.inf, 12e3])),
+            ingress=draw(st.sampled_from([np.inf, 9e3])),
+        )
+        for i in range(n)
+    ]
+    links = [[8e3 * draw(several) for _ in range(n)] for _ in range(n)]
+    overhead, gap = (draw(st.sampled_from([0.0, 0.05])) for _ in range(2))
+    return Cluster.of(devices, bandwidth=np.array(links), overhead=overhead, gap=gap)
+
+
+@st.composite
+def problems(draw, sources=1, most_operators=6):
+    """Small problems, with constraints that can be met."""
+    n_devices = draw(st.integers(1, 3))
+    graph = draw(graphs(most_operators, sources))
+    names, devices = graph.operators.name, [f"d{i}" for i in range(n_devices)]
+    pick = st.sampled_from(names)
+    rules = Constraints()
+    if draw(st.booleans()):
+        a, b, c, d = (draw(pick) for _ in range(4))
+        allowed = draw(st.sets(st.sampled_from(devices), min_size=1))
+        apart = n_devices > 1 and len({a, b, c, d}) == 4
+        rules = (
+            Constraints(
+                colocate=[{a, b}],
+                allowed={a: frozenset(allowed)} if not apart else {},
+                exlocate=[{b, c}] if apart else [],
+                pin={d: draw(st.sampled_from(devices))},
+            )
+            if d not in (a, b)
+            else Constraints(colocate=[{a, b}])
+        )
+    cost = None
+    if draw(st.integers(0, 4)) == 0:
+        cells = st.lists(numbers, min_size=n_devices, max_size=n_devices)
+        cost = np.array([draw(cells) for _ in names])
+    return Problem(graph, draw(clusters(n_devices)), rules, cost)
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_nothing_beats_the_proven_optimum(problem):
+    """Small problems of all kinds, against every placement there is."""
+    result = solved(problem)
+    assert result.value == pytest.approx(best_by_hand(problem), abs=1e-9)
+    assert result.bound == pytest.approx(result.value, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(sources=2))
+def test_several_sources_are_proven_when_all_placements_can_be_tried(problem):
+    """Max–min fair shares, against every placement there is."""
+    result = solved(problem)
+    assert result.value == pytest.approx(best_by_hand(problem), abs=1e-9)
+    assert result.bound == pytest.approx(result.value, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.integers(1, 40))
+def test_the_bound_holds_however_early_the_budget_ends(problem, evaluations):
+    """What is claimed after a few evaluations is true."""
+    result = solved(problem, Budget(seconds=None, evaluations=evaluations))
+    optimum = best_by_hand(problem)
+    assert result.value <= optimum + 1e-9
+    assert result.bound >= optimum - 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(most_operators=5), st.floats(1.01, 3))
+def test_cp_sat_agrees_with_trying_everything(problem, cut):
+    """The last resort alone: finds what is below a cut, or proves that nothing is."""
+    from streamplace.placers.exact import cpsat
+    from streamplace.placers.exact.units import units_of
+
+    units, unit = units_of(problem)
+    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
+    places = np.array(list(every), np.int32)
+    values = THROUGHPUT.evaluate(problem, places[problem.legal(places)])
+    goal = cpsat.Goal(np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32))
+    answer = cpsat.solve(units, goal, cpsat.Effort(10.0, None, 1, 0))
+    peak = 1 / values.max()
+    assert answer.least <= max(peak, 1.0) * (1 + 1e-6)
+    if peak < cut * (1 - 1e-6):
+        assert 1 / THROUGHPUT.evaluate(problem, answer.place[unit][None, :])[0] <= peak * (1 + 1e-6)
+    else:
+        assert answer.place is None
+        assert answer.least >= cut * (1 - 1e-6)
+
+
+@st.composite
+def small_branched(draw):
+    """Three or four branches of two equal stages on two or three equal devices, and all peaks."""
+    k, n_devices = draw(st.sampled_from([(3, 3), (3, 2), (4, 2)]))
+    stages = [draw(st.sampled_from([0.3, 0.4, 0.5, 0.55])) for _ in range(2)]
+    payloads = st.sampled_from([0.0, 200.0, 500.0, 900.0])
+    first = draw(payloads)
+    operators = [Operator("src", ipt=1e5, payload=first, rate=2.0)]
+    streams = []
+    for b in range(k):
+        operators += [
+            Operator(f"a{b}", ipt=stages[0] * 1e6, payload=draw(payloads)),
+            Operator(f"b{b}", ipt=stages[1] * 1e6, payload=draw(payloads)),
+        ]
+        streams += [Stream("src", f"a{b}", selectivity=0.5), Stream(f"a{b}", f"b{b}")]
+        streams.append(Stream(f"b{b}", "sink"))
+    operators.append(Operator("sink", ipt=1e5))
+    graph = StreamGraph.of("branched", operators, streams)
+    return Problem(graph, Cluster.uniform(n_devices, mips=1, bandwidth="8 kbps"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_branched(), st.floats(1.001, 2.0))
+def test_hubs_and_patterns_refute_only_what_is_impossible(problem, stretch):
+    """Every bound and the search itself, at a cut near the optimum, against all placements."""
+    from streamplace.placers.exact import bounds, hubs, search
+    from streamplace.placers.exact.units import contracted, units_of
+
+    optimum = 1 / best_by_hand(problem)
+    if optimum <= 1:
+        return
+    units, _ = units_of(problem)
+    for cut in (optimum * (1 - 1e-9), optimum * (1 + 1e-9), optimum * stretch):
+        possible = optimum < cut
+        smaller = contracted(units, cut)
+        if smaller is None:
+            assert not possible
+            continue
+        limits = bounds.limits_below(smaller[0], cut)
+        if bounds.hopeless(limits):
+            assert not possible
+        for hub in hubs.hubs_of(smaller[0]):
+            if hubs.spread(hub, cut, units.n_devices, 100_000)[0] == hubs.NO:
+                assert not possible
+        outcome = search.run(smaller[0], limits, search.new_search(smaller[0]), 10**7)
+        assert outcome == (search.IMPROVED if possible else search.EXHAUSTED)
+
+
+def test_two_halves_fill_two_devices():
+    """Four equal operators on two devices that fit two each."""
+    result = solved(chain(0.5, 0.5, 0.5, 0.5, payload=0.1))
+    assert result.value == result.bound == 1
+    assert len(result.placement.pes()) == 2
+
+
+def test_a_heavy_stream_is_not_cut():
+    """Sending costs more than sharing a device."""
+    result = solved(chain(0.8, 0.8, payload=5.0))
+    assert result.value == pytest.approx(1 / 1.6)
+    assert result.bound == pytest.approx(1 / 1.6, abs=1e-6)
+    assert len(result.placement.pes()) == 1
+
+
+def test_the_faster_device_takes_the_heavier_operator():
+    """Mixed speeds are used as they are."""
+    cluster = Cluster.of([Device("slow", mips=1), Device("fast", mips=2)], bandwidth="8 kbps")
+    result = solved(chain(1.0, 2.0, payload=0.5, cluster=cluster))
+    assert result.value == 1
+    assert result.placement["o1"] == "fast"
+
+
+def test_a_pin_costs_what_it_costs():
+    """The optimum under a constraint is lower, and proven as such."""
+    rules = Constraints(pin={"o0": "d0", "o1": "d0"})
+    result = solved(chain(1.0, 1.0, payload=0.5, constraints=rules))
+    assert result.value == pytest.approx(0.5)
+    assert result.bound == pytest.approx(0.5, abs=1e-6)
+
+
+def test_operators_kept_apart_pay_for_their_stream():
+    """Exlocation forces a cut."""
+    rules = Constraints(exlocate=[{"o0", "o1"}])
+    result = solved(chain(0.1, 0.1, payload=2.0, constraints=rules))
+    assert result.value == pytest.approx(0.5)
+    assert result.bound == pytest.approx(0.5, abs=1e-6)
+
+
+def test_one_core_bounds_a_single_operator():
+    """Two cores do not speed up one subtask."""
+    cluster = Cluster.of([Device("d0", mips=1, cores=2)])
+    result = solved(chain(1.6, 0.1, cluster=cluster))
+    assert result.value == pytest.approx(1 / 1.6)
+    assert result.bound == pytest.approx(1 / 1.6, abs=1e-6)
+
+
+@pytest.mark.parametrize(("k", "depth"), [(2, 6), (12, 2), (10, 2), (4, 5)])
+def test_graphs_of_the_benchmark_are_proven(k, depth):
+    """Branches of equal stages under stress, which overloads any five devices."""
+    result = solved(branched(k, depth, seed=1))
+    assert result.bound == pytest.approx(result.value, abs=1e-6)
+    assert result.value < 0.55
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_other_placer_beats_the_bound(seed):
+    """Placements by other means stay below what is proven."""
+    problem = branched(5, 4, seed)
+    bound = solved(problem, Budget(seconds=0.2)).bound
+    for name in ("metis-oracle", "random"):
+        assert PLACERS[name].place(problem, THROUGHPUT).value <= bound + 1e-9
+
+
+def test_the_same_seed_and_evaluations_give_the_same_answer():
+    """Neither time nor threads decide when evaluations end the search."""
+    problem, budget = branched(5, 5, seed=3), Budget(seconds=None, evaluations=30_000)
+    one = solved(problem, budget, seed=7)
+    other = solved(problem, budget, seed=7, workers=2)
+    assert one.placement == other.placement
+    assert one.bound == other.bound
+
+
+def test_the_trace_rises_to_the_value():
+    """Improvements are recorded as they come."""
+    result = solved(branched(5, 4, seed=2), Budget(seconds=None, evaluations=20_000))
+    values = [step.value for step in result.trace]
+    assert values == sorted(values)
+    assert values[-1] == pytest.approx(result.value)
+
+
+def test_the_time_limit_is_kept():
+    """An answer with an honest bound comes soon after the budget ends."""
+    problem = branched(9, 9, seed=0)
+    solved(problem, Budget(seconds=0.1))
+    start = time.perf_counter()
+    result = solved(problem, Budget(seconds=0.5))
+    assert time.perf_counter() - start < 3
+    assert result.value <= result.bound <= 1
+
+
+def test_many_sources_get_an_honest_bound():
+    """Beyond what can be tried, the bound is from shared capacity and never below the value."""
+    operators = [Operator(f"s{i}", ipt=1e6, payload=10, rate=1.0 + i) for i in range(6)]
+    operators += [Operator(f"t{i}", ipt=2e6) for i in range(6)]
+    graph = StreamGraph.of("many", operators, [Stream(f"s{i}", f"t{i}") for i in range(6)])
+    result = solved(Problem(graph, Cluster.uniform(3, mips=2)), Budget(seconds=0.5))
+    assert 0 < result.value <= result.bound < 1
+
+
+@pytest.mark.parametrize("after", [0.3, 3.0])
+def test_an_interrupt_leaves_at_once(after):
+    """Ctrl-C ends the compiled search and the solver alike."""
+    problem = branched(9, 9, seed=0)
+    timer = threading.Timer(after, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    start = time.perf_counter()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solved(problem, Budget(seconds=60))
+    finally:
+        timer.cancel()
+    assert time.perf_counter() - start < after + 3
+
+
+def test_other_objectives_are_refused():
+    """The proof is for throughput."""
+    other = Objective("makespan", "min", "Something else.", THROUGHPUT.evaluate)
+    with pytest.raises(SettingError, match="makespan"):
+        EXACT.place(chain(1.0), other)
+
+
+def test_a_thousand_operators_get_a_placement_and_a_bound():
+    """Too large to prove, still answered within the budget's order of magnitude."""
+    result = solved(branched(50, 20, seed=0), Budget(seconds=1))
+    assert result.value <= result.bound <= 1
