@@ -124,27 +124,16 @@ def build_instance(
     ([0.1, 0.5], [2000000.0])
     """
     rates, cost = _floats(rate), np.atleast_2d(_floats(seconds))
-    tail, head = _ints(source), _ints(target)
-    n, m, d = len(rates), len(tail), len(_ints(device_type))
-    order = topological_order(n, tail, head)
-    if len(order) < n:
-        raise CycleError("the streams form a cycle")
-    position = np.empty(n, np.int32)
-    position[order] = np.arange(n, dtype=np.int32)
-    by_source = np.argsort(position[tail], kind="stable").astype(np.int32)
-    tail, head = tail[by_source], head[by_source]
-    per_tuple = _filled(selectivity, m, 1.0)[by_source]
-    size = _filled(payload, m, 0.0)[by_source]
-    window_rows = np.array(windows, np.float64).reshape(-1, 6)
-    input_rate, output_rate, tuples = propagate_rates(rates, tail, head, per_tuple, window_rows)
-    counts = np.bincount(tail, minlength=n)
-    out_start = np.empty(n, np.int32)
-    out_start[order] = np.concatenate(([0], np.cumsum(counts[order])[:-1]))
+    types, windows_ = _ints(device_type), np.array(windows, np.float64).reshape(-1, 6)
+    n, d = len(rates), len(types)
+    order, by_source = _stream_order(n, _ints(source), _ints(target))
+    tail, head = _ints(source)[by_source], _ints(target)[by_source]
+    per_tuple = _filled(selectivity, len(tail), 1.0)[by_source]
+    size = _filled(payload, len(tail), 0.0)[by_source]
+    input_rate, output_rate, tuples = propagate_rates(rates, tail, head, per_tuple, windows_)
+    out_start, out_end = _out_ranges(order, tail)
     in_start, in_streams = group_by(head, n)
-    types, n_cores = _ints(device_type), _filled(cores, d, 1.0)
-    cores_of_type = np.ones(cost.shape[1])
-    cores_of_type[types] = n_cores
-    subtasks = _filled(parallelism, n, 1.0)
+    n_cores, subtasks = _filled(cores, d, 1.0), _filled(parallelism, n, 1.0)
     busy = input_rate[:, None] * cost
     return Instance(
         order=order,
@@ -154,9 +143,9 @@ def build_instance(
         output_rate=output_rate,
         parallelism=subtasks,
         seconds=cost,
-        load=busy / cores_of_type,
+        load=busy / _per_type(n_cores, types, cost.shape[1]),
         core_load=busy / subtasks[:, None],
-        windows=window_rows,
+        windows=windows_,
         source=tail,
         target=head,
         selectivity=per_tuple,
@@ -165,7 +154,7 @@ def build_instance(
         traffic=tuples * size,
         stream_index=by_source,
         out_start=out_start,
-        out_end=(out_start + counts).astype(np.int32),
+        out_end=out_end,
         in_start=in_start,
         in_streams=in_streams,
         device_type=types,
@@ -177,6 +166,31 @@ def build_instance(
         overhead=float(overhead),
         gap=float(gap),
     )
+
+
+def _stream_order(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints]:
+    """Operators in topological order, and streams by the position of their source in it."""
+    order = topological_order(n, source, target)
+    if len(order) < n:
+        raise CycleError("the streams form a cycle")
+    position = np.empty(n, np.int32)
+    position[order] = np.arange(n, dtype=np.int32)
+    return order, np.argsort(position[source], kind="stable").astype(np.int32)
+
+
+def _out_ranges(order: Ints, source: Ints) -> tuple[Ints, Ints]:
+    """First stream out of every operator and one past its last, streams being in order."""
+    counts = np.bincount(source, minlength=len(order))
+    start = np.empty(len(order), np.int32)
+    start[order] = np.concatenate(([0], np.cumsum(counts[order])[:-1]))
+    return start, (start + counts).astype(np.int32)
+
+
+def _per_type(values: Floats, types: Ints, n_types: int) -> Floats:
+    """What the devices of each type have in common; 1 for types without devices."""
+    column = np.ones(n_types)
+    column[types] = values
+    return column
 
 
 def _floats(values: ArrayLike) -> Floats:

@@ -1,5 +1,7 @@
 """Options that several commands share."""
 
+import logging
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +16,17 @@ if TYPE_CHECKING:
     from streamplace.model.constraints import Constraints
     from streamplace.model.problem import Problem
 
+LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
 DEFAULTS = {"devices": 5, "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
+
+
+def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        logging.basicConfig(format="%(message)s", stream=sys.stderr, force=True)
+        logging.getLogger("streamplace").setLevel(logging.INFO)
 
 
 def common(output: str) -> Callable[[F], F]:
@@ -25,7 +34,14 @@ def common(output: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         for option in (
-            click.option("-v", "--verbose", is_flag=True, help="Say more on the way (stderr)."),
+            click.option(
+                "-v",
+                "--verbose",
+                is_flag=True,
+                expose_value=False,
+                callback=_verbose,
+                help="Say on stderr what happens on the way.",
+            ),
             click.option("-o", "--output", type=FILE, help=output),
             click.option(
                 "--seed",
@@ -86,10 +102,9 @@ def cluster(function: F) -> F:
         )
         return function(*args, cluster=choice, **options)
 
-    wrapper.__name__, wrapper.__doc__ = function.__name__, function.__doc__
-    wrapper.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
-    decorated: Any = wrapper
-    for option in (
+    return _with_options(
+        wrapper,
+        function,
         click.option(
             "--cluster",
             "cluster_file",
@@ -99,10 +114,34 @@ def cluster(function: F) -> F:
         click.option("--bandwidth", help="Of every link.  [default: 1000 Mbps]"),
         click.option("--mips", help="Speed of every device.  [default: 2500 MIPS]"),
         click.option("--devices", type=int, help="Number of equal devices d0…  [default: 5]"),
-    ):
-        decorated = option(decorated)
-    result: F = decorated
-    return result
+    )
+
+
+def search(function: F) -> F:
+    """``--budget`` and ``--evaluations``, passed on as one `Budget`."""
+
+    def wrapper(*args: Any, budget_seconds: float, evaluations: int | None, **options: Any) -> Any:
+        from streamplace.placers.registry import Budget
+
+        return function(*args, budget=Budget(budget_seconds, evaluations), **options)
+
+    return _with_options(
+        wrapper,
+        function,
+        click.option(
+            "--evaluations",
+            type=click.IntRange(1),
+            help="Placements to try at most; makes results independent of the machine.",
+        ),
+        click.option(
+            "--budget",
+            "budget_seconds",
+            type=float,
+            default=1.0,
+            show_default=True,
+            help="Seconds to search, per graph.",
+        ),
+    )
 
 
 def constraints(function: F) -> F:
@@ -127,7 +166,15 @@ def read_problem(
     stream_graph = read_graph(graph)
     if rate is not None:
         stream_graph = stream_graph.at_rate(tuple_rate(rate))
-    return Problem(stream_graph, cluster.build(), constraints_of(constraints_file))
+    problem = Problem(stream_graph, cluster.build(), constraints_of(constraints_file))
+    LOG.info(
+        "%d operators, %d streams, %d devices, %g tuples/s",
+        problem.n_operators,
+        stream_graph.n_streams,
+        problem.n_devices,
+        stream_graph.source_rate,
+    )
+    return problem
 
 
 def constraints_of(file: Path | None) -> "Constraints":
@@ -136,3 +183,14 @@ def constraints_of(file: Path | None) -> "Constraints":
     from streamplace.model.constraints import Constraints
 
     return Constraints() if file is None else read_constraints(file)
+
+
+def _with_options(wrapper: Callable[..., Any], wrapped: F, *options: Callable[[Any], Any]) -> F:
+    """Give a wrapper the options and the text of what it wraps, and further options, last first."""
+    decorated: Any = wrapper
+    decorated.__name__, decorated.__doc__ = wrapped.__name__, wrapped.__doc__
+    decorated.__click_params__ = getattr(wrapped, "__click_params__", [])
+    for option in options:
+        decorated = option(decorated)
+    result: F = decorated
+    return result

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.records import Record
     from streamplace.evaluate.standings import Standing
     from streamplace.model.graph import StreamGraph
+    from streamplace.placers.registry import Budget
 
 Table = dict[float, "dict[str, Standing]"]
 
@@ -43,15 +44,7 @@ Table = dict[float, "dict[str, Standing]"]
 @click.option(
     "--reference", default="metis", show_default=True, help="Whom 'better than' refers to."
 )
-@click.option(
-    "--budget",
-    "budget_seconds",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Seconds to search, per graph and placer.",
-)
-@click.option("--evaluations", type=click.IntRange(1), help="Placements to try at most.")
+@_options.search
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
 @_options.constraints
 @_options.cluster
@@ -63,15 +56,13 @@ def command(
     split: str | None,
     limit: int | None,
     reference: str,
-    budget_seconds: float,
-    evaluations: int | None,
+    budget: "Budget",
     jobs: int | None,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     as_json: bool,
     seed: int,
     output: Path | None,
-    verbose: bool,
 ) -> None:
     """Compare placers on DATA: a graph, a data set or a folder of graphs.
 
@@ -81,14 +72,13 @@ def command(
     from streamplace.evaluate.compare import Contest
     from streamplace.evaluate.standings import standings
     from streamplace.model.units import tuple_rate
-    from streamplace.placers.registry import Budget
 
     contest = Contest(
         tuple(placers.split(",")),
         cluster.build(),
         tuple(tuple_rate(rate) for rate in rates),
         seed,
-        Budget(budget_seconds, evaluations),
+        budget,
         _options.constraints_of(constraints_file),
     )
     records = _records(contest, read_split(data, split, limit), output, jobs)

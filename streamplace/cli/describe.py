@@ -39,7 +39,6 @@ def command(
     as_json: bool,
     seed: int,
     output: Path | None,
-    verbose: bool,
 ) -> None:
     """Describe DATA: a graph (.json), a data set (.jsonl, .jsonl.gz) or a folder of graphs."""
     from streamplace.evaluate import profile as measure

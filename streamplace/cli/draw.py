@@ -25,7 +25,6 @@ def command(
     as_json: bool,
     seed: int,
     output: Path | None,
-    verbose: bool,
 ) -> None:
     """Draw PLACEMENTS of GRAPH: colour is the device, size the CPU, width the traffic.
 

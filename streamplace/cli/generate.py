@@ -53,7 +53,7 @@ def command() -> None:
 )
 @click.argument("file", type=FILE)
 @common(WHERE)
-def recipe(file: Path, as_json: bool, seed: int, output: Path | None, verbose: bool) -> None:
+def recipe(file: Path, as_json: bool, seed: int, output: Path | None) -> None:
     """Generate what the TOML file FILE prescribes (its seed counts, not --seed)."""
     from streamplace.generate.recipes import read_recipe
 
@@ -64,7 +64,7 @@ def recipe(file: Path, as_json: bool, seed: int, output: Path | None, verbose: b
 def _family_command(family: "Family") -> click.Command:
     from streamplace.generate.parameters import options, parameters_of
 
-    def run(as_json: bool, seed: int, output: Path | None, verbose: bool, **values: Any) -> None:
+    def run(as_json: bool, seed: int, output: Path | None, **values: Any) -> None:
         given = {name: value for name, value in values.items() if value is not None}
         _write(family.name, parameters_of(family.parameters, given), seed, output, as_json)
 

@@ -16,9 +16,7 @@ from streamplace.errors import SettingError
 @click.argument("format_name", metavar="FORMAT")
 @click.argument("source", type=FILE)
 @common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
-def command(
-    format_name: str, source: Path, as_json: bool, seed: int, output: Path | None, verbose: bool
-) -> None:
+def command(format_name: str, source: Path, as_json: bool, seed: int, output: Path | None) -> None:
     """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs."""
     from streamplace.io.graphs import write_graph, write_graphs
     from streamplace.io.registry import FORMATS

@@ -11,7 +11,7 @@ from streamplace.cli._output import bar, console, percent, print_json
 
 if TYPE_CHECKING:
     from streamplace.evaluate.explain import Explanation
-    from streamplace.placers.registry import Result
+    from streamplace.placers.registry import Budget, Result
 
 MOST_NAMES = 12
 
@@ -29,19 +29,7 @@ MOST_NAMES = 12
     show_default=True,
     help="Who places, options after colons, as in metis:k=3 (see: streamplace placers).",
 )
-@click.option(
-    "--budget",
-    "budget_seconds",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Seconds to search.",
-)
-@click.option(
-    "--evaluations",
-    type=click.IntRange(1),
-    help="Placements to try at most; makes the result independent of the machine.",
-)
+@_options.search
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
 @_options.constraints
 @_options.cluster
@@ -49,24 +37,21 @@ MOST_NAMES = 12
 def command(
     graph: Path,
     placer_name: str,
-    budget_seconds: float,
-    evaluations: int | None,
+    budget: "Budget",
     rate: str | None,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     as_json: bool,
     seed: int,
     output: Path | None,
-    verbose: bool,
 ) -> None:
     """Place the operators of GRAPH on devices, for the highest throughput."""
     from streamplace.evaluate.explain import explain
     from streamplace.io.placements import write_placement
     from streamplace.objectives.registry import OBJECTIVES
-    from streamplace.placers.registry import Budget, named_placer
+    from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
-    budget = Budget(budget_seconds, evaluations)
     result = named_placer(placer_name).place(
         problem, OBJECTIVES["throughput"], seed=seed, budget=budget
     )

@@ -53,7 +53,6 @@ def command(
     as_json: bool,
     seed: int,
     output: Path | None,
-    verbose: bool,
 ) -> None:
     """Simulate PLACEMENT of GRAPH: throughput, loads and the bottleneck.
 

@@ -1,5 +1,6 @@
 """Comparing placers over a data set: on all cores, resumable, each result computed once."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -15,6 +16,8 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer, named_placer
+
+LOG = logging.getLogger(__name__)
 
 FEW_GRAPHS = 16
 """Fewer graphs than this are not worth starting processes for."""
@@ -66,7 +69,9 @@ def compare(
         named_placer(name)
     file.mend()
     done = {record.key: record for record in file}
-    referee = _Referee(contest, done, known_optima() if PROVER in contest.placers else {})
+    optima = known_optima() if PROVER in contest.placers else {}
+    LOG.info("%d results and %d proven optima are known already", len(done), len(optima))
+    referee = _Referee(contest, done, optima)
     for found in _mapped(referee, graphs, jobs or len(os.sched_getaffinity(0))):
         new = [record for record in found if record.key not in done]
         if new:

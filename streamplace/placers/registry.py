@@ -1,6 +1,7 @@
 """What a placer is, and the registry that the command line, docs and contract tests read."""
 
 import inspect
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,8 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import seconds
 from streamplace.objectives.registry import Objective
 from streamplace.registry import Registry
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class Placer:
                 f"placer {self.name!r} cannot honour this problem: {error}"
             ) from None
         value = objective.value(problem, found.placement)
+        LOG.info("%s: %.6g in %.1f ms", self.name, value, 1000 * elapsed)
         return Result(found.placement, value, self.name, seed, elapsed, found.bound, found.trace)
 
     def defaults(self) -> dict[str, Any]:

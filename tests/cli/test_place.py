@@ -56,3 +56,11 @@ def test_bad_options_are_named(run: Callable, graph: str, words: list[str], comp
     assert answer.status == 2
     assert answer.err.count("\n") == 1
     assert complaint in answer.err
+
+
+def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: str) -> None:
+    """The members of the portfolio with their values; stdout stays one JSON document."""
+    answer = run("place", graph, "-v", "--json")
+    assert "10 operators, 12 streams, 5 devices" in answer.err
+    assert "metis" in answer.err
+    assert json.loads(answer.out)["placer"] == "auto"
