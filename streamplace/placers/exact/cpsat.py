@@ -1,4 +1,4 @@
-"""The placement problem for CP-SAT: minimise the largest load over devices, links and NICs.
+"""The placement problem for CP-SAT: minimise the largest load of any device, core, link or NIC.
 
 One Boolean x per unit and device, one Boolean y per stream and ordered pair of devices, bound by
 the flow equations Σ_b y[a, b] = x[source, a] and Σ_a y[a, b] = x[target, b]. Of equal devices the
@@ -116,6 +116,8 @@ class Model:
         self.cp.add_exactly_one(row.values())
         for d, literal in row.items():
             self.cp.add_hint(literal, int(goal.hint[u] == d))
+            if units.core[u, d] > units.load[u, d]:
+                self.cp.add(self.whole(units.core[u, d]) * literal <= self.peak)
         return row
 
     def _flows(self, e: int) -> dict[tuple[int, int], "cp_model.IntVar"]:
