@@ -166,7 +166,7 @@ def named_placer(text: str) -> Placer:
     Budget(seconds=0.005, evaluations=None)
     """
     name, *settings = text.split(":")
-    placer = PLACERS[name]
+    placer = _by_name(name)
     options = {}
     for setting in settings:
         option, equals, value = setting.partition("=")
@@ -180,6 +180,16 @@ def named_placer(text: str) -> Placer:
             raise SettingError(f"placer {name!r} has no option {option!r}; it takes {takes}")
         options[option] = _converted(option, value, placer.texts()[option])
     return placer.with_options(**options)
+
+
+def _by_name(name: str) -> Placer:
+    """Placer registered under a name; any ``X-oracle`` follows from a registered X with a k."""
+    base = name.removesuffix("-oracle")
+    if base == name or name in PLACERS or base not in PLACERS:
+        return PLACERS[name]
+    from streamplace.placers.oracle import oracle_of
+
+    return oracle_of(PLACERS[base])
 
 
 def _converted(option: str, value: str, default: Any) -> Any:

@@ -4,7 +4,7 @@ from streamplace.errors import SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.oracle import oracle_of
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS, Budget, named_placer
 
 THROUGHPUT = OBJECTIVES["throughput"]
 
@@ -63,3 +63,12 @@ def test_an_exhausted_budget_still_answers():
     problem = chain(payload=1, ipt=5e5)
     result = PLACERS["metis-oracle"].place(problem, THROUGHPUT, budget=Budget(seconds=1e-9))
     assert result.value > 0
+
+
+def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name():
+    """And one without says so."""
+    assert named_placer("metis-oracle").name == "metis-oracle"
+    with pytest.raises(SettingError, match="has no option 'k'"):
+        named_placer("random-oracle")
+    with pytest.raises(SettingError, match="there is no placer 'magic-oracle'"):
+        named_placer("magic-oracle")
