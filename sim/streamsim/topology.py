@@ -88,3 +88,59 @@ def _output(rate: float, row: int, windows: Floats) -> float:
         return rate
     output: float = window_output(windows[row], rate * windows[row, 1]) / windows[row, 2]
     return output
+
+
+@kernel
+def undirected(
+    source: Ints, target: Ints, weight: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Neighbours of every vertex in rising order, edges between the same two merged, loops dropped.
+
+    Those of u are ``neighbour[start[u]:start[u + 1]]``, with summed weights beside them. Two passes
+    of bucketing sort them in linear time.
+    """
+    begin = np.zeros(n + 1, np.int64)
+    for e in range(len(source)):
+        if source[e] != target[e]:
+            begin[source[e] + 1] += 1
+            begin[target[e] + 1] += 1
+    for u in range(n):
+        begin[u + 1] += begin[u]
+    by_far, far_weight = np.empty(begin[n], np.int64), np.empty(begin[n], np.int64)
+    cursor = begin[:-1].copy()
+    for e in range(len(source)):
+        u, v = source[e], target[e]
+        if u != v:
+            by_far[cursor[v]], far_weight[cursor[v]] = u, weight[e]
+            by_far[cursor[u]], far_weight[cursor[u]] = v, weight[e]
+            cursor[u] += 1
+            cursor[v] += 1
+    neighbour, sums = np.empty(begin[n], np.int64), np.empty(begin[n], np.int64)
+    cursor[:] = begin[:-1]
+    for far in range(n):
+        for i in range(begin[far], begin[far + 1]):
+            near = by_far[i]
+            last = cursor[near] - 1
+            if last >= begin[near] and neighbour[last] == far:
+                sums[last] += far_weight[i]
+            else:
+                neighbour[last + 1], sums[last + 1] = far, far_weight[i]
+                cursor[near] += 1
+    return _packed(begin, cursor, neighbour, sums)
+
+
+@kernel
+def _packed(
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    neighbour: NDArray[np.int64],
+    weight: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Close the gaps that merging left between the rows."""
+    start = np.zeros(len(begin), np.int64)
+    for u in range(len(end)):
+        for i in range(begin[u], end[u]):
+            at = start[u] + i - begin[u]
+            neighbour[at], weight[at] = neighbour[i], weight[i]
+        start[u + 1] = start[u] + end[u] - begin[u]
+    return start, neighbour[: start[-1]], weight[: start[-1]]

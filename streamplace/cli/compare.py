@@ -70,7 +70,8 @@ def command(
     another placer costs only its own time.
     """
     from streamplace.evaluate.compare import Contest
-    from streamplace.evaluate.standings import standings
+    from streamplace.evaluate.optima import known_optima
+    from streamplace.evaluate.standings import optima, standings
     from streamplace.model.units import tuple_rate
 
     contest = Contest(
@@ -82,11 +83,12 @@ def command(
         _options.constraints_of(constraints_file),
     )
     records = _records(contest, read_split(data, split, limit), output, jobs)
-    table = standings(records, reference)
+    best = optima([*records, *known_optima().values()])
+    table = standings(records, reference, best)
     document = as_document(table)
     if output is not None:
         save_json(document, output / "table.json")
-        _plots(records, table, output)
+        _plots(records, table, best, output)
     if as_json:
         print_json(document)
     else:
@@ -130,14 +132,14 @@ def _records(
             ]
 
 
-def _plots(records: "list[Record]", table: Table, output: Path) -> None:
+def _plots(records: "list[Record]", table: Table, best: dict[str, float], output: Path) -> None:
     from streamplace.evaluate import contest_plots as plots
     from streamplace.evaluate.figures import save
 
     figures = {
         "cdf.png": plots.draw_cdf(records),
         "devices.png": plots.draw_devices(table),
-        "scatter.png": plots.draw_scatter(records),
+        "scatter.png": plots.draw_scatter(records, best),
         "tradeoff.png": plots.draw_tradeoff(table),
     }
     drawn = {name: figure for name, figure in figures.items() if figure is not None}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamplace.errors import StreamplaceError
-from streamplace.evaluate.optima import PROVER, known_optima, remember
+from streamplace.evaluate.optima import is_prover, known_optima, remember
 from streamplace.evaluate.records import Record, RecordFile, problem_hash
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -69,7 +69,7 @@ def compare(
         named_placer(name)
     file.mend()
     done = {record.key: record for record in file}
-    optima = known_optima() if PROVER in contest.placers else {}
+    optima = known_optima() if any(map(is_prover, contest.placers)) else {}
     LOG.info("%d results and %d proven optima are known already", len(done), len(optima))
     referee = _Referee(contest, done, optima)
     for found in _mapped(referee, graphs, jobs or len(os.sched_getaffinity(0))):
@@ -95,10 +95,12 @@ class _Referee:
             digest = problem_hash(problem)
             for name in self.contest.placers:
                 known = self.done.get((digest, name, self.contest.terms))
-                if known is None and name == PROVER and digest in self.optima:
+                if known is None and is_prover(name) and digest in self.optima:
                     known = self.optima[digest]
                 if known is not None:
-                    told = replace(known, graph=graph.name, rate=rate, budget=self.contest.terms)
+                    told = replace(
+                        known, graph=graph.name, rate=rate, placer=name, budget=self.contest.terms
+                    )
                     found.append(told)
                 else:
                     found.append(self._record(named_placer(name), name, problem, digest, rate))

@@ -1,14 +1,14 @@
 """Plots of a comparison: throughput CDF, devices used, scatter and time against the optimum."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.standings import Standing, optima
+from streamplace.evaluate.standings import Standing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,11 +60,10 @@ def draw_devices(table: Table) -> "Figure":
     return figure
 
 
-def draw_scatter(records: Sequence[Record]) -> "Figure | None":
+def draw_scatter(records: Sequence[Record], best: Mapping[str, float]) -> "Figure | None":
     """Every graph's value against its proven optimum, one panel per placer; None without optima."""
-    best = optima(records)
     names = list(dict.fromkeys(r.placer for r in records))
-    if not best:
+    if not any(r.problem in best for r in records):
         return None
     columns = min(len(names), 4)
     figure, axes = new_figure(columns, rows=-(-len(names) // columns), width=2.8, height=2.8)
@@ -76,9 +75,9 @@ def draw_scatter(records: Sequence[Record]) -> "Figure | None":
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
         for i, rate in enumerate(rates):
             pairs = [
-                (best[r.problem, r.rate], r.value)
+                (best[r.problem], r.value)
                 for r in records
-                if r.placer == name and r.rate == rate and (r.problem, r.rate) in best
+                if r.placer == name and r.rate == rate and r.problem in best
             ]
             axis.plot(
                 *zip(*pairs, strict=True),

@@ -9,6 +9,11 @@ from streamplace.evaluate.records import Record, RecordFile
 PROVER = "exact"
 
 
+def is_prover(placer: str) -> bool:
+    """Whether a placer, given with or without options, is the one whose proofs are kept."""
+    return placer.split(":")[0] == PROVER
+
+
 def cache_path() -> Path:
     """File of the proven optima in the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -24,7 +29,7 @@ def known_optima() -> dict[str, Record]:
 
 def remember(records: Iterable[Record]) -> None:
     """Add the proven results among these to the cache."""
-    proven = [record for record in records if record.placer == PROVER and record.proven]
+    proven = [record for record in records if is_prover(record.placer) and record.proven]
     if proven:
         cache_path().parent.mkdir(parents=True, exist_ok=True)
         RecordFile(cache_path()).append(proven)

@@ -1,7 +1,7 @@
 """Standings: the table of the paper, and how far everybody is from the best possible."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 
@@ -21,7 +21,7 @@ class Standing:
     better_than, equal_to, worse_than
         Share of the graphs on which it beats, equals or loses to the reference placer.
     share_of_optimum
-        Mean of value / optimum over the graphs whose optimum is proven, None where there is none.
+        Mean of value / optimum over the graphs whose optimum is known, None where there is none.
     proven
         Number of those graphs.
     reached
@@ -48,29 +48,32 @@ class Standing:
     failed: int
 
 
-def standings(records: Iterable[Record], reference: str) -> dict[float, dict[str, Standing]]:
-    """Standing of every placer at every rate, against a reference placer and the optimum."""
+def standings(
+    records: Iterable[Record], reference: str, known: Mapping[str, float]
+) -> dict[float, dict[str, Standing]]:
+    """Standing of every placer at every rate, against a reference placer and the known optima."""
     tables: defaultdict[float, defaultdict[str, list[Record]]]
     tables = defaultdict(lambda: defaultdict(list))
     for record in records:
         tables[record.rate][record.placer].append(record)
-    return {rate: _standings(table, reference) for rate, table in tables.items()}
+    return {rate: _standings(table, reference, known) for rate, table in tables.items()}
 
 
-def optima(records: Iterable[Record]) -> dict[tuple[str, float], float]:
-    """Proven optima by (problem, rate): where the best value meets the lowest bound."""
-    best: defaultdict[tuple[str, float], float] = defaultdict(lambda: -np.inf)
-    bound: defaultdict[tuple[str, float], float] = defaultdict(lambda: 1.0)
+def optima(records: Iterable[Record]) -> dict[str, float]:
+    """Proven optima by problem hash: where the best value meets the lowest bound."""
+    best: defaultdict[str, float] = defaultdict(lambda: -np.inf)
+    bound: defaultdict[str, float] = defaultdict(lambda: np.inf)
     for record in records:
         if record.value is not None:
-            key = (record.problem, record.rate)
-            best[key] = max(best[key], record.value)
-            bound[key] = min(bound[key], 1.0 if record.bound is None else record.bound)
+            best[record.problem] = max(best[record.problem], record.value)
+        if record.bound is not None:
+            bound[record.problem] = min(bound[record.problem], record.bound)
     return {key: value for key, value in best.items() if value >= bound[key] - PROVEN}
 
 
-def _standings(table: dict[str, list[Record]], reference: str) -> dict[str, Standing]:
-    known = optima(record for records in table.values() for record in records)
+def _standings(
+    table: dict[str, list[Record]], reference: str, known: Mapping[str, float]
+) -> dict[str, Standing]:
     rivals = {record.problem: record.value for record in table.get(reference, ())}
     return {
         name: _standing(records, {reference: rivals} if rivals else {}, known)
@@ -81,11 +84,12 @@ def _standings(table: dict[str, list[Record]], reference: str) -> dict[str, Stan
 def _standing(
     records: list[Record],
     rivals: dict[str, dict[str, float | None]],
-    known: dict[tuple[str, float], float],
+    known: Mapping[str, float],
 ) -> Standing:
     placed = [record for record in records if record.value is not None]
     values = np.array([record.value for record in placed] or [nan], np.float64)
-    shares = np.array([r.value / known[k] for r in placed if (k := (r.problem, r.rate)) in known])  # type: ignore[operator]
+    shares = values[[r.problem in known for r in placed]] if placed else np.empty(0)
+    shares = shares / [known[r.problem] for r in placed if r.problem in known]
     signs = {name: _signs(placed, theirs) for name, theirs in rivals.items()}
     q1, median = np.quantile(values, (0.25, 0.5))
     return Standing(

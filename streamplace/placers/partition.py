@@ -55,21 +55,12 @@ def whole(weights: Floats) -> Longs:
 
 def neighbours(problem: Problem, unit: Ints, n_units: int, weight: Longs) -> Neighbours:
     """Undirected graph of the units; streams between the same two are merged into one edge."""
-    u = unit[problem.instance.source].astype(np.int64)
-    v = unit[problem.instance.target].astype(np.int64)
-    outside = u != v
-    if not outside.all():
-        u, v, weight = u[outside], v[outside], weight[outside]
-    key = np.concatenate((u * n_units + v, v * n_units + u))
-    by_key = key.argsort(kind="stable")
-    key = key[by_key]
-    both = np.concatenate((weight, weight))[by_key]
-    repeated = key[1:] == key[:-1]
-    if repeated.any():
-        first = np.flatnonzero(np.concatenate(([True], ~repeated)))
-        key, both = key[first], np.add.reduceat(both, first)
-    start = key.searchsorted(np.arange(n_units + 1) * n_units)
-    return Neighbours(start, key % n_units, both)
+    from streamsim.topology import undirected
+
+    source, target = problem.instance.source, problem.instance.target
+    if problem.rules is not None:
+        source, target = unit[source], unit[target]
+    return Neighbours(*undirected(source, target, weight, n_units))
 
 
 def power(problem: Problem) -> Floats:

@@ -7,8 +7,9 @@ from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.optima import known_optima
 from streamplace.evaluate.records import Record, RecordFile
-from streamplace.evaluate.standings import standings
+from streamplace.evaluate.standings import optima, standings
 from streamplace.model import Cluster, StreamGraph
 from streamplace.placers.registry import Budget
 
@@ -120,7 +121,7 @@ def test_standings_follow_the_definitions() -> None:
     rows = [record("metis", g, v) for g, v in zip("abcd", (0.5, 0.6, 0.7, 0.8), strict=True)]
     rows += [record("exact", g, v, b) for g, v, b in
              (("a", 1.0, 1.0), ("b", 0.6, 0.6), ("c", 0.6, 0.9), ("d", 0.8, 0.8))]  # fmt: skip
-    table = standings(rows, "metis")[1e4]
+    table = standings(rows, "metis", optima(rows))[1e4]
     metis, exact = table["metis"], table["exact"]
     assert (metis.mean, metis.q1, metis.median, metis.min) == pytest.approx(
         (0.65, 0.575, 0.65, 0.5)
@@ -138,7 +139,7 @@ def test_standings_follow_the_definitions() -> None:
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     """Failures do not spoil the mean."""
     rows = [record("x", "a", 0.5), record("x", "b", None)]
-    standing = standings(rows, "metis")[1e4]["x"]
+    standing = standings(rows, "metis", {})[1e4]["x"]
     assert (standing.mean, standing.failed, standing.graphs) == (0.5, 1, 2)
 
 
@@ -147,3 +148,18 @@ def test_records_are_plain_json_lines(file: RecordFile) -> None:
     played(contest("round-robin"), file, GRAPHS[:1])
     row = json.loads(file._path.read_text().splitlines()[0])
     assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(row)
+
+
+def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
+    """Else only graphs that somebody serves in full would count, and all would look well."""
+    assert optima([record("metis", "a", 1.0)]) == {}
+    assert optima([record("metis", "a", 1.0), record("exact", "a", 1.0, 1.0)]) == {"a": 1.0}
+
+
+def test_optima_are_remembered_between_comparisons(file: RecordFile, tmp_path: Path) -> None:
+    """A second comparison elsewhere solves nothing again, and others are judged by it."""
+    terms = Contest(("exact",), Cluster.uniform(5), (1e4,), budget=Budget(seconds=5))
+    first = played(terms, file, GRAPHS)
+    assert set(known_optima()) == {r.problem for r in first if r.proven}
+    second = played(terms, RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS)
+    assert [r.milliseconds for r in second] == [r.milliseconds for r in first]

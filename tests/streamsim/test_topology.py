@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from streamsim.topology import group_by, propagate_rates, topological_order, window_output
+from streamsim.topology import (
+    group_by,
+    propagate_rates,
+    topological_order,
+    undirected,
+    window_output,
+)
 from streamsim_strategies import Description, descriptions
 
 
@@ -55,3 +61,25 @@ def test_a_window_emits_an_affine_bounded_function_of_its_count(
 ) -> None:
     row = np.array([0, 1.0, 1.0, 1.0, 0.5, 20.0])
     assert window_output(row, count) == expected
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_undirected_neighbours_equal_a_dictionary_of_sums(data):
+    """Both directions, merged, without loops, in rising order."""
+    n = data.draw(st.integers(1, 6))
+    ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(1, 9))
+    edges = data.draw(st.lists(ends, max_size=20))
+    source, target, weight = (
+        np.array([edge[i] for edge in edges], kind)
+        for i, kind in enumerate((np.int32, np.int32, np.int64))
+    )
+    start, neighbour, total = undirected(source, target, weight, n)
+    expected = {u: {} for u in range(n)}
+    for u, v, w in edges:
+        if u != v:
+            expected[u][v] = expected[u].get(v, 0) + w
+            expected[v][u] = expected[v].get(u, 0) + w
+    rows = [slice(start[u], start[u + 1]) for u in range(n)]
+    found = [list(zip(neighbour[r].tolist(), total[r].tolist(), strict=True)) for r in rows]
+    assert found == [sorted(expected[u].items()) for u in range(n)]
