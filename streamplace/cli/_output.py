@@ -1,6 +1,7 @@
 """Printing: one JSON document for machines, tables and bars for people, progress on stderr."""
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -88,6 +89,33 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
     task = bars.add_task(title, total=total, note="")
     with bars:
         yield Ticker(lambda note: bars.update(task, advance=1, note=note))
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """Spinner on stderr with the last thing that was logged; none without a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.status import Status
+
+    class LastMessage(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            status.update(f"{title}: {record.getMessage()}")
+
+    log, told = logging.getLogger("streamplace"), LastMessage(logging.INFO)
+    level = log.level
+    log.addHandler(told)
+    log.setLevel(logging.INFO)
+    try:
+        with Status(
+            f"{title} (Ctrl-C keeps the best so far)", console=Console(stderr=True)
+        ) as status:
+            yield
+    finally:
+        log.removeHandler(told)
+        log.setLevel(level)
 
 
 class Ticker:

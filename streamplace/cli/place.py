@@ -7,7 +7,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import bar, console, percent, print_json
+from streamplace.cli._output import bar, console, percent, print_json, waiting
 
 if TYPE_CHECKING:
     from streamplace.evaluate.explain import Explanation
@@ -52,9 +52,9 @@ def command(
     from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
-    result = named_placer(placer_name).place(
-        problem, OBJECTIVES["throughput"], seed=seed, budget=budget
-    )
+    placer = named_placer(placer_name)
+    with waiting(f"placing {problem.graph.name}"):
+        result = placer.place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
     answer = explain(problem, result.placement)
     if output is not None:
         write_placement(

@@ -59,14 +59,22 @@ SEARCH_FIRST, SEARCH_MOSTLY = 0.3, 0.7
 def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Portfolio, local search, and a proof where the graph is small; the default."""
     team = Team(problem, objective, seed, budget)
-    seconds = budget.seconds or ASSUMED_SECONDS
+    try:
+        _work(team, problem, objective, budget.seconds or ASSUMED_SECONDS)
+    except KeyboardInterrupt:
+        if not team.placements:
+            raise
+    return team.found()
+
+
+def _work(team: "Team", problem: Problem, objective: Objective, seconds: float) -> None:
+    """Let the members try, one after another; interrupted, the best so far is the answer."""
     for member in CHEAP:
         if member.cost(problem) <= CHEAP_SHARE * seconds:
             team.ask(member.name)
     team.ask("anneal", _search_share(problem, objective), start=team.placements)
     if problem.n_operators <= PROVABLE and objective.name == "throughput":
         team.ask("exact", 1.0)
-    return team.found()
 
 
 def _search_share(problem: Problem, objective: Objective) -> float:

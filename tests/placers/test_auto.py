@@ -101,3 +101,21 @@ def test_any_other_objective_is_served_too():
 
     objective = Objective("spread", "min", "Highest device in use.", spread)
     assert placed(PROBLEMS["fork-join"], objective=objective).value == 0
+
+
+def test_interrupted_it_answers_with_the_best_so_far():
+    """Ctrl-C during the search keeps what was found before it."""
+    calls = []
+
+    def evaluate(problem, placements):
+        calls.append(THROUGHPUT.evaluate(problem, placements).max())
+        if len(calls) == 40:
+            raise KeyboardInterrupt
+        return THROUGHPUT.evaluate(problem, placements)
+
+    mine = Objective("mine", "max", "Throughput, once interrupted.", evaluate)
+    problem = Problem(fork_join(8), Cluster.uniform(6, bandwidth="300 Mbps"))
+    result = AUTO.place(problem, mine, budget=Budget(seconds=60))
+    assert result.seconds < 30
+    assert result.value >= PLACERS["metis"].place(problem, THROUGHPUT).value
+    assert len(calls) == 41
