@@ -28,7 +28,7 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\$ ", re.MULTILINE)
 SKIPPED = ("make ", "pip ", "git ", "pre-commit ", ".venv/")
