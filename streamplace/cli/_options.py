@@ -1,7 +1,6 @@
 """Options that several commands share."""
 
 import logging
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +22,24 @@ FILE = click.Path(path_type=Path)
 DEFAULTS = {"devices": 5, "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
+class _Echo(logging.Handler):
+    """Writes messages to whatever is stderr at that moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one message."""
+        click.echo(record.getMessage(), err=True)
+
+
 def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        logging.basicConfig(format="%(message)s", stream=sys.stderr, force=True)
-        logging.getLogger("streamplace").setLevel(logging.INFO)
+    """Write what streamplace logs to stderr, for this command only."""
+    if not wanted:
+        return
+    log, echo = logging.getLogger("streamplace"), _Echo(logging.INFO)
+    level = log.level
+    log.addHandler(echo)
+    log.setLevel(logging.INFO)
+    context.call_on_close(lambda: log.removeHandler(echo))
+    context.call_on_close(lambda: log.setLevel(level))
 
 
 def common(output: str) -> Callable[[F], F]:

@@ -64,3 +64,4 @@ def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: s
     assert "10 operators, 12 streams, 5 devices" in answer.err
     assert "metis" in answer.err
     assert json.loads(answer.out)["placer"] == "auto"
+    assert "metis" not in run("place", graph, "--json").err
