@@ -1,17 +1,18 @@
 """The published format of the DREAM benchmark: one JSON document per graph.
 
 Payloads are in megabit per tuple, ``cpu`` in instructions per tuple; ``weight`` is the rate of an
-operator relative to the source. Weights follow from the selectivities, which are the truth: they
-may be left out, and are refused where they contradict.
+operator relative to the source. Weights and the flags ``is_source`` and ``is_sink`` follow from the
+connections, which are the truth: they may be left out, and a warning tells where they contradict.
 """
 
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 import numpy as np
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
@@ -27,14 +28,14 @@ from streamplace.model.messages import quoted
 from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
 
+LOG = logging.getLogger(__name__)
 MEGABIT = 125_000
 """Bytes of a megabit."""
 WEIGHT_TOLERANCE = 0.02
 """How far a weight may be, relatively, from the rate that the selectivities give."""
 
-_FOREIGN = ConfigDict(extra="ignore", strict=True)
+_FOREIGN = ConfigDict(extra="ignore")
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Flag = bool | Literal[0, 1]
 
 
 @with_config(_FOREIGN)
@@ -42,8 +43,8 @@ class DreamOperator(TypedDict):
     """An operator; connections refer to its ``idx``."""
 
     idx: int
-    is_source: NotRequired[_Flag]
-    is_sink: NotRequired[_Flag]
+    is_source: NotRequired[bool]
+    is_sink: NotRequired[bool]
     name: NotRequired[str]
     cpu: _Amount
     payload: NotRequired[_Amount]
@@ -103,9 +104,10 @@ def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
         raise FormatError(f"{where}: {_first_fault(error)}") from None
     try:
         graph = _graph(document, name)
-        _check_weights(document, graph)
     except StreamplaceError as error:
         raise FormatError(f"{where}: {error}") from None
+    for contradiction in _contradictions(document, graph):
+        LOG.warning("%s: %s; the connections are taken for the truth", where, contradiction)
     return graph
 
 
@@ -157,7 +159,7 @@ def _graph(document: DreamJson, name: str) -> StreamGraph:
     lines = document["connections"]
     source = _ends(row_of, [line["from_vertex"] for line in lines], "from_vertex")
     target = _ends(row_of, [line["to_vertex"] for line in lines], "to_vertex")
-    is_source, is_sink = _roles(rows, source, target)
+    is_source, is_sink = _roles(len(rows), source, target)
     operators = Operators(
         _names(rows),
         ipt=np.array([row["cpu"] for row in rows]),
@@ -196,21 +198,10 @@ def _names(rows: list[DreamOperator]) -> tuple[str, ...]:
     )
 
 
-def _roles(
-    rows: list[DreamOperator], source: list[int], target: list[int]
-) -> tuple[list[bool], list[bool]]:
-    """Which operators nobody feeds and which feed nobody; flags that contradict are refused."""
+def _roles(n: int, source: list[int], target: list[int]) -> tuple[list[bool], list[bool]]:
+    """Which of n operators nobody feeds, and which feed nobody."""
     fed, feeding = set(target), set(source)
-    is_source = [i not in fed for i in range(len(rows))]
-    is_sink = [i not in feeding for i in range(len(rows))]
-    for i, row in enumerate(rows):
-        for field, truth in (("is_source", is_source[i]), ("is_sink", is_sink[i])):
-            if bool(row.get(field, truth)) != truth:
-                raise GraphError(
-                    f"operator {quoted(row['idx'])} has {field} {quoted(row[field])}, "  # type: ignore[literal-required]
-                    "but its connections say otherwise; correct one of them"
-                )
-    return is_source, is_sink
+    return [i not in fed for i in range(n)], [i not in feeding for i in range(n)]
 
 
 def _payloads(rows: list[DreamOperator], is_sink: list[bool]) -> Any:
@@ -221,15 +212,20 @@ def _payloads(rows: list[DreamOperator], is_sink: list[bool]) -> Any:
     return np.round(np.array([row.get("payload", 0.0) for row in rows]) * MEGABIT, 6)
 
 
-def _check_weights(document: DreamJson, graph: StreamGraph) -> None:
+def _contradictions(document: DreamJson, graph: StreamGraph) -> Iterator[str]:
+    """What the document says of operators that its connections deny, the first of each kind."""
     rows = sorted(document["operators"], key=lambda row: row["idx"])
-    for row, rate in zip(rows, (graph.input_rate / document["event_rate"]).tolist(), strict=True):
-        weight = row.get("weight", rate)
-        if not math.isclose(weight, rate, rel_tol=WEIGHT_TOLERANCE, abs_tol=1e-9):
-            raise GraphError(
-                f"operator {quoted(row['idx'])} has weight {weight:g}, but the selectivities "
-                f"before it give {rate:g}; correct them or leave the weight out"
-            )
+    weight = graph.input_rate / document["event_rate"]
+    for field, truth in (
+        ("is_source", np.isin(np.arange(len(rows)), graph.sources)),
+        ("is_sink", np.isin(np.arange(len(rows)), graph.sinks)),
+        ("weight", weight),
+    ):
+        for row, said in zip(rows, truth.tolist(), strict=True):
+            told = row.get(field, said)
+            if not math.isclose(told, said, rel_tol=WEIGHT_TOLERANCE, abs_tol=1e-9):  # type: ignore[arg-type]
+                yield f"operator {quoted(row['idx'])} has {field} {quoted(told)}, not {said:g}"
+                break
 
 
 def _connection(graph: StreamGraph, i: int, weight: Floats) -> dict[str, Any]:
