@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from streamplace.errors import FormatError, GraphError
-from streamplace.io.files import encoded, located, read_bytes, read_lines, spot, write_text, writing
+from streamplace.io.files import (
+    LONGEST_LINE,
+    encoded,
+    located,
+    read_bytes,
+    read_lines,
+    spot,
+    writing,
+)
 from streamplace.io.schema import parse_json
 from streamplace.model.columns import Floats
 from streamplace.model.graph import StreamGraph
@@ -53,7 +61,28 @@ def write_graph(graph: StreamGraph, path: Path) -> None:
     if path.name.endswith(_LINES):
         write_graphs([graph], path)
         return
-    write_text(path, json.dumps(graph_to_dict(graph), indent=1, ensure_ascii=False) + "\n")
+    with writing(path) as file:
+        for lines in _readable(graph):
+            file.write(encoded(lines, f"graph {quoted(graph.name)}"))
+
+
+def _readable(graph: StreamGraph) -> Iterator[str]:
+    """JSON with an operator or a stream per line, in pieces: any size needs little memory."""
+    yield f'{{\n "name": {_compact(graph.name)},\n'
+    if graph.attributes:
+        yield f' "attributes": {_compact(dict(graph.attributes))},\n'
+    for key, n, row in (
+        ("operators", graph.n_operators, _operator_row),
+        ("streams", graph.n_streams, _stream_row),
+    ):
+        yield f' "{key}": ['
+        for i in range(n):
+            yield f"{',' if i else ''}\n  {_compact(row(graph, i))}"
+        yield "\n ],\n" if key == "operators" else "\n ]\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def write_graphs(graphs: Iterable[StreamGraph], path: Path) -> int:
@@ -63,7 +92,13 @@ def write_graphs(graphs: Iterable[StreamGraph], path: Path) -> int:
     count = 0
     with writing(path) as file:
         for graph in graphs:
-            file.write(graph_line(graph))
+            line = graph_line(graph)
+            if len(line) > LONGEST_LINE:
+                raise FormatError(
+                    f"{spot(path)}: graph {quoted(graph.name)} needs a line longer than "
+                    f"{LONGEST_LINE >> 20} MiB; write it to a .json file of its own"
+                )
+            file.write(line)
             count += 1
     return count
 

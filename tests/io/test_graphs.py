@@ -232,3 +232,11 @@ def test_a_kind_that_is_no_unicode_is_refused(tmp_path):
     with pytest.raises(FormatError, match="no valid Unicode"):
         write_graph(graph, tmp_path / "g.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_too_long_for_a_line_is_not_written(tmp_path, monkeypatch):
+    """What could not be read back is refused, and no file appears."""
+    monkeypatch.setattr("streamplace.io.graphs.LONGEST_LINE", 50)
+    with pytest.raises(FormatError, match=r"\.json file of its own"):
+        write_graphs([chain()], tmp_path / "x.jsonl")
+    assert not list(tmp_path.iterdir())
