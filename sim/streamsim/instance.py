@@ -124,16 +124,14 @@ def build_instance(
     ([0.1, 0.5], [2000000.0])
     """
     rates, cost = _floats(rate), np.atleast_2d(_floats(seconds))
-    types, windows_ = _ints(device_type), np.array(windows, np.float64).reshape(-1, 6)
-    n, d = len(rates), len(types)
-    order, by_source = _stream_order(n, _ints(source), _ints(target))
-    tail, head = _ints(source)[by_source], _ints(target)[by_source]
+    types, panes = _ints(device_type), np.array(windows, np.float64).reshape(-1, 6)
+    order, by_source, tail, head = _ordered(len(rates), _ints(source), _ints(target))
     per_tuple = _filled(selectivity, len(tail), 1.0)[by_source]
     size = _filled(payload, len(tail), 0.0)[by_source]
-    input_rate, output_rate, tuples = propagate_rates(rates, tail, head, per_tuple, windows_)
+    input_rate, output_rate, tuples = propagate_rates(rates, tail, head, per_tuple, panes)
     out_start, out_end = _out_ranges(order, tail)
-    in_start, in_streams = group_by(head, n)
-    n_cores, subtasks = _filled(cores, d, 1.0), _filled(parallelism, n, 1.0)
+    in_start, in_streams = group_by(head, len(rates))
+    n_cores, subtasks = _filled(cores, len(types), 1.0), _filled(parallelism, len(rates), 1.0)
     busy = input_rate[:, None] * cost
     return Instance(
         order=order,
@@ -145,7 +143,7 @@ def build_instance(
         seconds=cost,
         load=busy / _per_type(n_cores, types, cost.shape[1]),
         core_load=busy / subtasks[:, None],
-        windows=windows_,
+        windows=panes,
         source=tail,
         target=head,
         selectivity=per_tuple,
@@ -159,23 +157,24 @@ def build_instance(
         in_streams=in_streams,
         device_type=types,
         cores=n_cores,
-        seconds_per_byte=_hollow(seconds_per_byte, d),
-        latency=_hollow(latency, d),
-        egress=_filled(egress, d, 0.0),
-        ingress=_filled(ingress, d, 0.0),
+        seconds_per_byte=_hollow(seconds_per_byte, len(types)),
+        latency=_hollow(latency, len(types)),
+        egress=_filled(egress, len(types), 0.0),
+        ingress=_filled(ingress, len(types), 0.0),
         overhead=float(overhead),
         gap=float(gap),
     )
 
 
-def _stream_order(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints]:
-    """Operators in topological order, and streams by the position of their source in it."""
+def _ordered(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Operators in topological order; streams by the position of their source, and their ends."""
     order = topological_order(n, source, target)
     if len(order) < n:
         raise CycleError("the streams form a cycle")
     position = np.empty(n, np.int32)
     position[order] = np.arange(n, dtype=np.int32)
-    return order, np.argsort(position[source], kind="stable").astype(np.int32)
+    by_source = np.argsort(position[source], kind="stable").astype(np.int32)
+    return order, by_source, source[by_source], target[by_source]
 
 
 def _out_ranges(order: Ints, source: Ints) -> tuple[Ints, Ints]:

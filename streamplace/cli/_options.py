@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +13,7 @@ from streamplace.errors import SettingError
 if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
+    from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
@@ -166,6 +167,18 @@ def constraints(function: F) -> F:
         help="TOML file of pins and more (see: streamplace schema constraints).",
     )
     return option(function)
+
+
+def split(function: F) -> F:
+    """``--split``, one part of a data set."""
+    return click.option("--split", help="Only the graphs of this split, such as test.")(function)
+
+
+def read_split(data: Path, split: str | None) -> "Iterator[StreamGraph]":
+    """Read the graphs of a data set that belong to a split, all without one."""
+    from streamplace.io.graphs import read_graphs
+
+    return (g for g in read_graphs(data) if split is None or g.attributes.get("split") == split)
 
 
 def read_problem(

@@ -1,6 +1,7 @@
 """``streamplace compare``: who places best, how far from the optimum, in what time."""
 
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ Table = dict[float, "dict[str, Standing]"]
     multiple=True,
     help="Total rate of the sources; repeat for several.  [default: the graphs' own]",
 )
-@click.option("--split", help="Only the graphs of this split, such as test.")
+@_options.split
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many graphs.")
 @click.option(
     "--reference", default="metis", show_default=True, help="Whom 'better than' refers to."
@@ -82,7 +83,7 @@ def command(
         budget,
         _options.constraints_of(constraints_file),
     )
-    records = _records(contest, read_split(data, split, limit), output, jobs)
+    records = _records(contest, _graphs(data, split, limit), output, jobs)
     best = optima([*records, *known_optima().values()])
     table = standings(records, reference, best)
     document = as_document(table)
@@ -95,14 +96,9 @@ def command(
         show(table, reference)
 
 
-def read_split(data: Path, split: str | None, limit: int | None) -> "list[StreamGraph]":
-    """Graphs of a data set that belong to a split."""
-    from itertools import islice
-
-    from streamplace.io.graphs import read_graphs
-
-    graphs = (g for g in read_graphs(data) if split is None or g.attributes.get("split") == split)
-    found = list(islice(graphs, limit))
+def _graphs(data: Path, split: str | None, limit: int | None) -> "list[StreamGraph]":
+    """Graphs to compare on, at least one."""
+    found = list(islice(_options.read_split(data, split), limit))
     if not found:
         raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
     return found

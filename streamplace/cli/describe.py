@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._options import FILE, common
+from streamplace.cli import _options
+from streamplace.cli._options import FILE
 from streamplace.cli._output import console, print_json, progress, say
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="Bandwidth of the link that traffic is measured in.",
 )
-@click.option("--split", help="Only the graphs of this split, such as test.")
-@common("Draw the histograms to this .png, .svg or .pdf file.")
+@_options.split
+@_options.common("Draw the histograms to this .png, .svg or .pdf file.")
 def command(
     data: Path,
     mips: str,
@@ -42,13 +43,11 @@ def command(
 ) -> None:
     """Describe DATA: a graph (.json), a data set (.jsonl, .jsonl.gz) or a folder of graphs."""
     from streamplace.evaluate import profile as measure
-    from streamplace.io.graphs import read_graphs
     from streamplace.model import units
 
-    graphs = (g for g in read_graphs(data) if split is None or g.attributes.get("split") == split)
     with progress(f"reading {data}") as tick:
         found = measure.profile(
-            tick.over(graphs),
+            tick.over(_options.read_split(data, split)),
             mips=units.mips(mips),
             bandwidth_bps=units.bandwidth_bps(bandwidth),
         )
