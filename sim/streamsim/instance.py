@@ -129,8 +129,7 @@ def build_instance(
     per_tuple = _filled(selectivity, len(tail), 1.0)[by_source]
     size = _filled(payload, len(tail), 0.0)[by_source]
     input_rate, output_rate, tuples = propagate_rates(rates, tail, head, per_tuple, panes)
-    out_start, out_end = _out_ranges(order, tail)
-    in_start, in_streams = group_by(head, len(rates))
+    out_start, out_end, in_start, in_streams = _adjacency(order, tail, head)
     n_cores, subtasks = _filled(cores, len(types), 1.0), _filled(parallelism, len(rates), 1.0)
     busy = input_rate[:, None] * cost
     return Instance(
@@ -177,12 +176,12 @@ def _ordered(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints
     return order, by_source, source[by_source], target[by_source]
 
 
-def _out_ranges(order: Ints, source: Ints) -> tuple[Ints, Ints]:
-    """First stream out of every operator and one past its last, streams being in order."""
+def _adjacency(order: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """``out_start``, ``out_end``, ``in_start`` and ``in_streams`` of streams that are in order."""
     counts = np.bincount(source, minlength=len(order))
     start = np.empty(len(order), np.int32)
     start[order] = np.concatenate(([0], np.cumsum(counts[order])[:-1]))
-    return start, (start + counts).astype(np.int32)
+    return start, (start + counts).astype(np.int32), *group_by(target, len(order))
 
 
 def _per_type(values: Floats, types: Ints, n_types: int) -> Floats:
