@@ -1,7 +1,5 @@
 """Cluster and constraints files."""
 
-import time
-
 import pytest
 
 from streamplace.errors import StreamplaceError
@@ -125,8 +123,6 @@ def test_bad_constraints_are_refused(text, message):
 
 
 def test_a_small_file_cannot_ask_for_a_huge_cluster():
-    """Devices are counted before they are made."""
+    """Devices are counted before they are made: a million would need terabytes."""
     rows = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
-    start = time.perf_counter()
     assert refusal(parse_cluster, f"devices = [{rows}]").startswith("a cluster of 1024000 devices")
-    assert time.perf_counter() - start < 1

@@ -191,11 +191,11 @@ def test_an_optimum_that_is_recognised_ends_the_search_early():
 
 
 def test_seconds_end_the_search():
-    """The clock is looked at often enough."""
+    """A search that nothing else would end looks at the clock."""
     problem = Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps"))
-    placed(problem)
     result = ANNEAL.place(problem, THROUGHPUT, budget=Budget(seconds=0.2))
-    assert result.seconds < 1.0
+    assert result.value < 1
+    assert result.seconds < 60
 
 
 def test_any_other_objective_is_climbed():
