@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from streamsim.steady import Bottleneck
 
 MOST_CANDIDATES = 64
 
@@ -20,7 +24,7 @@ class Move:
     relative_throughput: float
 
 
-def best_move(problem: Problem, placement: Ints) -> Move | None:
+def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> Move | None:
     """Return the legal move at the bottleneck that helps most: one operator, or two neighbours.
 
     None where no such move lowers the fullest resource.
@@ -30,11 +34,9 @@ def best_move(problem: Problem, placement: Ints) -> Move | None:
 
     state = Incremental(problem.instance, placement)
     least, best = state.peak * (1 - 1e-9), None
-    for group in _candidates(problem, placement):
+    for group in _candidates(problem, placement, top):
         for d in range(problem.n_devices):
-            moved = placement.copy()
-            moved[list(group)] = d
-            if not problem.legal(moved)[0]:
+            if problem.rules is not None and not problem.legal(_moved(placement, group, d))[0]:
                 continue
             for v in group:
                 state.move(v, d)
@@ -45,21 +47,23 @@ def best_move(problem: Problem, placement: Ints) -> Move | None:
     if best is None:
         return None
     group, d = best
-    moved = placement.copy()
-    moved[list(group)] = d
     return Move(
         tuple(problem.graph.operators.name[v] for v in group),
         problem.cluster.devices.name[d],
-        float(throughput(problem.instance, moved[None, :])[0]),
+        float(throughput(problem.instance, _moved(placement, group, d)[None, :])[0]),
     )
 
 
-def _candidates(problem: Problem, placement: Ints) -> list[tuple[int, ...]]:
-    """Single operators at the bottleneck and pairs of them with a neighbour."""
-    from streamsim import bottleneck, resource_loads
+def _moved(placement: Ints, group: tuple[int, ...], d: int) -> Ints:
+    """Copy of a placement with a group of operators on device d."""
+    moved = placement.copy()
+    moved[list(group)] = d
+    return moved
 
+
+def _candidates(problem: Problem, placement: Ints, top: "Bottleneck") -> list[tuple[int, ...]]:
+    """Single operators at the bottleneck and pairs of them with a neighbour."""
     instance = problem.instance
-    top = bottleneck(resource_loads(instance, placement))
     a, b = placement[instance.source], placement[instance.target]
     if top.kind in ("device", "core"):
         rows = np.flatnonzero(placement == top.device)

@@ -1,6 +1,7 @@
 """Why a placement reaches what it reaches: loads, the bottleneck, and what to move."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from streamplace.evaluate.advice import Move, best_move
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from streamsim.steady import Bottleneck as Top
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +115,12 @@ class Explanation:
 
 def explain(problem: Problem, placement: Placement) -> Explanation:
     """Loads, bottleneck and advice for one placement."""
-    from streamsim import resource_loads, source_rates, throughput
+    from streamsim import bottleneck, resource_loads, source_rates, throughput
 
     problem.check(placement)
     instance, place = problem.instance, placement.index
     loads = resource_loads(instance, place)
+    top = bottleneck(loads)
     value = float(throughput(instance, place[None, :])[0])
     devices = tuple(
         DeviceLoad(
@@ -135,10 +140,10 @@ def explain(problem: Problem, placement: Placement) -> Explanation:
         relative_throughput=value,
         throughput=value * problem.graph.source_rate,
         sources={names[v]: float(rates[v]) for v in problem.graph.sources},
-        bottleneck=_bottleneck(problem, place, devices, links),
+        bottleneck=_bottleneck(top, devices, links),
         devices=devices,
         links=links,
-        move=best_move(problem, place) if value < 1 else None,
+        move=best_move(problem, place, top) if value < 1 else None,
     )
 
 
@@ -187,14 +192,9 @@ def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]
 
 
 def _bottleneck(
-    problem: Problem,
-    place: Ints,
-    devices: tuple[DeviceLoad, ...],
-    links: tuple[LinkLoad, ...],
+    top: "Top", devices: tuple[DeviceLoad, ...], links: tuple[LinkLoad, ...]
 ) -> Bottleneck:
-    from streamsim import bottleneck, resource_loads
-
-    top = bottleneck(resource_loads(problem.instance, place))
+    """Give the fullest resource its name and what it carries."""
     device = devices[top.device]
     if top.kind == "link":
         link = links[0]
