@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, GraphError, StreamplaceError
 from streamplace.io.files import read_bytes, spot, write_text
 from streamplace.io.registry import reader
-from streamplace.io.schema import utf8
+from streamplace.io.schema import first_fault, utf8
 from streamplace.model.columns import Floats
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
@@ -101,7 +101,7 @@ def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
     try:
         document = _adapter().validate_json(utf8(content, where))
     except ValidationError as error:
-        raise FormatError(f"{where}: {_first_fault(error)}") from None
+        raise FormatError(f"{where}: {first_fault(error)}") from None
     try:
         graph = _graph(document, name)
     except StreamplaceError as error:
@@ -260,16 +260,3 @@ def _check_expressible(graph: StreamGraph) -> None:
 @cache
 def _adapter() -> TypeAdapter[DreamJson]:
     return TypeAdapter(DreamJson)
-
-
-def _first_fault(error: ValidationError) -> str:
-    """Place, value and remedy of the first fault, in one line."""
-    fault = error.errors(include_url=False, include_context=False)[0]
-    message = fault["msg"].replace("Input should", "it should").replace("\n", " ")
-    if fault["type"] == "json_invalid":
-        return message
-    parts = (p for p in fault["loc"] if not (isinstance(p, str) and p.startswith(("bool", "lit"))))
-    place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")
-    if fault["type"] == "missing":
-        return f"{place} is missing; add it"
-    return f"{place or 'the document'} is {quoted(fault['input'])}; {message}"

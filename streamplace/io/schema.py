@@ -191,7 +191,7 @@ def parse_json(name: str, content: bytes, where: str) -> Any:
     try:
         return _adapter(name).validate_json(utf8(content, where))
     except ValidationError as error:
-        raise FormatError(f"{where}: {_first_fault(error)}") from None
+        raise FormatError(f"{where}: {first_fault(error)}") from None
 
 
 def parse_toml(name: str, content: bytes, where: str) -> Any:
@@ -216,7 +216,7 @@ def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
     try:
         return _adapter(name).validate_python(tables)
     except ValidationError as error:
-        raise FormatError(f"{where}: {_first_fault(error)}") from None
+        raise FormatError(f"{where}: {first_fault(error)}") from None
 
 
 def utf8(content: bytes, where: str) -> bytes:
@@ -231,7 +231,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(FILES[name])
 
 
-def _first_fault(error: ValidationError) -> str:
+def first_fault(error: ValidationError) -> str:
     """Place, value and remedy of the first fault, in one line."""
     fault = error.errors(include_url=False, include_context=False)[0]
     path = _path(fault["loc"])
