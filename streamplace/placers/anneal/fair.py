@@ -5,13 +5,12 @@ costs passes over the graph, a peak only the neighbourhood of a move; so the pea
 to good places, and the exact value takes over from there.
 """
 
-import numpy as np
 from streamsim import Instance
 from streamsim.incremental import State, value
 from streamsim.incremental import move as move_operator
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
-from streamplace.placers.anneal.level import Ints, Level, Longs
+from streamplace.placers.anneal.level import Ints, Level
 from streamplace.placers.anneal.proposals import accepted, apart, mix, propose
 from streamplace.placers.anneal.search import scatter
 from streamplace.placers.anneal.walk import (
@@ -35,7 +34,7 @@ def _judged(instance: Instance, state: State) -> float:
 
 
 @borrowing_kernel
-def _lead(instance: Instance, state: State, member: Ints, first: Longs, u: int, to: int) -> None:
+def _lead(instance: Instance, state: State, member: Ints, first: Ints, u: int, to: int) -> None:
     """Move the operators of one unit."""
     for k in range(first[u], first[u + 1]):
         move_operator(instance, state, member[k], to)
@@ -57,7 +56,7 @@ def fair_steps(
     walk: Walk,
     state: State,
     member: Ints,
-    first: Longs,
+    first: Ints,
     steps: int,
 ) -> int:
     """Propose so many moves, or fewer where the throughput becomes 1; how many it were.
@@ -78,7 +77,7 @@ def fair_steps(
 
 @borrowing_kernel
 def go_to(
-    instance: Instance, walk: Walk, state: State, member: Ints, first: Longs, place: Ints
+    instance: Instance, walk: Walk, state: State, member: Ints, first: Ints, place: Ints
 ) -> None:
     """Bring every unit where a placement wants it, and keep that if it is the best."""
     for u in range(len(place)):
@@ -90,7 +89,7 @@ def go_to(
 
 @borrowing_kernel
 def _next_round(
-    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Longs
+    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Ints
 ) -> None:
     """Begin again, for twice as long: in turn at the best placement and at a random one."""
     walk.counts[ROUND] += 1
@@ -107,7 +106,7 @@ def _next_round(
 
 @inlined_kernel
 def _try_one(
-    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Longs
+    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Ints
 ) -> None:
     n_moved, n_back, a, b = propose(level, walk)
     if n_moved == 0:
@@ -130,7 +129,7 @@ def _try_one(
 
 @borrowing_kernel
 def _follow(
-    instance: Instance, walk: Walk, state: State, member: Ints, first: Longs, n: int
+    instance: Instance, walk: Walk, state: State, member: Ints, first: Ints, n: int
 ) -> None:
     """Move the operators of the units under trial to where these are."""
     for i in range(n):
@@ -144,10 +143,3 @@ def _keep_if_best(walk: Walk) -> None:
         walk.numbers[BEST_PEAK] = walk.numbers[ENERGY]
         for u in range(len(walk.place)):
             walk.best[u] = walk.place[u]
-
-
-def members(unit: Ints, n_units: int) -> tuple[Ints, Longs]:
-    """Operators unit by unit, and where each unit begins."""
-    first = np.zeros(n_units + 1, np.int64)
-    np.cumsum(np.bincount(unit, minlength=n_units), out=first[1:])
-    return np.argsort(unit, kind="stable").astype(np.int32), first

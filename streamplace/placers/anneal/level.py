@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim import Instance
 from streamsim.jit import kernel
+from streamsim.topology import group_by
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -110,7 +111,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     size = (n_groups, level.load.shape[1])
     load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
     kind = np.zeros(n_groups, np.int32)
-    member, first = _by_group(group, n_groups)
+    first, member = group_by(group, n_groups)
     start = np.zeros(n_groups + 1, np.int64)
     most = len(level.peer)
     peer, entry = np.empty(most, np.int32), np.full(n_groups, -1, np.int64)
@@ -167,24 +168,8 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
 
 
 @kernel
-def _by_group(group: Ints, n_groups: int) -> tuple[Ints, Longs]:
-    """Units group by group, and where each group begins."""
-    first = np.zeros(n_groups + 1, np.int64)
-    for g in group:
-        first[g + 1] += 1
-    for g in range(n_groups):
-        first[g + 1] += first[g]
-    at, member = first[:n_groups].copy(), np.empty(len(group), np.int32)
-    for u in range(len(group)):
-        g = group[u]
-        member[at[g]] = u
-        at[g] += 1
-    return member, first
-
-
-@kernel
 def _rivals(
-    level: Level, group: Ints, n_groups: int, member: Ints, first: Longs
+    level: Level, group: Ints, n_groups: int, member: Ints, first: Ints
 ) -> tuple[Longs, Ints]:
     """Carry the rivals of units over to their groups."""
     if len(level.rival_start) == 0:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from streamsim import incremental, throughput
+from streamsim.instance import writable
+from streamsim.topology import group_by
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -64,7 +66,7 @@ def _alternate(
     instance = problem.instance
     by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.place, seed)
     state = incremental.start(instance, best.place[best.unit])
-    member, first = fair.members(best.unit, level.n_units)
+    first, member = group_by(writable(best.unit), level.n_units)
     search.begin(level, by_peak, search.FIRST_ROUND)
     fair.begin_fair(instance, by_value, state)
     turn = LEAST_TURN
