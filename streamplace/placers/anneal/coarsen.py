@@ -3,7 +3,7 @@
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.placers.anneal.level import Floats, Ints, Level, Longs
+from streamplace.model.level import Floats, Ints, Level, Longs
 
 SHRINK = 2.5
 """A level has at least this share of the units of the next finer one."""

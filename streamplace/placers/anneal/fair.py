@@ -10,7 +10,7 @@ from streamsim.incremental import State, value
 from streamsim.incremental import move as move_operator
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
-from streamplace.placers.anneal.level import Ints, Level
+from streamplace.model.level import Ints, Level
 from streamplace.placers.anneal.proposals import accepted, apart, mix, propose
 from streamplace.placers.anneal.search import scatter
 from streamplace.placers.anneal.walk import (

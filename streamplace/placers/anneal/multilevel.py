@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from streamplace.model.level import Ints, Level, contracted
 from streamplace.placers.anneal import search
 from streamplace.placers.anneal.coarsen import heavy_groups
-from streamplace.placers.anneal.level import Ints, Level, contracted
 from streamplace.placers.anneal.meter import Meter
 from streamplace.placers.anneal.proposals import mix
 from streamplace.placers.anneal.throughput import proceed

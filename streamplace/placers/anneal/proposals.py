@@ -3,7 +3,7 @@
 import numpy as np
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
-from streamplace.placers.anneal.level import Level
+from streamplace.model.level import Level
 from streamplace.placers.anneal.walk import (
     BESIDE,
     CLUSTERS,

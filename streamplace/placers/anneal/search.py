@@ -7,7 +7,7 @@ long, whatever the budget, so that a longer search continues the shorter one.
 
 from streamsim.jit import borrowing_kernel
 
-from streamplace.placers.anneal.level import Level
+from streamplace.model.level import Level
 from streamplace.placers.anneal.proposals import (
     accepted,
     apart,

@@ -7,10 +7,10 @@ from streamsim import incremental, throughput
 from streamsim.instance import writable
 from streamsim.topology import group_by
 
+from streamplace.model.level import Ints, Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import fair, search
-from streamplace.placers.anneal.level import Ints, Level
 from streamplace.placers.anneal.meter import Meter
 from streamplace.placers.anneal.multilevel import cycles
 from streamplace.placers.anneal.throughput import ENOUGH, FLAT, placement_of

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from streamsim import throughput
 
+from streamplace.model.level import Ints, Level, finest_level, least_peak
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import search
-from streamplace.placers.anneal.level import Ints, Level
 from streamplace.placers.anneal.meter import Meter
-from streamplace.placers.anneal.units import finest_level, first_place, least_peak
+from streamplace.placers.anneal.units import first_place
 from streamplace.placers.anneal.walk import BEST_PEAK, SLACK, TIGHTEN, Walk, new_walk, peak_of
 from streamplace.placers.registry import Budget, Found
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
-from streamplace.placers.anneal.level import Level
+from streamplace.model.level import Level
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

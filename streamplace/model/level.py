@@ -5,13 +5,18 @@ Loads are those of `streamsim.loads`: a unit loads its device, and the streams b
 load what lies between their devices. Streams inside a unit cost nothing wherever it goes.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from streamsim import Instance
 from streamsim.jit import kernel
+from streamsim.steady import is_plain
 from streamsim.topology import group_by
+
+if TYPE_CHECKING:
+    from streamplace.model.problem import Problem
+    from streamplace.model.rules import Rules
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -183,3 +188,51 @@ def _rivals(
                 end += 1
         start[g + 1] = end
     return start, rival
+
+
+def finest_level(problem: "Problem") -> Level:
+    """Level of one unit per operator, or per colocated group, under the problem's rules."""
+    instance, rules = problem.instance, problem.rules
+    level = operators_level(instance, is_plain(instance), bool(instance.cores.max() > 1))
+    return level if rules is None else _ruled(level, rules)
+
+
+def least_peak(problem: "Problem", level: Level) -> float:
+    """Peak that no placement can be below: of the heaviest unit, and of all CPU loads together.
+
+    With weights y_d that add up to 1, the peak is at least Σ_d y_d L_d ≥ Σ_u min_d y_d load(u, d).
+    The weights are in proportion to the power of the devices, which makes this the mean load where
+    all operators run faster on faster devices by the same factor.
+    """
+    types = level.device_type
+    alone = level.load[:, types]
+    if len(level.core):
+        alone = np.maximum(alone, level.core[:, types])
+    if problem.rules is not None:
+        alone = np.where(level.allowed[level.kind], alone, np.inf)
+    heaviest = float(alone.min(axis=1).max())
+    whole = level.load.sum(axis=0)[types]
+    if not (whole > 0).all():
+        return heaviest
+    weight = 1 / whole
+    shares = level.load[:, types] * (weight / weight.sum())
+    return max(heaviest, float(shares.min(axis=1).sum()))
+
+
+def _ruled(level: Level, rules: "Rules") -> Level:
+    """Colocated operators as one unit, under the rules of the units."""
+    units = contracted(level, rules.unit.astype(np.int32), rules.n_units)
+    rows, kind = np.unique(rules.allowed, axis=0, return_inverse=True)
+    both = np.concatenate((rules.apart, rules.apart[:, ::-1]))
+    both = both[np.argsort(both[:, 0], kind="stable")]
+    start = np.zeros(0, np.int64)
+    if len(both):
+        start = np.zeros(rules.n_units + 1, np.int64)
+        np.cumsum(np.bincount(both[:, 0], minlength=rules.n_units), out=start[1:])
+    return units._replace(
+        allowed=np.ascontiguousarray(rows),
+        kind=kind.ravel().astype(np.int32),
+        rival_start=start,
+        rival=np.ascontiguousarray(both[:, 1], np.int32),
+        ruled=True,
+    )
