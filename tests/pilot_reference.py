@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.learn.pilot.rollout import MOST
+from streamplace.learn.pilot.measures import MOST
 from streamplace.learn.pilot.view import View
 from streamplace.model import Problem
 

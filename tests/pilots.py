@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from streamplace.io.weights import write_weights
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.parameters import arrays_of
+from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.pilot.module import Pilot
 from streamplace.learn.pilot.network import Network, heads_of, network_of
 from streamplace.learn.pilot.placing import FEATURES, Trained
-from streamplace.learn.pilot.rollout import N_DEVICE, N_STEP, Record, places_after, rollouts
+from streamplace.learn.pilot.rollout import Record, places_after, rollouts
 from streamplace.learn.pilot.view import View
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 

@@ -166,7 +166,7 @@ def _train(lesson: "Lesson", out: Path, resume: bool) -> "Trained":
         else:
             done = len(read_checkpoint(out).history.epochs)
             again += "" if resume else " --resume"
-            say(f"stopped; {done} epochs are kept in {out}/")
+            say(f"stopped; {counted(done)} kept in {out}/")
         say(f"go on with: {again}")
         click.get_current_context().exit(130)
 
@@ -187,6 +187,15 @@ def _as_typed(context: click.Context) -> str:
             for single in value if isinstance(value, tuple) else (value,):
                 words += [parameter.opts[0], str(single)]
     return shlex.join(words)
+
+
+def counted(number: int) -> str:
+    """Return a number of epochs in words.
+
+    >>> counted(1), counted(2)
+    ('1 epoch', '2 epochs')
+    """
+    return f"{number} epoch{'' if number == 1 else 's'}"
 
 
 def as_document(trained: "Trained") -> dict[str, Any]:
@@ -224,7 +233,7 @@ def show(trained: "Trained") -> None:
     best = f"best after {history.best}" if history.best else "none better than the first weights"
     early = ", stopped early" if len(history.epochs) < trained.epochs else ""
     out.print(
-        f"[bold]{trained.model}[/bold]: {len(history.epochs)} epochs in {trained.seconds:.1f} s, "
+        f"[bold]{trained.model}[/bold]: {counted(len(history.epochs))} in {trained.seconds:.1f} s, "
         f"{best}{early}"
     )
     out.print(f"Weights: {trained.weights}")

@@ -41,6 +41,8 @@ def pilot(
 
     if looks < 1 or samples < 0:
         raise SettingError(f"looks={looks}, samples={samples}; looks is at least 1, samples 0")
+    if refine != "none" and "start" not in PLACERS[refine].defaults():
+        raise SettingError(f"placer {refine!r} cannot go on from a placement; refine by anneal")
     start = time.perf_counter()
     policy = trained(Path(weights) if weights else shipped("pilot"))
     most = looks + samples if budget.evaluations is None else budget.evaluations
@@ -74,8 +76,6 @@ def _refined(
     found: Found, refiner: str, problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> Found:
     """Let another placer go on from what was found."""
-    if "start" not in PLACERS[refiner].defaults():
-        raise SettingError(f"placer {refiner!r} cannot go on from a placement; refine by anneal")
     other = PLACERS[refiner].with_options(start=(found.placement,))
     result = other.place(problem, objective, seed=seed, budget=budget)
     first = found.trace[-1]

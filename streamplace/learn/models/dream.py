@@ -23,7 +23,7 @@ register(
         "The paper's B+F1&F2: graph encoder and graph-aware decoder.",
         GraphAllocatorConfig,
         {
-            "fast": Preset(GraphAllocatorConfig(), FAST_TRAINING),
+            "fast": Preset(GraphAllocatorConfig(device_state=True), FAST_TRAINING),
             "paper": Preset(GraphAllocatorConfig(**PAPER), PAPER_TRAINING),
         },
         _learner,

@@ -104,20 +104,12 @@ class PilotLearner:
         """Roll out these problems, and weigh what came out."""
         rng, network = np.random.default_rng(seed), network_of(self._tensors())
         trials = [self._trial(row, epoch, rng, network) for row in rows.tolist()]
-        views, device = [trial.view for trial in trials], self._task.device
-        studies = [(i, study) for i, trial in enumerate(trials) for study in trial.studies]
-        steps = Steps.of(views, [(i, study.record, study.chosen) for i, study in studies], device)
-        log_p = self.module(Views.of(views, device), steps)
-        taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
-        imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
-        weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32)).to(device)
-        worth = _side_by_side([study.worth for _, study in studies], log_p.shape[1])
-        gain = _towards_worth(log_p, torch.from_numpy(worth).to(device), self._config.temperature)
-        return gain - (taken * weight).sum(), Report(
+        loss, entropy = self._loss(trials)
+        return loss, Report(
             len(rows),
             sum(trial.reward for trial in trials),
             sum(trial.best for trial in trials),
-            _entropy(log_p) * len(rows),
+            entropy,
         )
 
     def validate(self) -> Doubles:
@@ -130,7 +122,7 @@ class PilotLearner:
         """Best placements known and their values."""
         empty = [np.empty(0, np.int32) if known is None else known for known in self._known]
         ends = np.cumsum([len(known) for known in empty])
-        return {"best": self._best, "known": np.concatenate(empty), "ends": ends}
+        return {"best": self._best.copy(), "known": np.concatenate(empty), "ends": ends}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` returned."""
@@ -141,6 +133,22 @@ class PilotLearner:
     def spec(self) -> dict[str, Any]:
         """Options and features; pilot measures in yardsticks, so there is no mean to keep."""
         return {"config": self._config.model_dump(mode="json"), "features": {"names": FEATURES}}
+
+    def _loss(self, trials: Sequence[Trial]) -> tuple[Tensor, float]:
+        """Loss of what was tried, and the sum over problems of the mean entropy per decision."""
+        views, device = [trial.view for trial in trials], self._task.device
+        studies = [(i, study) for i, trial in enumerate(trials) for study in trial.studies]
+        if not studies:
+            return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum(), 0.0
+        batch = Views.of(views, device)
+        steps = Steps.of(views, [(i, study.record, study.chosen) for i, study in studies], device)
+        log_p = self.module(batch, steps)
+        taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
+        imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
+        weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32)).to(device)
+        worth = _side_by_side([study.worth for _, study in studies], log_p.shape[1])
+        gain = _towards_worth(log_p, torch.from_numpy(worth).to(device), self._config.temperature)
+        return gain - (taken * weight).sum(), _entropy(log_p, batch.graph[steps.unit])
 
     def _targets(self) -> Sequence[NDArray[np.int32] | None]:
         return self._task.targets or [None] * len(self._views)
@@ -171,10 +179,12 @@ class PilotLearner:
         if imitating:
             return Trial(view, tuple(studies), best, best)
         study, places, values = self._studied(problem, view, heads, rng)
+        if not len(study.chosen):
+            return Trial(view, tuple(studies), 0.0, best)
         if home:
             self._keep(row, view, places, values)
             best = float(self._best[row])
-        reward = float(values[: len(study.chosen)].mean()) if len(study.chosen) else 0.0
+        reward = float(values[: len(study.chosen)].mean())
         return Trial(view, (*studies, study), reward, best)
 
     def _studied(
@@ -187,21 +197,21 @@ class PilotLearner:
         uniform[rng.random(given.shape) >= config.exploration] = -1
         record = new_record(len(given), view)
         chosen, _ = rollouts(view, heads, given, uniform, record)
-        legal = chosen[:, 0] >= 0
-        record = Record(record.devices[legal], record.steps[legal], record.open[legal])
-        tried = alternatives(record, chosen[legal], config.forks, rng)
+        through = chosen[:, 0] >= 0
+        record = Record(record.devices[through], record.steps[through], record.open[through])
+        chosen = chosen[through]
+        tried = alternatives(record, chosen, config.forks, rng)
         greedy = np.full(tried.given.shape, -1, np.float32)
         ends, _ = rollouts(view, heads, tried.given, greedy, NOTHING)
-        places = places_after(view, np.concatenate([chosen[legal], ends]), 1)
+        through = ends[:, 0] >= 0
+        places = places_after(view, np.concatenate([chosen, ends[through]]), 1)
         values = self._reward(problem, places)
-        most = max(float(values.max(initial=0)), LEAST)
-        worth = tried.worth(values[legal.sum() :] / most)
-        return Study(record, chosen[legal], 0.0, worth), places, values
+        gained = np.zeros(len(ends))
+        gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), LEAST)
+        return Study(record, chosen, 0.0, tried.worth(gained)), places, values
 
     def _keep(self, row: int, view: View, places: Ints, rewards: Doubles) -> None:
         """Remember a placement that is better than the best known."""
-        if not len(rewards):
-            return
         i = int(np.argmax(rewards))
         if rewards[i] > self._best[row] + LEAST:
             self._best[row], self._known[row] = rewards[i], _canonical(view, places[i])
@@ -242,8 +252,9 @@ def _towards_worth(log_p: Tensor, worth: Tensor, temperature: float) -> Tensor:
     return -(better * now.masked_fill(now == -torch.inf, 0.0)).sum()
 
 
-def _entropy(log_p: Tensor) -> float:
-    """Mean entropy of the decisions."""
+def _entropy(log_p: Tensor, problem: Tensor) -> float:
+    """Sum over problems of the mean entropy of their decisions."""
     with torch.no_grad():
-        p = log_p.exp()
-        return float(-(p * log_p.masked_fill(p == 0, 0)).sum(-1).mean())
+        entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
+        sums = torch.bincount(problem, entropy.double())
+        return float((sums / torch.bincount(problem).clamp(min=1)).sum())

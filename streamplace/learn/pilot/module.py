@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from streamplace.learn.pilot.rollout import N_DEVICE, N_STEP, Record
+from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
+from streamplace.learn.pilot.rollout import Record
 from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View
 
 Ints = NDArray[np.int32]

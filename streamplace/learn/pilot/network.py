@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import kernel
 
+from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.pilot.rollout import Heads
-from streamplace.learn.pilot.view import View
+from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View
 
 Floats = NDArray[np.float32]
 
@@ -50,36 +51,46 @@ class Network(NamedTuple):
 
 
 def network_of(tensors: Mapping[str, Floats]) -> Network:
-    """Network from named tensors; matrices there are [out, in], as torch has them."""
+    """Network from named tensors; matrices there are [out, in], as torch has them.
 
-    def matrix(name: str) -> Floats:
-        return np.ascontiguousarray(tensors[f"{name}.weight"].T, np.float32)
+    Raises
+    ------
+    KeyError, ValueError
+        When a tensor is missing or of another shape, naming it.
+    """
+    width = len(tensors["enter.bias"])
+
+    def matrix(name: str, inputs: int, outputs: int = width) -> Floats:
+        found = tensors[f"{name}.weight"]
+        if found.shape != (outputs, inputs):
+            raise ValueError(f"{name}.weight is {found.shape}, not {(outputs, inputs)}")
+        return np.ascontiguousarray(found.T, np.float32)
 
     def bias(name: str) -> Floats:
         return np.asarray(tensors[f"{name}.bias"], np.float32)
 
     n_rounds = sum(name.startswith("rounds.") and name.endswith("peer.weight") for name in tensors)
     return Network(
-        matrix("enter"),
+        matrix("enter", len(UNIT_FEATURES)),
         bias("enter"),
         tuple(
             Round(
-                matrix(f"rounds.{r}.peer"),
-                matrix(f"rounds.{r}.pair"),
-                matrix(f"rounds.{r}.update"),
+                matrix(f"rounds.{r}.peer", width),
+                matrix(f"rounds.{r}.pair", len(PAIR_FEATURES)),
+                matrix(f"rounds.{r}.update", 4 * width),
                 bias(f"rounds.{r}.update"),
             )
             for r in range(n_rounds)
         ),
-        matrix("unit"),
+        matrix("unit", 3 * width),
         bias("unit"),
-        matrix("content"),
-        matrix("device"),
-        matrix("step"),
-        matrix("own"),
-        matrix("mean"),
+        matrix("content", width),
+        matrix("device", N_DEVICE),
+        matrix("step", N_STEP),
+        matrix("own", width),
+        matrix("mean", width),
         bias("own"),
-        matrix("out")[:, 0].copy(),
+        matrix("out", width, 1)[:, 0].copy(),
     )
 
 

@@ -7,15 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from streamplace.errors import FormatError
+from streamplace.io.files import spot
 from streamplace.io.weights import read_weights
+from streamplace.learn.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.pilot.network import Network, heads_of, network_of
-from streamplace.learn.pilot.rollout import (
-    DEVICE_FEATURES,
-    NOTHING,
-    STEP_FEATURES,
-    places_after,
-    rollouts,
-)
+from streamplace.learn.pilot.rollout import NOTHING, places_after, rollouts
 from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View, view_of
 from streamplace.model.problem import Problem
 
@@ -63,7 +60,14 @@ class Trained:
 @lru_cache(maxsize=8)
 def trained(path: Path) -> Trained:
     """Pilot from a weights file."""
-    return Trained(network_of(read_weights(path, model="pilot", features=FEATURES).tensors))
+    weights = read_weights(path, model="pilot", features=FEATURES)
+    try:
+        return Trained(network_of(weights.tensors))
+    except KeyError as error:
+        fault = f"lacks parameter {error}"
+    except ValueError as error:
+        fault = f"parameter {error}"
+    raise FormatError(f"{spot(path)}: {fault}; fetch or make it again")
 
 
 def _legal(problem: Problem, places: Ints) -> Ints:

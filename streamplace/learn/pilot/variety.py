@@ -14,7 +14,10 @@ SPREAD = 2.0
 
 
 def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
-    """Put the same graph on a random cluster of two to five devices; constraints are dropped."""
+    """Put the same graph on a random cluster of two to five devices; constraints are dropped.
+
+    Every device has all tags that operators require.
+    """
     usual = problem.cluster.devices
     bandwidth = problem.cluster.bandwidth_bps
     between = bandwidth[~np.eye(len(bandwidth), dtype=bool)]
@@ -25,7 +28,10 @@ def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
         mips *= _factors(rng, n)
         wires *= _factors(rng, (n, n))
     cores = int(np.median(usual.cores))
-    devices = [Device(f"d{i}", mips=float(speed), cores=cores) for i, speed in enumerate(mips)]
+    tags = frozenset().union(*problem.graph.operators.requires)
+    devices = [
+        Device(f"d{i}", mips=float(speed), cores=cores, tags=tags) for i, speed in enumerate(mips)
+    ]
     return Problem(problem.graph, Cluster.of(devices, bandwidth=wires))
 
 

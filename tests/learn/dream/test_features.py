@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from problems import PROBLEMS, chain, diamond, lone
 from strategies import problems
 
@@ -24,6 +24,7 @@ def test_loads_and_transfers_of_a_diamond() -> None:
     assert stream_features(DIAMOND).ravel() == pytest.approx(np.log([1.2, 1.2, 0.4, 0.8]))
 
 
+@settings(max_examples=40)
 @given(problems())
 def test_features_are_finite(problem: Problem) -> None:
     """Whatever is zero."""

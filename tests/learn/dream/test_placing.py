@@ -21,14 +21,14 @@ from streamplace.placers.registry import PLACERS, Budget
 THROUGHPUT = OBJECTIVES["throughput"]
 
 
-def saved(folder: Path, model: str = "dream", **changes: Any) -> Path:
+def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = None) -> Path:
     """Weights file of a small policy."""
     document = {
         "model": model,
         "config": options(model).model_dump(mode="json"),
         "features": SCALE.document(),
         "training": {},
-        **changes,
+        **(changes or {}),
     }
     path = folder / f"{model}.safetensors"
     write_weights(path, document, arrays_of(policy_of(model)))
@@ -109,7 +109,7 @@ def test_files_that_do_not_fit_are_refused_in_one_line(
     changes: dict[str, Any], tmp_path: Path
 ) -> None:
     """Naming the file."""
-    path = saved(tmp_path, **changes)
+    path = saved(tmp_path, "dream", changes)
     with pytest.raises(FormatError, match=r"dream.safetensors: [^\n]*$"):
         trained(path, "dream")
 

@@ -87,7 +87,7 @@ def test_a_short_training_helps(seed, taught):
     work = task(seed, taught=taught)
     pupil = learner(work)
     before = pupil.validate().mean()
-    train(pupil, 25)
+    train(pupil, 20)
     after = pupil.validate().mean()
     assert after > before + 0.05
     assert after > chance(work.validation) + 0.15

@@ -42,7 +42,7 @@ def test_the_unit_to_which_most_leads_is_next(name):
     assert_grown(PROBLEMS[name])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems(windowed=True))
 def test_every_unit_is_placed_once(problem):
     """Whatever the graph and the rules."""

@@ -112,7 +112,7 @@ def test_every_answer_is_legal(name):
     assert rows.max() < problem.n_devices
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(problems(windowed=True), st.integers(1, 3))
 def test_any_problem_is_answered_legally(problem, looks):
     """Whatever its graph, cluster and rules."""

@@ -23,14 +23,9 @@ from problems import PROBLEMS, chain, fork_join
 from strategies import placements, problems
 from streamsim import resource_loads, throughput
 
+from streamplace.learn.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
 from streamplace.learn.pilot.network import heads_of
-from streamplace.learn.pilot.rollout import (
-    DEVICE_FEATURES,
-    MOST,
-    NOTHING,
-    STEP_FEATURES,
-    rollouts,
-)
+from streamplace.learn.pilot.rollout import NOTHING, rollouts
 from streamplace.learn.pilot.view import view_of
 from streamplace.model import Cluster, Constraints, Problem
 
@@ -198,7 +193,7 @@ def test_closed_devices_are_never_drawn(name):
 @pytest.mark.parametrize(("name", "looks"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
 def test_draws_follow_the_probabilities(name, looks):
     """No way is gone much more or less often than it should."""
-    view, n_draws = VIEWS[name], 20_000
+    view, n_draws = VIEWS[name], 8_000
     ways, likelihood = every_way(name, looks)
     chosen, _ = draw(view, NETWORK, n_draws, seed=5, looks=looks)
     digits = len(view.group) ** np.arange(ways.shape[1])

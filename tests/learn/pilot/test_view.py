@@ -49,7 +49,7 @@ def test_the_yardstick_is_no_less_than_the_heaviest_operator():
     assert view_of(PROBLEMS["lone"]).yardstick == pytest.approx(2.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems(most=5), st.data())
 def test_no_placement_has_a_lower_peak_than_the_yardstick(problem, data):
     """Above 1, it is a bound for every placement that the rules allow."""
@@ -80,7 +80,7 @@ def test_features_are_named_and_finite():
         assert np.isfinite(view.pairs).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems(windowed=True))
 def test_features_stay_small_on_any_problem(problem):
     """A network that is given large numbers says nothing sensible."""
