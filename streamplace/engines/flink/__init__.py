@@ -1,0 +1,1 @@
+"""Flink: exact placement on a stock cluster, and measured costs from a running job."""
