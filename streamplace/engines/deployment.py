@@ -1,12 +1,46 @@
 """Deployment: a placement with all that an engine needs to know to carry it out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
+
+from streamplace.engines.names import resources
 from streamplace.model.expansion import Expansion
+from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A processing element (PE): what runs on one device.
+
+    Attributes
+    ----------
+    resource
+        Name of the resource that only this device offers.
+    tags
+        What its operators require of the device.
+    """
+
+    number: int
+    device: str
+    resource: str
+    operators: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What a stream carries at the sources' full rate, in tuples/s and bytes/s."""
+
+    source: str
+    target: str
+    tuples: float
+    traffic: float
+    is_remote: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -78,6 +112,71 @@ class Deployment:
             placement = self.expansion.unfold(placement)
         return self.expansion.fold_names(placement)
 
-    def pes(self) -> dict[str, list[str]]:
-        """Device → the operators (or subtasks) of its processing element, in device order."""
-        return self.placement.pes()
+    @property
+    def title(self) -> str:
+        """One line for people: what is placed on what."""
+        what = "subtasks" if self.is_split else "operators"
+        elements, devices = len(self.elements), self.problem.n_devices
+        return (
+            f"{shown(self.problem.graph.name)}: {len(self.placement)} {what} "
+            f"in {elements} PE{'s' if elements > 1 else ''} "
+            f"on {devices} device{'s' if devices > 1 else ''}"
+        )
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """The processing elements, in device order."""
+        graph, resource = self.placed.graph, resources(self.problem.cluster.devices.name)
+        requires = dict(zip(graph.operators.name, graph.operators.requires, strict=True))
+        return tuple(
+            Element(
+                number,
+                device,
+                resource[device],
+                tuple(names),
+                tuple(sorted(set().union(*(requires[name] for name in names)))),
+            )
+            for number, (device, names) in enumerate(self.placement.pes().items())
+        )
+
+    @property
+    def flows(self) -> list[Flow]:
+        """The streams, in the graph's order."""
+        arrays, names, device = self.placed.instance, self.placement.operators, self.placement.index
+        rows = zip(
+            *(
+                column[np.argsort(arrays.stream_index)].tolist()
+                for column in (arrays.source, arrays.target, arrays.tuples, arrays.traffic)
+            ),
+            strict=True,
+        )
+        return [
+            Flow(names[u], names[v], tuples, traffic, bool(device[u] != device[v]))
+            for u, v, tuples, traffic in rows
+        ]
+
+    @property
+    def colocated(self) -> tuple[tuple[str, ...], ...]:
+        """Groups that must share a device, in operator order."""
+        return self._groups(self.placed.constraints.colocate)
+
+    @property
+    def exlocated(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of which no two may share a device, in operator order."""
+        return self._groups(self.placed.constraints.exlocate)
+
+    def memberships(self) -> dict[str, tuple[str, str]]:
+        """Name → numbers of the colocated and of the exlocated groups that hold it, as texts.
+
+        Numbers are positions in `colocated` and `exlocated`, separated by semicolons.
+        """
+        found: dict[str, tuple[list[str], list[str]]] = {name: ([], []) for name in self.placement}
+        for side, groups in enumerate((self.colocated, self.exlocated)):
+            for number, group in enumerate(groups):
+                for name in group:
+                    found[name][side].append(str(number))
+        return {name: (";".join(a), ";".join(b)) for name, (a, b) in found.items()}
+
+    def _groups(self, groups: Iterable[frozenset[str]]) -> tuple[tuple[str, ...], ...]:
+        index = self.placed.graph.operators.index
+        return tuple(sorted({tuple(sorted(g, key=index)) for g in groups if len(g) > 1}))

@@ -49,6 +49,15 @@ def resource(device: str) -> str:
     return plain if plain.startswith(PREFIX) else PREFIX + plain
 
 
+def tag_resource(tag: str) -> str:
+    """Name of the resource that devices with a tag offer.
+
+    >>> tag_resource("gpu")
+    'tag-gpu'
+    """
+    return f"tag-{slug(tag)}"
+
+
 def resources(devices: Iterable[str]) -> dict[str, str]:
     """Device → its own resource.
 

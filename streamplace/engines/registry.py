@@ -10,7 +10,7 @@ Files = Mapping[str, str]
 """Texts by file name, relative to the folder they go to."""
 
 Exporter = Callable[[Deployment], str | Files]
-Reader = Callable[[str], Mapping[str, str]]
+Reader = Callable[[bytes, str], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Export:
     write
         Takes a deployment, returns the text of the file or the texts of the folder's files.
     read
-        Operator → device from the text of such a file; None where it cannot be read back.
+        Operator → device from the content of such a file and the name that it has in errors; None
+        where it cannot be read back.
     """
 
     name: str
