@@ -98,12 +98,18 @@ def apply_(
     """
     from streamplace.engines.flink.apply import apply
     from streamplace.engines.flink.dist import find_flink
+    from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.rest import Rest
 
     flink = find_flink(flink_home)
     with waiting(f"submitting {jar.name}"):
         job = apply(
-            Rest(url), flink, jar, _vectors(placement), entry_class=entry_class, arguments=arguments
+            Rest(url),
+            flink,
+            jar,
+            read_vectors(placement),
+            entry_class=entry_class,
+            arguments=arguments,
         )
     print_json({"job": job}) if as_json else click.echo(job)
 
@@ -122,22 +128,14 @@ def verify_(
     context: click.Context, url: str, job: str | None, placement: Path, as_json: bool
 ) -> None:
     """Ask Flink where every subtask of a job runs; exit code 1 when anything differs."""
+    from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.rest import Rest
     from streamplace.engines.flink.verify import verify
 
     rest = Rest(url)
-    found = verify(rest, _job(rest, job), _vectors(placement))
+    found = verify(rest, _job(rest, job), read_vectors(placement))
     print_json(_verification(found)) if as_json else _show(found)
     context.exit(0 if found.fine else 1)
-
-
-def _vectors(placement: Path) -> dict[str, list[str]]:
-    from streamplace.engines.flink.pinning import vectors_of
-    from streamplace.io.files import read_bytes, spot
-    from streamplace.io.schema import parse_json
-
-    document = parse_json("placement", read_bytes(placement), spot(placement))
-    return vectors_of(document["assignment"])
 
 
 def _job(rest: "Rest", given: str | None) -> str:

@@ -1,6 +1,5 @@
 """Jars: the class that pins a job, compiled and put beside an unchanged job."""
 
-import json
 import shutil
 import subprocess
 import tempfile
@@ -12,11 +11,13 @@ from pathlib import Path
 
 from streamplace.engines.flink.dist import Flink, find_java
 from streamplace.engines.flink.pinning import Pinning
-from streamplace.errors import FormatError, PlacementError
+from streamplace.engines.text import quoted_java
+from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.model.messages import quoted, shown
 
 MAIN = "Placed"
+CELL = "\x1f"
 
 
 def placed_java(pinning: Pinning) -> str:
@@ -90,10 +91,5 @@ def _add_classes(jar: zipfile.ZipFile, folder: Path) -> None:
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as Java string literals, cells joined by tabs."""
-    lines = []
-    for row in rows:
-        if bad := [cell for cell in row if "\t" in cell]:
-            raise PlacementError(f"operator {quoted(bad[0])} has a tab in its name; rename it")
-        lines.append(f"        {json.dumps(chr(9).join(row))},\n")
-    return "".join(lines)
+    """Rows as Java string literals, cells joined by a sign that no name holds."""
+    return "".join(f"        {quoted_java(CELL.join(row))},\n" for row in rows)

@@ -225,4 +225,5 @@ def _dying_with_parent() -> Callable[[], None] | None:
 
 def _last_words(log: Path) -> str:
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return next((line for line in lines if "Exception" in line), lines[-1] if lines else "nothing")
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or ["nothing"])[-1]

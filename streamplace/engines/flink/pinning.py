@@ -7,11 +7,14 @@ that is spread in counts; parallel operators whose subtasks are placed alike sha
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.names import GROUPS, subtask_owner
 from streamplace.engines.flink.spread import pin_demand, spread_demand
 from streamplace.errors import PlacementError
+from streamplace.io.files import read_bytes, spot
+from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
 
 Vectors = Mapping[str, Sequence[str]]
 """Operator → the device of each of its subtasks, or one device for however many there are."""
@@ -42,6 +45,11 @@ class Pinning:
     groups: dict[str, dict[str, int]]
     operators: dict[str, str]
     parallelism: dict[str, int]
+
+    @property
+    def spread_groups(self) -> set[str]:
+        """Groups whose slots are on several devices."""
+        return {self.operators[operator] for operator in self.parallelism}
 
 
 def pinning(
@@ -106,6 +114,11 @@ def vectors_of(assignment: Mapping[str, str]) -> dict[str, list[str]]:
     for name, device in assignment.items():
         found.setdefault(subtask_owner(name, assignment) or name, []).append(device)
     return found
+
+
+def read_vectors(path: Path) -> dict[str, list[str]]:
+    """Operator → devices of its subtasks, from a placement file."""
+    return vectors_of(parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))["assignment"])
 
 
 def deployment_vectors(deployment: Deployment) -> dict[str, list[str]]:

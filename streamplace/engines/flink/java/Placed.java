@@ -28,6 +28,8 @@ public final class Placed extends StreamExecutionEnvironment {
     private static final double CPU_CORES = 0.001;
     private static final int HEAP_MB = 1, MANAGED_MB = 1;
 
+    private static final String CELL = "\u001f";
+
     /** Operator, its group, its parallelism where subtasks are spread (else 0). */
     private static final String[] OPERATORS = {
         // operators
@@ -81,7 +83,7 @@ public final class Placed extends StreamExecutionEnvironment {
     public static StreamGraph pin(StreamGraph graph) {
         Map<String, String[]> placed = new HashMap<>();
         for (String line : OPERATORS) {
-            placed.put(line.split("\t")[0], line.split("\t"));
+            placed.put(line.split(CELL)[0], line.split(CELL));
         }
         List<String> faults = new ArrayList<>();
         for (StreamNode node : graph.getStreamNodes()) {
@@ -107,7 +109,7 @@ public final class Placed extends StreamExecutionEnvironment {
     private static Map<String, ResourceProfile> resources() {
         Map<String, ResourceProfile> resources = new HashMap<>();
         for (String line : GROUPS) {
-            String[] words = line.split("\t");
+            String[] words = line.split(CELL);
             ResourceProfile.Builder slot =
                     ResourceProfile.newBuilder()
                             .setCpuCores(CPU_CORES)
