@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._options import FILE
+from streamplace.cli._options import DEFAULTS, FILE
 from streamplace.cli._output import console, print_json, say, waiting
 from streamplace.errors import SettingError
 
@@ -23,6 +23,9 @@ REST = click.option(
 JOB = click.option("--job", help="Id of the job; may be left out where only one runs.")
 PLACEMENT = click.option(
     "--placement", type=FILE, required=True, help="Placement of its operators or subtasks (JSON)."
+)
+MIPS = click.option(
+    "--mips", default=DEFAULTS["mips"], show_default=True, help="Speed of a core of the devices."
 )
 HOME = click.option("--flink-home", type=FILE, help="Home of a Flink, instead of $FLINK_HOME.")
 
@@ -69,6 +72,72 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
             cluster.watch()
     except KeyboardInterrupt:
         say("stopped")
+
+
+@command.command("cluster", epilog="Example: streamplace flink cluster -o cluster.toml")
+@REST
+@MIPS
+@click.option(
+    "--bandwidth",
+    default=DEFAULTS["bandwidth"],
+    show_default=True,
+    help="Of every link; Flink does not measure it.",
+)
+@click.option("-o", "--output", type=FILE, help="Write the cluster to this TOML file.")
+def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
+    """Write the TaskManagers of a cluster as devices, for place and the others."""
+    from streamplace.engines.flink.cluster import cluster_toml, unpinnable
+    from streamplace.engines.flink.rest import Rest
+    from streamplace.io.clusters import parse_cluster
+    from streamplace.io.files import write_text
+
+    text = cluster_toml(Rest(url), mips, bandwidth)
+    size = parse_cluster(text.encode(), "the cluster").n_devices
+    for device in unpinnable(Rest(url)):
+        say(f"note: nothing can be pinned to {device}; see: streamplace export --to flink")
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)
+        say(f"{size} devices → {output}")
+
+
+@command.command(
+    "profile",
+    epilog="Example: streamplace flink profile --rest http://localhost:8081 -o graph.json",
+)
+@REST
+@JOB
+@click.option("--seconds", type=click.FloatRange(2, 3600), default=10.0, show_default=True)
+@MIPS
+@click.option("-o", "--output", type=FILE, help="Write the graph to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the graph as one JSON document.")
+def profile_(
+    url: str, job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
+) -> None:
+    """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
+
+    Run the job with chaining off (pipeline.operator-chaining.enabled: false), else operators that
+    Flink fused are measured, and placed, as one. What could not be measured is told.
+    """
+    from streamplace.engines.flink.profile import profile
+    from streamplace.engines.flink.rest import Rest
+    from streamplace.io.graphs import graph_to_dict, write_graph
+    from streamplace.model.units import mips as parsed_mips
+
+    rest = Rest(url)
+    with waiting(f"watching for {seconds:g} s"):
+        seen = profile(rest, _job(rest, job), seconds)
+    graph = seen.graph(parsed_mips(mips))
+    if output is not None:
+        write_graph(graph, output)
+    if as_json:
+        print_json(graph_to_dict(graph))
+    else:
+        where = "" if output is None else f" → {output}"
+        say(f"{graph.n_operators} operators, {graph.source_rate:g} tuples/s{where}")
+    for doubt in seen.doubts:
+        say(f"note: {doubt}")
 
 
 @command.command(

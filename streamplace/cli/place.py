@@ -31,6 +31,12 @@ MOST_NAMES = 12
 )
 @_options.search
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
+@click.option(
+    "--subtasks",
+    "by_subtask",
+    is_flag=True,
+    help="Place the subtasks of parallel operators one by one (as join#0, join#1, …).",
+)
 @_options.constraints
 @_options.cluster
 @_options.common("Write the placement to this JSON file.")
@@ -39,6 +45,7 @@ def command(
     placer_name: str,
     budget: "Budget",
     rate: str | None,
+    by_subtask: bool,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     as_json: bool,
@@ -52,6 +59,8 @@ def command(
     from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    if by_subtask:
+        problem = problem.graph.expand().problem(problem)
     placer = named_placer(placer_name)
     with waiting(f"placing {problem.graph.name}"):
         result = placer.place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)

@@ -21,7 +21,7 @@ from streamplace.engines.names import resources
 from streamplace.errors import SettingError, StreamplaceError
 
 JOB_MANAGER = "jobmanager"
-START_SECONDS, STOP_SECONDS = 90.0, 5.0
+START_SECONDS, STOP_SECONDS = 300.0, 5.0
 _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _MEMORY = (
@@ -66,6 +66,10 @@ _COMMON: Settings = {
     "cluster.registration.error-delay": 500,
     "cluster.registration.initial-timeout": 100,
     "resourcemanager.standalone.start-up-time": 1000,
+    "pekko.startup-timeout": "120 s",  # a busy machine is no dead one
+    "pekko.ask.timeout": "120 s",
+    "heartbeat.timeout": 120_000,
+    "heartbeat.interval": 2_000,
     "metrics.fetcher.update-interval": 500,
     "web.refresh-interval": 200,
     "restart-strategy.type": "none",
@@ -97,10 +101,12 @@ class LocalCluster:
         main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
         java = [find_java(), *_MEMORY, *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
+        own = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / 'log4j.properties'}"
-        with (self.folder / name / "log").open("ab") as log:
+        options = [*java, log4j, f"-Djava.io.tmpdir={own}"]
+        with (own / "log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*java, log4j, "-cp", classes, main, "--configDir", str(self.folder / name)],
+                [*options, "-cp", classes, main, "--configDir", str(own)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -224,6 +230,12 @@ def _dying_with_parent() -> Callable[[], None] | None:
 
 
 def _last_words(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or ["nothing"])[-1]
+    """Root cause of the first failure that a log tells, else its last line."""
+    cause, last = "", "nothing"
+    for line in log.read_text(errors="replace").splitlines():
+        if cause and line[:1].isdigit():  # a new entry: the failure has been told
+            return cause
+        if line.startswith("Caused by: "):
+            cause = line.removeprefix("Caused by: ")
+        last = line if line.strip() else last
+    return cause or last
