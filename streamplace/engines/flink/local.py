@@ -66,8 +66,7 @@ _COMMON: Settings = {
     "cluster.registration.error-delay": 500,
     "cluster.registration.initial-timeout": 100,
     "resourcemanager.standalone.start-up-time": 1000,
-    "pekko.startup-timeout": "120 s",  # a busy machine is no dead one
-    "pekko.ask.timeout": "120 s",
+    "pekko.ask.timeout": "120 s",  # a busy machine is no dead one
     "heartbeat.timeout": 120_000,
     "heartbeat.interval": 2_000,
     "metrics.fetcher.update-interval": 500,
