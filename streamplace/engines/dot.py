@@ -1,5 +1,7 @@
 """DOT: the graph as Graphviz draws it, a box around each processing element."""
 
+import contextlib
+import io
 import urllib.parse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -25,7 +27,9 @@ def read_dot(content: bytes, where: str) -> dict[str, str]:
     except ImportError:
         raise FormatError(f"{where}: reading DOT needs pydot; run pip install pydot") from None
     with located(where):
-        graphs = pydot.graph_from_dot_data(decoded(content))
+        text = decoded(content)
+        with contextlib.redirect_stdout(io.StringIO()):  # pydot prints what it cannot parse
+            graphs = pydot.graph_from_dot_data(text)
         if not graphs:
             raise FormatError("is not valid DOT; write it again with streamplace export --to dot")
         return unique(_placed(graphs[0]))
