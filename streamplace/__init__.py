@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from streamplace.api import export, place, simulate
+    from streamplace.api import export, place, simulate, train
     from streamplace.errors import StreamplaceError
     from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
     from streamplace.io.networkx import from_networkx, to_networkx
@@ -37,6 +37,7 @@ _HOME = {
     "read_graphs": "streamplace.io.graphs",
     "simulate": "streamplace.api",
     "to_networkx": "streamplace.io.networkx",
+    "train": "streamplace.api",
     "write_graph": "streamplace.io.graphs",
     "write_graphs": "streamplace.io.graphs",
 }
@@ -59,6 +60,7 @@ __all__ = [
     "read_graphs",
     "simulate",
     "to_networkx",
+    "train",
     "write_graph",
     "write_graphs",
     "__version__",

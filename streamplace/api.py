@@ -1,18 +1,25 @@
 """The verbs, from Python in the words of the command line."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.explain import Explanation, explain
+from streamplace.evaluate.lesson import PRESET, Lesson
+from streamplace.evaluate.teaching import Trained, teach
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import Budget, Result, named_placer
+
+if TYPE_CHECKING:
+    from streamplace.learn.watching import Watcher
 
 DEFAULT_PLACER = "auto"
 
@@ -28,6 +35,11 @@ def place(
 ) -> Result:
     """Find a placement of a graph on a cluster (five default devices where none is given).
 
+    Parameters
+    ----------
+    placer
+        Who places, options after colons, as in ``dream:weights=runs/x/best.safetensors``.
+
     Examples
     --------
     >>> from streamplace import Operator, Stream, StreamGraph
@@ -37,7 +49,7 @@ def place(
     1.0
     """
     problem = Problem(graph, cluster or Cluster.uniform(5), constraints or Constraints())
-    return PLACERS[placer].place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
+    return named_placer(placer).place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
 
 
 def simulate(
@@ -83,3 +95,57 @@ def export(
     """
     problem = Problem(graph, cluster or implied_cluster(graph, placement), constraints)
     return dict(EXPORTS[to].files(Deployment.of(problem, placement)))
+
+
+def train(
+    model: str,
+    graphs: Iterable[StreamGraph],
+    out: str | Path,
+    *,
+    cluster: Cluster | None = None,
+    rates: Iterable[float] = (),
+    preset: str = PRESET,
+    config: str | Path | None = None,
+    epochs: int | None = None,
+    device: str = "cpu",
+    reward: str = "steady",
+    seed: int = 0,
+    start: str | Path | None = None,
+    resume: bool = False,
+    watcher: "Watcher | None" = None,
+) -> Trained:
+    """Train a model on graphs into the folder ``out``, as ``streamplace train`` does.
+
+    Parameters
+    ----------
+    rates
+        Total source rates: every graph is learned at each of them. Empty for its own.
+    config
+        TOML file whose tables ``[training]`` and ``[model]`` change the preset.
+    start
+        Weights file to begin from, or ``shipped`` for those that come with streamplace.
+    resume
+        Go on where the run in ``out`` was stopped; all else must be as it was.
+    watcher
+        Is told of every step and epoch.
+
+    Returns
+    -------
+    Trained
+        With ``weights``, the file that a learned placer takes, and the ``history``.
+    """
+    lesson = Lesson(
+        model=model,
+        graphs=tuple(graphs),
+        cluster=cluster or Cluster.uniform(5),
+        rates=tuple(rates),
+        preset=preset,
+        config=None if config is None else Path(config),
+        epochs=epochs,
+        device=device,
+        reward=reward,
+        seed=seed,
+        start=None if start is None else str(start),
+        command=f"streamplace.train({model!r}, …)",
+    )
+    return teach(lesson, Path(out), resume=resume, watcher=watcher)

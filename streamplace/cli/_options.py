@@ -43,19 +43,24 @@ def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -
     context.call_on_close(lambda: log.setLevel(level))
 
 
+def verbose(function: F) -> F:
+    """``-v``, which makes streamplace's log appear on stderr."""
+    return click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=_verbose,
+        help="Say on stderr what happens on the way.",
+    )(function)
+
+
 def common(output: str) -> Callable[[F], F]:
     """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` says what ``-o`` writes."""
 
     def decorate(function: F) -> F:
         for option in (
-            click.option(
-                "-v",
-                "--verbose",
-                is_flag=True,
-                expose_value=False,
-                callback=_verbose,
-                help="Say on stderr what happens on the way.",
-            ),
+            verbose,
             click.option("-o", "--output", type=FILE, help=output),
             click.option(
                 "--seed",

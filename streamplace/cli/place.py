@@ -8,10 +8,11 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import bar, console, percent, print_json, waiting
+from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.evaluate.explain import Explanation
-    from streamplace.placers.registry import Budget, Result
+    from streamplace.placers.registry import Budget, Placer, Result
 
 MOST_NAMES = 12
 
@@ -29,6 +30,11 @@ MOST_NAMES = 12
     show_default=True,
     help="Who places, options after colons, as in metis:k=3 (see: streamplace placers).",
 )
+@click.option(
+    "--weights",
+    type=FILE,
+    help="Weights of a learned placer, such as runs/x/best.safetensors (see: streamplace train).",
+)
 @_options.search
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
 @click.option(
@@ -43,6 +49,7 @@ MOST_NAMES = 12
 def command(
     graph: Path,
     placer_name: str,
+    weights: Path | None,
     budget: "Budget",
     rate: str | None,
     by_subtask: bool,
@@ -62,6 +69,8 @@ def command(
     if by_subtask:
         problem = problem.graph.expand().problem(problem)
     placer = named_placer(placer_name)
+    if weights is not None:
+        placer = with_weights(placer, weights)
     with waiting(f"placing {problem.graph.name}"):
         result = placer.place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
     answer = explain(problem, result.placement)
@@ -77,6 +86,19 @@ def command(
         print_json(as_document(result, answer))
     else:
         show(problem.graph.name, result, answer)
+
+
+def with_weights(placer: "Placer", weights: Path) -> "Placer":
+    """Return a learned placer with these weights."""
+    from streamplace.placers.registry import PLACERS
+
+    if "weights" not in placer.defaults():
+        learned = [name for name in PLACERS if "weights" in PLACERS[name].defaults()]
+        raise SettingError(
+            f"placer {placer.name!r} learns nothing and takes no weights; --weights is for "
+            f"--placer {' or '.join(learned)}"
+        )
+    return placer.with_options(weights=str(weights))
 
 
 def as_document(result: "Result", answer: "Explanation") -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Auto: what an expert would do within the budget.
 
 First the cheap members of the portfolio, those expected to take a small part of the budget each;
-then local search; then, on small graphs, a proof. The best answer of all counts.
+then local search; then, on small graphs, a proof. The best answer of all counts. Where evaluations
+are counted, because they are dear, the learned policy begins: it needs a handful where search
+needs thousands. Where seconds are counted, search is as good within a millisecond.
 """
 
 import time
@@ -48,6 +50,8 @@ CHEAP_SHARE = 0.15
 """A member is cheap where it is expected to take no more than this share of the budget."""
 ASSUMED_SECONDS = 1.0
 """What cheap members are measured against where the budget has no seconds."""
+QUICKLY_DECIDED = 2000
+"""Up to this many operators the learned policy answers at once, with a handful of evaluations."""
 PROVABLE = 200
 """Up to this many operators a proof may succeed within seconds;"""
 EASILY_PROVABLE = 40
@@ -60,15 +64,18 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     """Portfolio, local search, and a proof where the graph is small; the default."""
     team = Team(problem, objective, seed, budget)
     try:
-        _work(team, problem, objective, budget.seconds or ASSUMED_SECONDS)
+        few = budget.evaluations is not None and problem.n_operators <= QUICKLY_DECIDED
+        _work(team, problem, objective, budget.seconds or ASSUMED_SECONDS, few)
     except KeyboardInterrupt:
         if not team.placements:
             raise
     return team.found()
 
 
-def _work(team: "Team", problem: Problem, objective: Objective, seconds: float) -> None:
+def _work(team: "Team", problem: Problem, objective: Objective, seconds: float, few: bool) -> None:
     """Let the members try, one after another; interrupted, the best so far is the answer."""
+    if few:
+        team.ask("pilot", refine="none", samples=0)
     for member in CHEAP:
         if member.cost(problem) <= CHEAP_SHARE * seconds:
             team.ask(member.name)

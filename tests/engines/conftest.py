@@ -10,6 +10,8 @@ from engine_deployments import DEPLOYMENTS
 
 from streamplace.engines.registry import EXPORTS
 
+collect_ignore = ["golden"]
+
 
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[..., Path]:

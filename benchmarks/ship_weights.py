@@ -1,0 +1,114 @@
+"""Put trained weights into the package, in half precision, with their model cards.
+
+Run ``python benchmarks/ship_weights.py runs/dream runs/encdec …`` with the folders of
+``streamplace train``. The figures on the cards are measured with the halved weights on the test
+graphs of the standard benchmark.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from streamplace import Cluster, Problem, read_graphs
+from streamplace.io.weights import halved, read_weights, write_weights
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import named_placer
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "datasets" / "branched.jsonl.gz"
+SHIPPED = ROOT / "streamplace" / "weights"
+RATES = (1e4, 2e4)
+LIMITS = {
+    "pilot": "Any number of devices of any speed, constraints, several sources. Trained on graphs "
+    "of 4 to 27 operators on two to five devices; on hundreds of operators search alone is better.",
+}
+PAPER_LIMITS = (
+    "Clusters of up to five devices, thought of as equal. Trained on branched pipelines of 4 to 27 "
+    "operators with one source; other shapes ask for more training (`--start shipped`)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Greedy placements of the test graphs at one rate."""
+
+    rate: float
+    mean: float
+    quartile: float
+    median: float
+    won: float
+    lost: float
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Halve, measure, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", type=Path, nargs="+", help="folders of trained models")
+    SHIPPED.mkdir(exist_ok=True)
+    for run in parser.parse_args(arguments).runs:
+        weights = read_weights(run / "best.safetensors")
+        document = dict(weights.document)
+        training = document["training"]
+        command = training["command"].replace(str(run), f"runs/{weights.model}")
+        document["training"] = {**training, "command": command}
+        path = SHIPPED / f"{weights.model}.safetensors"
+        write_weights(path, document, halved(weights.tensors))
+        (SHIPPED / f"{weights.model}.md").write_text(card(path), encoding="utf-8")
+        print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
+
+
+def card(path: Path) -> str:
+    """Model card: what made the weights, what they reach, what they are not for."""
+    document = read_weights(path).document
+    model, training = document["model"], document["training"]
+    rows = [measured(model, path, rate) for rate in RATES]
+    table = "\n".join(
+        f"| {row.rate:,.0f} | {row.mean:.3f} | {row.quartile:.3f} | {row.median:.3f} "
+        f"| {row.won:.0%} / {1 - row.won - row.lost:.0%} / {row.lost:.0%} |"
+        for row in rows
+    )
+    options = ", ".join(f"{name} {value}" for name, value in document["config"].items())
+    start = "" if training["start"] is None else f"\nIt began from: {training['start']}\n"
+    return f"""# {model}
+
+```console
+{training["command"]}
+```
+{start}
+Seed {training["seed"]}, {training["problems"]} training problems, best epoch
+{training["epochs"]}, validation {training["validation"]:.4f}, streamplace
+{training["streamplace"]}. SHA-256 of the data: `{training["data"]}`.
+
+Options: {options}.
+
+Greedy placements of the 630 test graphs of the standard benchmark: relative throughput, and
+graphs that are better than, equal to and worse than METIS's.
+
+| tuples/s | mean | q1 | median | against METIS |
+|---|---|---|---|---|
+{table}
+
+For: {LIMITS.get(model, PAPER_LIMITS)}
+"""
+
+
+def measured(model: str, path: Path, rate: float) -> Figures:
+    """Greedy placements of the test graphs at a rate."""
+    greedy = ":samples=0:refine=none" if model == "pilot" else ""
+    graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"]
+    problems = [Problem(graph.at_rate(rate), Cluster.uniform(5)) for graph in graphs]
+    objective = OBJECTIVES["throughput"]
+    values, metis = (
+        np.array([named_placer(name).place(problem, objective).value for problem in problems])
+        for name in (f"{model}:weights={path}{greedy}", "metis")
+    )
+    quartile, median = np.quantile(values, [0.25, 0.5])
+    won, lost = np.mean(values > metis + 1e-9), np.mean(values < metis - 1e-9)
+    return Figures(rate, values.mean(), quartile, median, float(won), float(lost))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Go on training with graphs of your own: from the weights that come with streamplace.
+
+The shipped models have seen branched pipelines only. Here one learns from fifty graphs of another
+kind, layered DAGs with fan-in and fan-out, and is judged on fifty others that it never sees.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from streamplace import Cluster, Problem, StreamGraph, train
+from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import named_placer
+
+CONFIG = """
+[training]
+learning_rate = 5e-4
+final_learning_rate = 5e-5
+batch = 10
+
+[model]
+warm_up = 1
+"""
+
+
+def graphs() -> list[StreamGraph]:
+    """A hundred layered DAGs of 12 to 24 operators."""
+    return [
+        next(iter(random_dag(RandomDag(operators=12 + seed % 13, devices=3.5, network=9.0), seed)))
+        for seed in range(100)
+    ]
+
+
+def mean_value(placer: str, judged: list[StreamGraph]) -> float:
+    """Mean relative throughput on five devices."""
+    cluster, objective = Cluster.uniform(5), OBJECTIVES["throughput"]
+    chosen = named_placer(placer)
+    return float(
+        np.mean([chosen.place(Problem(graph, cluster), objective).value for graph in judged])
+    )
+
+
+def main(folder: Path, start: str) -> None:
+    """Train, and compare before and after."""
+    config = folder / "incremental.toml"
+    config.write_text(CONFIG)
+    learned, judged = graphs()[:50], graphs()[50:]
+    result = train("pilot", learned, folder / "run", config=config, epochs=12, start=start)
+    before = "" if start == "shipped" else f":weights={start}"
+    for title, placer in (
+        ("METIS", "metis"),
+        ("METIS, best number of devices", "metis-oracle"),
+        ("pilot as shipped, greedy", f"pilot{before}:samples=0:refine=none"),
+        ("pilot after training, greedy", f"pilot:weights={result.weights}:samples=0:refine=none"),
+        ("search, 50 ms", "anneal:budget=50ms"),
+    ):
+        print(f"{title:30} {mean_value(placer, judged):.3f}")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        main(Path(scratch), sys.argv[1] if len(sys.argv) > 1 else "shipped")

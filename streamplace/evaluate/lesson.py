@@ -1,0 +1,82 @@
+"""A lesson: which model is trained on what, and how."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.problem import Problem
+
+REWARDS = ("steady", "engine")
+DEVICES = ("cpu", "cuda")
+PRESET = "fast"
+SHIPPED = "shipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What is to be trained, on what, and how.
+
+    Attributes
+    ----------
+    rates
+        Total source rates: a graph at two rates is two problems. Empty for every graph's own.
+    config
+        TOML file that changes options of the preset.
+    epochs
+        Instead of the preset's.
+    reward
+        What judges sampled placements: ``steady`` state, or the queueing ``engine``.
+    start
+        Weights file to begin from, or ``shipped`` for those that come with streamplace.
+    command
+        How the user asked for it; the weights file will tell.
+    """
+
+    model: str
+    graphs: tuple[StreamGraph, ...]
+    cluster: Cluster = field(default_factory=lambda: Cluster.uniform(5))
+    rates: tuple[float, ...] = ()
+    preset: str = PRESET
+    config: Path | None = None
+    epochs: int | None = None
+    device: str = "cpu"
+    reward: str = "steady"
+    seed: int = 0
+    start: str | None = None
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        _check_choice("reward", self.reward, REWARDS)
+        _check_choice("device", self.device, DEVICES)
+        if not self.graphs:
+            raise SettingError("there is no graph to train on; give at least one")
+
+    def problems(self, graphs: Iterable[StreamGraph]) -> tuple[Problem, ...]:
+        """Every graph at every rate."""
+        scaled = (
+            graph if rate is None else graph.at_rate(rate)
+            for graph in graphs
+            for rate in self.rates or (None,)
+        )
+        return tuple(Problem(graph, self.cluster) for graph in scaled)
+
+    def divided(self, share: float) -> tuple[tuple[StreamGraph, ...], tuple[StreamGraph, ...]]:
+        """Graphs to train on, and a share of them, chosen by seed, held out to judge by."""
+        n = len(self.graphs)
+        count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
+        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
+        out = np.zeros(n, bool)
+        out[random.permutation(n)[:count]] = True
+        pairs = list(zip(self.graphs, out.tolist(), strict=True))
+        return tuple(g for g, held in pairs if not held), tuple(g for g, held in pairs if held)
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingError(f"{name} is {quoted(value)}; it must be {' or '.join(choices)}")

@@ -1,0 +1,95 @@
+"""Solutions to learn from and optima to judge by, found once on all cores and kept."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.lesson import Lesson
+from streamplace.evaluate.optima import PROVER
+from streamplace.evaluate.records import Record, RecordFile
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.graph import StreamGraph
+from streamplace.placers.registry import Budget
+
+EFFORT = Budget(seconds=10.0, evaluations=30_000)
+"""For each problem: some 50 ms where graphs are small, and no machine's speed changes an answer."""
+SEARCHER = "anneal"
+
+Track = Callable[[Iterable[Any], str, int], Iterable[Any]]
+"""Passes items on and shows how far that is, under a title, out of a total."""
+
+
+def untracked(items: Iterable[Any], title: str, total: int) -> Iterable[Any]:
+    """Pass items on and show nothing."""
+    return items
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """Solves the problems of a lesson; what was solved is kept in a file.
+
+    Proven optima are shared with `streamplace.evaluate.compare` through the user's cache.
+    """
+
+    lesson: Lesson
+    file: Path
+    track: Track = untracked
+
+    def optima(self, graphs: Sequence[StreamGraph]) -> Floats:
+        """Proven optimum of every problem of these graphs, NaN where no proof is quick."""
+        found = self._records(graphs, PROVER, "proving optima of the validation graphs")
+        values = [record.value if record.proven else None for record in chain(*found)]
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+
+    def targets(self, graphs: Sequence[StreamGraph]) -> tuple[Ints | None, ...]:
+        """Best placement found of every problem of these graphs, None where there is none."""
+        proofs = self._records(graphs, PROVER, "solving the training graphs")
+        unproven = [
+            graph
+            for graph, records in zip(graphs, proofs, strict=True)
+            if not all(record.proven for record in records)
+        ]
+        others = self._records(unproven, SEARCHER, "searching where no proof is quick")
+        best = {record.problem: record for record in chain(*proofs)}
+        for record in chain(*others):
+            if _value(record) > _value(best[record.problem]):
+                best[record.problem] = record
+        chosen = (best[record.problem] for record in chain(*proofs))
+        return tuple(
+            None if record.value is None else np.array(record.devices, np.int32)
+            for record in chosen
+        )
+
+    def _records(
+        self, graphs: Sequence[StreamGraph], placer: str, title: str
+    ) -> list[list[Record]]:
+        lesson = self.lesson
+        contest = Contest((placer,), lesson.cluster, lesson.rates, lesson.seed, EFFORT)
+        with _script_left_alone():
+            found = compare(contest, graphs, RecordFile(self.file))
+            return list(self.track(found, title, len(graphs)))
+
+
+@contextmanager
+def _script_left_alone() -> Iterator[None]:
+    """Keep worker processes from running the user's script, which thus needs no guard."""
+    main = sys.modules["__main__"]
+    before = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    try:
+        for name in before:
+            setattr(main, name, None)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(main, name, value)
+
+
+def _value(record: Record) -> float:
+    return -np.inf if record.value is None else record.value

@@ -1,0 +1,231 @@
+"""Training a model on graphs, into a folder: what `streamplace train` does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.evaluate.lesson import SHIPPED, Lesson
+from streamplace.evaluate.records import problem_hash
+from streamplace.evaluate.solutions import Solver, Track, untracked
+from streamplace.io.files import read_bytes, spot
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from streamplace.io.weights import Weights
+    from streamplace.learn.checkpoint import Checkpoint
+    from streamplace.learn.history import History
+    from streamplace.learn.learner import Learner
+    from streamplace.learn.registry import Model, Preset
+    from streamplace.learn.watching import Watcher
+
+SOLUTIONS = "solutions.jsonl"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """What training came to.
+
+    Attributes
+    ----------
+    rates, optima
+        Of every validation problem: source rate, and the best possible relative throughput where
+        it is known (else NaN).
+    """
+
+    model: str
+    folder: Path
+    history: "History"
+    epochs: int
+    rates: tuple[float, ...]
+    optima: Floats
+
+    @property
+    def weights(self) -> Path:
+        """File of the best weights."""
+        return self.folder / "best.safetensors"
+
+    @property
+    def values(self) -> Floats:
+        """Relative throughput of every validation problem with the best weights."""
+        return self.history.values
+
+    @property
+    def seconds(self) -> float:
+        """Time that the epochs took."""
+        return sum(epoch.seconds for epoch in self.history.epochs)
+
+    def by_rate(self) -> dict[float, tuple[int, float, float | None]]:
+        """Validation problems, their mean value and share of the optimum, by source rate."""
+        from streamplace.learn.history import mean_share
+
+        rates = np.array(self.rates)
+        return {
+            rate: (int(at.sum()), float(self.values[at].mean()), mean_share(self.values[at], best))
+            for rate in sorted(set(self.rates))
+            for at in [rates == rate]
+            for best in [self.optima[at]]
+        }
+
+
+def teach(
+    lesson: Lesson,
+    folder: Path,
+    *,
+    resume: bool = False,
+    watcher: "Watcher | None" = None,
+    track: Track = untracked,
+) -> Trained:
+    """Train a model into a folder, or go on where training was stopped.
+
+    Parameters
+    ----------
+    track
+        Wraps the work that comes before training, to show progress.
+    """
+    from streamplace.learn.building import check_device
+    from streamplace.learn.registry import MODELS
+
+    model = MODELS[lesson.model]
+    check_device(lesson.device)
+    classroom = _Classroom.of(lesson, model, folder)
+    return classroom.train(classroom.checkpoint(resume), watcher, track)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Classroom:
+    """A lesson with everything read and checked."""
+
+    lesson: Lesson
+    model: "Model"
+    folder: Path
+    start: "Weights | None"
+    preset: "Preset"
+    training: tuple[Problem, ...]
+    validation: tuple[Problem, ...]
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, lesson: Lesson, model: "Model", folder: Path) -> "_Classroom":
+        """Read and check what the lesson names."""
+        from streamplace.learn.config import configured
+
+        start, digest = _start(lesson)
+        base = None if start is None else start.document["config"]
+        preset = configured(model, lesson.preset, lesson.config, start=base, epochs=lesson.epochs)
+        parts = lesson.divided(preset.training.validation)
+        training, validation = map(lesson.problems, parts)
+        settings = {
+            "model": model.name,
+            "seed": lesson.seed,
+            "reward": lesson.reward,
+            "rates": list(lesson.rates),
+            "start": digest,
+            "data": _digest(training, validation),
+            **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
+            **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
+        }
+        return cls(lesson, model, folder, start, preset, training, validation, settings)
+
+    def checkpoint(self, resume: bool) -> "Checkpoint | None":
+        """Return the checkpoint to go on from; no run is overwritten, none mixed with another."""
+        from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
+
+        if resume:
+            found = read_checkpoint(self.folder)
+            check_settings(found, self.settings, self.folder)
+            return found
+        if (self.folder / NAME).exists():
+            raise SettingError(
+                f"{spot(self.folder)}: holds a run already; go on with --resume, or name another "
+                "folder"
+            )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FormatError(
+                f"{spot(self.folder)}: cannot be a folder: {error.strerror}"
+            ) from None
+        return None
+
+    def train(
+        self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
+    ) -> Trained:
+        """Solve what there is to learn from and to judge by, then train."""
+        from streamplace.evaluate.curve import CurveFile
+        from streamplace.learn.training import Plan, train
+        from streamplace.learn.watching import Board, Several, Silent
+
+        lesson, config = self.lesson, self.preset.training
+        solver = Solver(lesson, self.folder / SOLUTIONS, track)
+        taught, held = lesson.divided(config.validation)
+        targets = solver.targets(taught) if self.model.supervised else ()
+        optima = solver.optima(held)
+        learner = self._learner(targets)
+        plan = Plan(
+            config=config,
+            seed=lesson.seed,
+            device=lesson.device,
+            folder=self.folder,
+            model=self.model.name,
+            settings=self.settings,
+            origin=self._origin(),
+            optima=optima,
+            trained=self.start is not None,
+        )
+        board = Board(self.folder / "tensorboard")
+        curve = CurveFile(self.folder / "curve.png", optima)
+        history = train(learner, plan, Several(board, curve, watcher or Silent()), checkpoint)
+        rates = tuple(problem.graph.source_rate for problem in self.validation)
+        return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
+
+    def _learner(self, targets: tuple[Ints | None, ...]) -> "Learner":
+        """Learner for the problems, with the weights that training begins from."""
+        from streamplace.learn.building import built, built_on
+        from streamplace.learn.registry import Task
+
+        task = Task(
+            training=self.training,
+            validation=self.validation,
+            seed=self.lesson.seed,
+            device=self.lesson.device,
+            reward=self.lesson.reward,
+            targets=targets,
+        )
+        if self.start is None:
+            return built(self.model, task, self.preset)
+        return built_on(self.start, str(self.lesson.start), self.model, task, self.preset)
+
+    def _origin(self) -> dict[str, Any]:
+        """What the weights file tells about its making."""
+        return {
+            "command": self.lesson.command,
+            "seed": self.lesson.seed,
+            "data": self.settings["data"],
+            "rates": list(self.lesson.rates),
+            "problems": len(self.training),
+            "start": self.settings["start"],
+            "streamplace": version("streamplace"),
+        }
+
+
+def _start(lesson: Lesson) -> "tuple[Weights | None, str | None]":
+    """Weights to begin from and their digest, none where training begins from nothing."""
+    from streamplace.io.weights import read_weights, shipped
+
+    if lesson.start is None:
+        return None, None
+    path = shipped(lesson.model) if lesson.start == SHIPPED else Path(lesson.start)
+    return read_weights(path, model=lesson.model), sha256(read_bytes(path)).hexdigest()
+
+
+def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:
+    """Content hash of the data: equal where every placement of every problem is worth the same."""
+    text = "|".join(" ".join(map(problem_hash, part)) for part in (training, validation))
+    return sha256(text.encode()).hexdigest()

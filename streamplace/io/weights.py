@@ -1,0 +1,151 @@
+"""Weights of learned models: one safetensors file that also says how to use them and who made them.
+
+The file's metadata hold one JSON document under ``streamplace``: ``format``, ``version``,
+``model`` (its name), ``config`` (its options), ``features`` (names, mean and std of what it looks
+at) and ``training`` (how the weights came about).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.files import read_bytes, spot, writing
+from streamplace.model.messages import quoted
+
+FORMAT = "streamplace-weights"
+VERSION = 1
+SUFFIX = ".safetensors"
+_FIELDS: dict[str, type] = {"model": str, "config": dict, "features": dict, "training": dict}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A weights file's content.
+
+    Attributes
+    ----------
+    document
+        The JSON document: ``model``, ``config``, ``features``, ``training``.
+    tensors
+        Parameters by name; what was stored in half precision is widened to float32.
+    """
+
+    document: dict[str, Any]
+    tensors: Arrays
+
+    @property
+    def model(self) -> str:
+        """Name of the model they belong to."""
+        return str(self.document["model"])
+
+
+def write_weights(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Write parameters and the document that explains them; whole or not at all."""
+    header = {"format": FORMAT, "version": VERSION, **document}
+    write_tensors(path, header, tensors)
+
+
+def read_weights(
+    path: Path, *, model: str | None = None, features: Sequence[str] | None = None
+) -> Weights:
+    """Read a weights file.
+
+    Parameters
+    ----------
+    model
+        Name of the model it must be for, if that matters.
+    features
+        Names of the features it must have been trained on, if that matters.
+    """
+    document, tensors = read_tensors(path)
+    where = spot(path)
+    if document.get("format") != FORMAT:
+        raise FormatError(f"{where}: is no file of streamplace weights; name a best.safetensors")
+    if document.get("version") != VERSION:
+        raise FormatError(
+            f"{where}: is of version {quoted(document.get('version'))} of the weights format; this "
+            f"streamplace reads version {VERSION}: use the streamplace that made it, or train anew"
+        )
+    for name, kind in _FIELDS.items():
+        if not isinstance(document.get(name), kind):
+            raise FormatError(f"{where}: lacks a proper {name!r}; fetch or make it again")
+    _check_use(where, document, model, features)
+    return Weights(document, {name: _widened(array) for name, array in tensors.items()})
+
+
+def shipped(name: str) -> Path:
+    """File of the weights that come with streamplace for a model."""
+    folder = Path(__file__).parents[1] / "weights"
+    path = folder / f"{name}{SUFFIX}"
+    if not path.is_file():
+        raise SettingError(
+            f"no weights of {quoted(name)} come with streamplace; train it (streamplace train "
+            f"{name}) and name the file: --weights FILE"
+        )
+    return path
+
+
+def halved(tensors: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Tensors in half precision, for files of half the size."""
+    return {
+        name: array.astype(np.float16) if array.dtype == np.float32 else array
+        for name, array in tensors.items()
+    }
+
+
+def write_tensors(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Write arrays and one JSON document as a safetensors file; whole or not at all."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    content = save(arrays, {"streamplace": text})
+    with writing(path) as file:
+        file.write(content)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Document and arrays of a safetensors file that `write_tensors` wrote."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    content = read_bytes(path)
+    try:
+        tensors = load(content)
+        size = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8 : 8 + size])
+        document = json.loads(header["__metadata__"]["streamplace"])
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        raise FormatError(
+            f"{spot(path)}: is not a whole safetensors file of streamplace; fetch or make it again"
+        ) from None
+    if not isinstance(document, dict):
+        raise FormatError(f"{spot(path)}: says nothing about itself; fetch or make it again")
+    return document, tensors
+
+
+def _check_use(
+    where: str, document: dict[str, Any], model: str | None, features: Sequence[str] | None
+) -> None:
+    if model is not None and document["model"] != model:
+        raise FormatError(
+            f"{where}: holds weights of {quoted(document['model'])}, not of {quoted(model)}; name "
+            "the model's own"
+        )
+    if features is not None and document["features"].get("names") != list(features):
+        raise FormatError(
+            f"{where}: was trained on other features than this streamplace computes; use the "
+            "streamplace that made it, or train anew"
+        )
+
+
+def _widened(array: NDArray[Any]) -> NDArray[Any]:
+    return array.astype(np.float32) if array.dtype == np.float16 else array

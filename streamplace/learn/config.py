@@ -1,0 +1,124 @@
+"""Options of training and of models: presets, overridden by a TOML file, checked by name."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from streamplace.errors import FormatError, SettingError, StreamplaceError
+from streamplace.io.files import read_toml, spot
+from streamplace.io.schema import first_fault
+from streamplace.model.messages import quoted
+
+if TYPE_CHECKING:
+    from streamplace.learn.registry import Model, Preset
+
+DEFAULT_PRESET = "fast"
+TABLES = ("training", "model")
+
+
+class Config(BaseModel):
+    """Frozen options; unknown names and values of another type are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class TrainingConfig(Config):
+    """How a model is trained, whatever the model.
+
+    Examples
+    --------
+    >>> TrainingConfig(epochs=5).batch
+    64
+    """
+
+    epochs: Annotated[int, Field(ge=1, le=1_000_000, description="passes over the data")] = 40
+    batch: Annotated[int, Field(ge=1, le=1_000_000, description="problems per step")] = 64
+    learning_rate: Annotated[float, Field(gt=0, le=10, description="of Adam, at the start")] = 1e-3
+    final_learning_rate: Annotated[
+        float, Field(ge=0, le=10, description="of Adam, at the end of its cosine decay")
+    ] = 1e-3
+    clip: Annotated[float, Field(gt=0, description="largest norm of a step's gradient")] = 1.0
+    validation: Annotated[
+        float, Field(ge=0, le=0.9, description="share of the graphs held out to judge by")
+    ] = 0.1
+    patience: Annotated[
+        int, Field(ge=0, description="epochs without progress before stopping; 0 never stops")
+    ] = 0
+    checkpoint_every: Annotated[int, Field(ge=1, description="epochs between checkpoints")] = 1
+
+
+def configured(
+    model: "Model",
+    preset: str = DEFAULT_PRESET,
+    file: Path | None = None,
+    *,
+    start: Mapping[str, Any] | None = None,
+    epochs: int | None = None,
+) -> "Preset":
+    """Return a preset of a model, changed by a TOML file and by single options.
+
+    Parameters
+    ----------
+    file
+        Tables ``[training]`` and ``[model]``; what they leave out stays as in the preset.
+    start
+        Options of the model in the weights that training begins from, instead of the preset's.
+    epochs
+        Instead of the preset's and the file's.
+    """
+    from streamplace.learn.registry import Preset
+
+    if preset not in model.presets:
+        known = ", ".join(model.presets)
+        raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {known}")
+    chosen = model.presets[preset]
+    options, training = chosen.model, chosen.training
+    if start is not None:
+        options = _changed(options, start, "the weights' config", FormatError)
+    if file is not None:
+        tables, where = _tables(file), spot(file)
+        options = _changed(options, tables["model"], f"{where}: [model]", FormatError)
+        training = _changed(training, tables["training"], f"{where}: [training]", FormatError)
+    if epochs is not None:
+        training = _changed(training, {"epochs": epochs}, "training", SettingError)
+    return Preset(options, training)
+
+
+def parsed(kind: type[Config], values: Mapping[str, Any], where: str) -> Any:
+    """Options of a kind, from what a file at ``where`` holds."""
+    try:
+        return kind.model_validate_json(json.dumps(values, default=str))
+    except ValidationError as error:
+        raise FormatError(f"{where}: {first_fault(error)}") from None
+
+
+def _tables(file: Path) -> dict[str, dict[str, Any]]:
+    read = read_toml(file)
+    for name, table in read.items():
+        if name not in TABLES:
+            raise FormatError(
+                f"{spot(file)}: {quoted(name)} is not known; options belong into the tables "
+                f"[training] and [model]"
+            )
+        if not isinstance(table, dict):
+            raise FormatError(f"{spot(file)}: {name} must be a table; write [{name}] above it")
+    return {name: read.get(name, {}) for name in TABLES}
+
+
+def _changed(
+    config: Config, table: Mapping[str, Any], where: str, kind: type[StreamplaceError]
+) -> Any:
+    """Return the same options, some of them replaced and all of them checked again."""
+    known = type(config).model_fields
+    for name in table:
+        if name not in known:
+            raise kind(f"{where} has no option {quoted(name)}; it takes {', '.join(known)}")
+    try:
+        return type(config).model_validate_json(
+            json.dumps({**config.model_dump(mode="json"), **table}, default=str)
+        )
+    except ValidationError as error:
+        raise kind(f"{where}: {first_fault(error)}") from None

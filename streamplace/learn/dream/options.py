@@ -1,0 +1,87 @@
+"""Options of the DREAM paper's three models; light, so that the registry imports no torch."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from streamplace.learn.config import Config, TrainingConfig
+
+Order = Literal[
+    "topological",
+    "bfs",
+    "dfs-preorder",
+    "dfs-postorder",
+    "reversed-topological",
+    "lexicographic",
+    "heaviest-first",
+]
+
+
+class AllocatorConfig(Config):
+    """What the three models have in common."""
+
+    width: Annotated[int, Field(ge=2, le=4096, multiple_of=2, description="of all vectors")] = 128
+    devices: Annotated[int, Field(ge=1, le=64, description="that the model knows")] = 5
+    embedding: Annotated[int, Field(ge=1, le=1024, description="width of a device's vector")] = 32
+    order: Annotated[Order, Field(description="in which operators are decided about")] = (
+        "topological"
+    )
+    random_ties: Annotated[
+        bool, Field(description="in training, shuffle operators that may come in any order")
+    ] = True
+    canonical: Annotated[
+        bool, Field(description="open only the first unused of interchangeable devices")
+    ] = True
+    device_state: Annotated[
+        bool, Field(description="see the devices' loads and what they send to the operator")
+    ] = False
+    on_policy: Annotated[int, Field(ge=1, le=1024, description="samples per problem")] = 8
+    replayed: Annotated[int, Field(ge=0, le=1024, description="most samples replayed")] = 2
+    places: Annotated[int, Field(ge=1, le=1024, description="in the memory of a problem")] = 8
+    threshold: Annotated[float, Field(ge=0, le=1, description="least reward replayed")] = 0.8
+    exploration: Annotated[
+        float, Field(ge=0, le=1e5, description="random samples in the first epoch")
+    ] = 256.0
+    exploration_decay: Annotated[
+        float, Field(ge=0, le=100, description="of random samples, per epoch")
+    ] = 0.1
+    exploration_while_poor: Annotated[
+        int, Field(ge=0, le=100_000, description="random samples while none known is good")
+    ] = 0
+    near: Annotated[
+        float, Field(ge=0, le=1, description="part of random samples near remembered ones")
+    ] = 0.0
+    normalised: Annotated[bool, Field(description="divide advantages by their deviation")] = True
+    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 0.003
+
+
+class GraphAllocatorConfig(AllocatorConfig):
+    """What models with a graph encoder add."""
+
+    hops: Annotated[int, Field(ge=1, le=16, description="of messages, K")] = 2
+    shared: Annotated[bool, Field(description="whether both views share their weights")] = True
+    stream_features: Annotated[bool, Field(description="messages carry a stream's transfer")] = (
+        False
+    )
+
+
+PAPER: dict[str, Any] = {
+    "width": 512,
+    "order": "bfs",
+    "random_ties": False,
+    "on_policy": 3,
+    "replayed": 3,
+    "exploration": 20.0,
+    "exploration_decay": 1.0,
+    "exploration_while_poor": 20,
+    "normalised": False,
+    "entropy": 0.0,
+}
+"""Options of the paper, where they differ from the defaults."""
+
+PAPER_TRAINING = TrainingConfig(
+    epochs=40, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.0
+)
+FAST_TRAINING = TrainingConfig(
+    epochs=70, batch=32, learning_rate=3e-3, final_learning_rate=3e-5, clip=1.0
+)

@@ -1,0 +1,189 @@
+"""Orders in which a policy decides about operators.
+
+All but one are those of Wang et al., "Accelerate Model Parallel Training by Using Efficient Graph
+Traversal Order", II-C. Of operators that may come next, the one of the lowest rank goes first: by
+default the one that comes first in the graph.
+"""
+
+import heapq
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim.jit import kernel
+from streamsim.topology import group_by
+
+from streamplace.errors import SettingError
+from streamplace.model.problem import Problem
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+def decision_order(problem: Problem, name: str, rank: Ints | None = None) -> Ints:
+    """Operators [N] in the order of this name; ties go by rank [N], else by row.
+
+    Examples
+    --------
+    >>> from streamplace.model import Cluster, Operator, Stream, StreamGraph
+    >>> names = ["src", "a", "b", "sink"]
+    >>> ends = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
+    >>> graph = StreamGraph.of("g", [Operator(v, rate=float(v == "src")) for v in names],
+    ...                        [Stream(*pair) for pair in ends])
+    >>> [names[v] for v in decision_order(Problem(graph, Cluster.uniform(2)), "dfs-preorder")]
+    ['src', 'a', 'sink', 'b']
+    """
+    if name not in ORDERS:
+        raise SettingError(f"there is no order {name!r}; choose one of {', '.join(ORDERS)}")
+    if rank is None:
+        rank = np.arange(problem.n_operators)
+    return np.array(ORDERS[name](problem, rank), np.int64)
+
+
+def bfs(problem: Problem, rank: Ints) -> list[int]:
+    """Breadth first from the sources, an operator as soon as all of its inputs are there.
+
+    So every operator follows the operators upstream of it, as equation 3 of the paper wants.
+    """
+    below = _downstream(problem, rank)
+    waiting = _waiting(problem)
+    order = _sources(problem, rank)
+    for u in order:
+        for v in below[u]:
+            waiting[v] -= 1
+            if not waiting[v]:
+                order.append(v)
+    return order
+
+
+def topological(problem: Problem, rank: Ints) -> list[int]:
+    """Topological and depth first: a chain is finished before its neighbour is begun."""
+    below = _downstream(problem, rank)
+    waiting = _waiting(problem)
+    ready = _sources(problem, rank)[::-1]
+    order = []
+    while ready:
+        u = ready.pop()
+        order.append(u)
+        for v in reversed(below[u]):
+            waiting[v] -= 1
+            if not waiting[v]:
+                ready.append(v)
+    return order
+
+
+def reversed_topological(problem: Problem, rank: Ints) -> list[int]:
+    """The topological order from its end."""
+    return topological(problem, rank)[::-1]
+
+
+def dfs_preorder(problem: Problem, rank: Ints) -> list[int]:
+    """Depth first from the sources, an operator when it is met first."""
+    return _depth_first(problem, rank)[0]
+
+
+def dfs_postorder(problem: Problem, rank: Ints) -> list[int]:
+    """Depth first from the sources, an operator when it is left."""
+    return _depth_first(problem, rank)[1]
+
+
+def lexicographic(problem: Problem, rank: Ints) -> list[int]:
+    """By name, whatever the rank."""
+    names = problem.graph.operators.name
+    return sorted(range(len(names)), key=names.__getitem__)
+
+
+def heaviest_first(problem: Problem, rank: Ints) -> list[int]:
+    """Grow from the operator of the heaviest stream, always to whom most bytes/s lead.
+
+    What must not be torn apart is decided while there is room (maximum adjacency order).
+    """
+    instance, n = problem.instance, problem.n_operators
+    order: list[int] = _grown(instance.source, instance.target, instance.traffic, rank, n).tolist()
+    return order
+
+
+ORDERS: dict[str, Callable[[Problem, Ints], list[int]]] = {
+    "topological": topological,
+    "bfs": bfs,
+    "dfs-preorder": dfs_preorder,
+    "dfs-postorder": dfs_postorder,
+    "reversed-topological": reversed_topological,
+    "lexicographic": lexicographic,
+    "heaviest-first": heaviest_first,
+}
+
+
+@kernel
+def _grown(source: Rows, target: Rows, traffic: Floats, rank: Ints, n: int) -> Ints:
+    """Maximum adjacency order; ties go to the heaviest stream, then by rank."""
+    heaviest, pull = np.zeros(n), np.zeros(n)
+    start, streams = group_by(np.concatenate((source, target)), n)
+    m = len(source)
+    for e in range(m):
+        heaviest[source[e]] = max(heaviest[source[e]], traffic[e])
+        heaviest[target[e]] = max(heaviest[target[e]], traffic[e])
+    order, done = np.empty(n, np.int64), np.zeros(n, np.bool_)
+    heap = [(0.0, -heaviest[v], rank[v], np.int64(v)) for v in range(n)]
+    heapq.heapify(heap)
+    end = 0
+    while end < n:
+        key, _, _, u = heapq.heappop(heap)
+        if done[u] or -key < pull[u]:
+            continue
+        done[u], order[end] = True, u
+        end += 1
+        for i in range(start[u], start[u + 1]):
+            e = streams[i] % m
+            v = np.int64(target[e] if source[e] == u else source[e])
+            if not done[v]:
+                pull[v] += traffic[e]
+                heapq.heappush(heap, (-pull[v], -heaviest[v], rank[v], v))
+    return order
+
+
+def _downstream(problem: Problem, rank: Ints) -> list[list[int]]:
+    """Operators downstream of each, once per stream, by rank."""
+    instance = problem.instance
+    below: list[list[int]] = [[] for _ in range(problem.n_operators)]
+    by_rank = np.argsort(rank[instance.target], kind="stable")
+    source, target = instance.source[by_rank].tolist(), instance.target[by_rank].tolist()
+    for u, v in zip(source, target, strict=True):
+        below[u].append(v)
+    return below
+
+
+def _waiting(problem: Problem) -> list[int]:
+    """Streams into every operator."""
+    counts: list[int] = np.bincount(problem.instance.target, minlength=problem.n_operators).tolist()
+    return counts
+
+
+def _sources(problem: Problem, rank: Ints) -> list[int]:
+    """Operators that no stream enters, by rank."""
+    found = np.flatnonzero(np.array(_waiting(problem)) == 0)
+    sources: list[int] = found[np.argsort(rank[found], kind="stable")].tolist()
+    return sources
+
+
+def _depth_first(problem: Problem, rank: Ints) -> tuple[list[int], list[int]]:
+    """Operators when depth-first search meets them, and when it leaves them."""
+    below = _downstream(problem, rank)
+    met: list[int] = []
+    left: list[int] = []
+    seen = [False] * problem.n_operators
+    for source in _sources(problem, rank):
+        met.append(source)
+        path = [(source, iter(below[source]))]
+        while path:
+            u, more = path[-1]
+            v = next(more, None)
+            if v is None:
+                left.append(u)
+                path.pop()
+            elif not seen[v]:
+                seen[v] = True
+                met.append(v)
+                path.append((v, iter(below[v])))
+    return met, left

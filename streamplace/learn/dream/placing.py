@@ -1,0 +1,120 @@
+"""Placing with a trained policy: many problems at once, greedily, or samples of one."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from streamplace.errors import FormatError
+from streamplace.io.files import spot
+from streamplace.io.schema import first_fault
+from streamplace.io.weights import Weights, read_weights
+from streamplace.learn.dream.features import FEATURES, Scale
+from streamplace.learn.dream.graphs import Graphs, padded_orders
+from streamplace.learn.dream.options import AllocatorConfig
+from streamplace.learn.dream.orders import decision_order
+from streamplace.learn.dream.policies import CONFIGS, build_policy
+from streamplace.learn.dream.policy import Policy
+from streamplace.learn.parameters import put_arrays
+from streamplace.learn.threads import one_thread
+from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+
+CELLS = 1 << 12
+"""Operators that are decided about in one batch, padding included."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """A policy with trained weights."""
+
+    policy: Policy
+    config: AllocatorConfig
+    scale: Scale
+
+    def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
+        """Place every problem greedily."""
+        with one_thread():
+            rows = greedy_rows(self.policy, self._graphs(problems), problems, self.config.order)
+        return [p.placement(row) for p, row in zip(problems, rows, strict=True)]
+
+    def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
+        """Legal placements [S, N] of one problem, drawn from the policy."""
+        order = decision_order(problem, self.config.order)
+        with one_thread(), torch.no_grad():
+            batch = self._graphs([problem]).batch(torch.tensor([0]), torch.from_numpy(order)[None])
+            generator = torch.Generator().manual_seed(seed % 2**63)
+            drawn = self.policy.sample(self.policy.encode(batch), samples, generator)[0].numpy()
+        placements = np.empty(drawn.shape, np.int32)
+        placements[:, order] = drawn
+        return problem.repaired(placements)
+
+    def _graphs(self, problems: Sequence[Problem]) -> Graphs:
+        return Graphs.of(problems, self.scale, self.config.devices, self.config.canonical)
+
+
+def place_many(weights: Weights, problems: Sequence[Problem]) -> list[Placement]:
+    """Place every problem greedily with these weights."""
+    return trained_from(weights, "the weights").place_many(problems)
+
+
+@lru_cache(maxsize=8)
+def trained(path: Path, model: str) -> Trained:
+    """Policy of a model from a weights file, read once."""
+    return trained_from(read_weights(path, model=model, features=FEATURES), spot(path))
+
+
+def trained_from(weights: Weights, where: str) -> Trained:
+    """Policy from weights; ``where`` they come from stands in errors."""
+    if weights.model not in CONFIGS:
+        raise FormatError(f"{where}: holds weights of {weights.model!r}, no model of the paper")
+    config = _config(weights, where)
+    with torch.random.fork_rng(devices=[]):
+        policy = build_policy(weights.model, config)
+    put_arrays(policy, weights.tensors, where)
+    return Trained(policy.eval(), config, Scale.from_document(weights.document["features"], where))
+
+
+def _config(weights: Weights, where: str) -> AllocatorConfig:
+    try:
+        return CONFIGS[weights.model].model_validate_json(json.dumps(weights.document["config"]))
+    except ValidationError as error:
+        raise FormatError(f"{where}: config: {first_fault(error)}") from None
+
+
+def greedy_rows(
+    policy: Policy, graphs: Graphs, problems: Sequence[Problem], order: str
+) -> list[Ints]:
+    """Greedy legal placements [N], in operator order, of problems and their tensors."""
+    found: list[Ints] = [np.empty(0, np.int32)] * len(problems)
+    for rows in alike(np.array([problem.n_operators for problem in problems])):
+        orders = [decision_order(problems[i], order) for i in rows]
+        along = torch.from_numpy(padded_orders(orders)).to(graphs.present.device)
+        batch = graphs.batch(torch.from_numpy(rows).to(along.device), along)
+        with torch.no_grad():
+            decided = policy.greedy(policy.encode(batch))[:, 0].cpu().numpy()
+        for i, by_step, one in zip(rows.tolist(), decided, orders, strict=True):
+            row = np.empty(len(one), np.int32)
+            row[one] = by_step[: len(one)]
+            found[i] = problems[i].repaired(row)
+    return found
+
+
+def alike(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Rows in batches of like sizes, each of at most `CELLS` operators or one problem."""
+    by_size = np.argsort(sizes, kind="stable")
+    found, start = [], 0
+    while start < len(by_size):
+        end = start + 1
+        while end < len(by_size) and (end + 1 - start) * sizes[by_size[end]] <= CELLS:
+            end += 1
+        found.append(by_size[start:end])
+        start = end
+    return found

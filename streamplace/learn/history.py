@@ -1,0 +1,112 @@
+"""What happened in training so far: one line per epoch, and the best of them."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from streamplace.learn.learner import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What one epoch of training came to, as means over problems or steps.
+
+    Attributes
+    ----------
+    epoch
+        Counted from 1.
+    reward, best, entropy
+        As in `streamplace.learn.learner.Report`.
+    gradient
+        Norm of a step's gradient before clipping.
+    learning_rate
+        Of the last step.
+    validation
+        Mean relative throughput on the validation problems, None where there are none.
+    of_optimum
+        Mean of value / optimum over those whose optimum is known, None where there are none.
+    """
+
+    epoch: int
+    reward: float
+    best: float
+    entropy: float
+    loss: float
+    gradient: float
+    learning_rate: float
+    validation: float | None
+    of_optimum: float | None
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        """What epochs are compared by: validation, or the reward where nothing is held out."""
+        return self.reward if self.validation is None else self.validation
+
+
+@dataclass(slots=True)
+class History:
+    """All epochs so far, and the validation of the best of them.
+
+    Attributes
+    ----------
+    before
+        Mean validation of the weights that training began from, None where there were none.
+    best
+        Number of the best epoch; 0 as long as nothing was better than the beginning.
+    values
+        Relative throughput of every validation problem in the best epoch.
+    """
+
+    epochs: list[Epoch] = field(default_factory=list)
+    before: float | None = None
+    best: int = 0
+    values: Floats = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def score(self) -> float:
+        """Score of the best epoch."""
+        if self.best:
+            return self.epochs[self.best - 1].score
+        return -math.inf if self.before is None else self.before
+
+    def add(self, epoch: Epoch, values: Floats) -> bool:
+        """Add an epoch; whether it is better than all before it."""
+        improved = epoch.score > self.score
+        self.epochs.append(epoch)
+        if improved:
+            self.best, self.values = epoch.epoch, values
+        return improved
+
+    def stalled(self, patience: int) -> bool:
+        """Whether the last ``patience`` epochs brought nothing better (0 never gives up)."""
+        return 0 < patience <= len(self.epochs) - self.best
+
+    def as_document(self) -> dict[str, Any]:
+        """All but the values, fit for JSON."""
+        epochs = [asdict(epoch) for epoch in self.epochs]
+        return {"before": self.before, "best": self.best, "epochs": epochs}
+
+    def lines(self) -> str:
+        """One line of JSON per epoch."""
+        return "".join(f"{json.dumps(asdict(epoch))}\n" for epoch in self.epochs)
+
+
+def history_of(document: Mapping[str, Any], values: Floats) -> History:
+    """Return the history that `History.as_document` wrote."""
+    epochs = [Epoch(**row) for row in document["epochs"]]
+    return History(epochs, document["before"], int(document["best"]), values)
+
+
+def mean_share(values: Floats, optima: Floats) -> float | None:
+    """Mean of value / optimum where the optimum is known (not NaN), None where none is.
+
+    >>> mean_share(np.array([0.5, 0.9]), np.array([1.0, np.nan]))
+    0.5
+    """
+    known = ~np.isnan(optima)
+    return float((values[known] / optima[known]).mean()) if known.any() else None

@@ -1,0 +1,103 @@
+"""What training asks of a model: losses of rows of its problems, and greedy answers to judge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was sampled for a share of a batch; numbers are sums over problems, so shares add up.
+
+    Attributes
+    ----------
+    reward
+        Mean relative throughput of a problem's on-policy samples, summed over problems.
+    best
+        Best relative throughput known of a problem so far, summed over problems.
+    entropy
+        Mean entropy of a problem's decisions in nats, summed over problems.
+
+    Examples
+    --------
+    >>> (Report(2, 1.0, 1.5, 0.2) + Report(1, 0.5, 0.5, 0.1)).mean.reward
+    0.5
+    """
+
+    problems: int
+    reward: float
+    best: float
+    entropy: float
+
+    def __add__(self, other: "Report") -> "Report":
+        return Report(
+            self.problems + other.problems,
+            self.reward + other.reward,
+            self.best + other.best,
+            self.entropy + other.entropy,
+        )
+
+    @property
+    def mean(self) -> "Report":
+        """The same per problem."""
+        n = max(self.problems, 1)
+        return Report(1, self.reward / n, self.best / n, self.entropy / n)
+
+
+class Learner(Protocol):
+    """A model on its training problems, as `streamplace.learn.training` drives it.
+
+    ``loss`` may run for different rows in two threads at once; whatever else it changes than the
+    memories of its own rows needs a lock.
+    """
+
+    @property
+    def module(self) -> "torch.nn.Module":
+        """The parameters that are trained."""
+        ...
+
+    @property
+    def n_problems(self) -> int:
+        """Number of training problems."""
+        ...
+
+    @property
+    def sizes(self) -> Ints:
+        """Operators of each training problem; batches are made of problems of like sizes."""
+        ...
+
+    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, Report]":
+        """Sample and reward these training problems, update their memories, return a loss.
+
+        The loss is a sum over the rows: training divides by the batch size. Epochs count from 0.
+        All randomness comes from ``seed``.
+        """
+        ...
+
+    def validate(self) -> Floats:
+        """Relative throughput of the greedy placement of every validation problem."""
+        ...
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Whatever besides the parameters must survive a kill, such as memories."""
+        ...
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` returned."""
+        ...
+
+    def spec(self) -> dict[str, Any]:
+        """What placing needs besides the weights, fit for JSON: ``config`` and ``features``.
+
+        ``features`` holds ``names``, and ``mean`` and ``std`` of the training set.
+        """
+        ...

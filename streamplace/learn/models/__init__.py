@@ -1,0 +1,1 @@
+"""Models that can be trained: one file, one model; light modules that import torch when built."""

@@ -1,0 +1,42 @@
+"""Parameters of a module as arrays, and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from streamplace.errors import FormatError
+from streamplace.model.messages import quoted
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def array_of(tensor: Tensor) -> NDArray[Any]:
+    """Copy of a tensor's values."""
+    array: NDArray[Any] = tensor.detach().cpu().numpy().copy()
+    return array
+
+
+def arrays_of(module: torch.nn.Module) -> Arrays:
+    """Parameters and buffers of a module, by name."""
+    return {name: array_of(tensor) for name, tensor in module.state_dict().items()}
+
+
+def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+    """Give a module these parameters and buffers; ``where`` they come from stands in the error."""
+    wanted = module.state_dict()
+    for name in sorted({*wanted, *arrays}):
+        if name not in wanted or name not in arrays:
+            fault = "lacks" if name in wanted else "holds an unknown"
+            raise FormatError(f"{where}: {fault} parameter {quoted(name)}; {_REMEDY}")
+        if tuple(wanted[name].shape) != arrays[name].shape:
+            raise FormatError(
+                f"{where}: parameter {quoted(name)} is {arrays[name].shape}, not "
+                f"{tuple(wanted[name].shape)}; {_REMEDY}"
+            )
+    module.load_state_dict({name: torch.from_numpy(arrays[name]) for name in wanted})
+
+
+_REMEDY = "name weights that were trained with the same options of the model"

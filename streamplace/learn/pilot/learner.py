@@ -1,0 +1,260 @@
+"""How pilot learns: it imitates good placements, then what its own answers could have been.
+
+Rollouts are sampled from the policy. At some of their decisions every open device a is tried and
+the placement completed greedily, which gives a value Q(a): what this very decision is worth, free
+of the luck of the others. The policy then moves towards π(a) · exp(Q(a) / τ), normalised: the best
+policy that stays near the present one (an advantage over the mean of the alternatives, as in
+equation 4 of the paper, but per decision). Besides, the best placement known is imitated.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from streamsim.canonical import canonical
+from torch import Tensor
+
+from streamplace.learn.learner import Report
+from streamplace.learn.pilot.alternatives import alternatives
+from streamplace.learn.pilot.module import Pilot, Steps, Views
+from streamplace.learn.pilot.network import Network, heads_of, network_of
+from streamplace.learn.pilot.placing import FEATURES, LOOKS, Trained
+from streamplace.learn.pilot.reward import Reward, reward_named
+from streamplace.learn.pilot.rollout import (
+    NOTHING,
+    Heads,
+    Record,
+    new_record,
+    places_after,
+    rollouts,
+)
+from streamplace.learn.pilot.variety import elsewhere
+from streamplace.learn.pilot.view import View, view_of
+from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from streamplace.learn.models.pilot import PilotConfig
+    from streamplace.learn.registry import Task
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+LEAST = 1e-9
+"""Stands for a reward of nothing where rewards are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Rollouts of one problem, and what the loss makes of them."""
+
+    record: Record
+    chosen: Ints  # [S, T]
+    imitation: float  # weight of −log π(rollout)
+    worth: Floats  # [S, T, D] of every alternative, relative to the best; NaN where not tried
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What was tried on one problem."""
+
+    view: View
+    studies: tuple[Study, ...]
+    reward: float
+    best: float
+
+
+class PilotLearner:
+    """Pilot on its training problems; see `streamplace.learn.learner.Learner`."""
+
+    def __init__(self, task: "Task", config: "PilotConfig") -> None:
+        self._task, self._config = task, config
+        self._views = [view_of(problem) for problem in task.training]
+        self._reward: Reward = reward_named(task.reward)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(task.seed)
+            self.module = Pilot(config.width, config.rounds).to(task.device)
+        self._known = [
+            _canonical(view, target)
+            for view, target in zip(self._views, self._targets(), strict=True)
+        ]
+        self._best = np.array(
+            [
+                self._value(problem, view, known)
+                for problem, view, known in zip(
+                    task.training, self._views, self._known, strict=True
+                )
+            ]
+        )
+
+    @property
+    def n_problems(self) -> int:
+        """Number of training problems."""
+        return len(self._views)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Units of each training problem."""
+        return np.array([view.level.n_units for view in self._views], np.int64)
+
+    def loss(self, rows: NDArray[np.int64], epoch: int, seed: int) -> tuple[Tensor, Report]:
+        """Roll out these problems, and weigh what came out."""
+        rng, network = np.random.default_rng(seed), network_of(self._tensors())
+        trials = [self._trial(row, epoch, rng, network) for row in rows.tolist()]
+        loss, entropy = self._loss(trials)
+        return loss, Report(
+            len(rows),
+            sum(trial.reward for trial in trials),
+            sum(trial.best for trial in trials),
+            entropy,
+        )
+
+    def validate(self) -> Doubles:
+        """Relative throughput of the greedy placement of every validation problem."""
+        pilot = Trained(network_of(self._tensors()))
+        problems = self._task.validation
+        return np.array([self._reward(p, pilot.greedy(p, LOOKS)).max() for p in problems])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Best placements known and their values."""
+        empty = [np.empty(0, np.int32) if known is None else known for known in self._known]
+        ends = np.cumsum([len(known) for known in empty])
+        return {"best": self._best.copy(), "known": np.concatenate(empty), "ends": ends}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` returned."""
+        self._best = state["best"].copy()
+        parts = np.split(state["known"], state["ends"][:-1])
+        self._known = [part if len(part) else None for part in parts]
+
+    def spec(self) -> dict[str, Any]:
+        """Options and features; pilot measures in yardsticks, so there is no mean to keep."""
+        return {"config": self._config.model_dump(mode="json"), "features": {"names": FEATURES}}
+
+    def _loss(self, trials: Sequence[Trial]) -> tuple[Tensor, float]:
+        """Loss of what was tried, and the sum over problems of the mean entropy per decision."""
+        views, device = [trial.view for trial in trials], self._task.device
+        studies = [(i, study) for i, trial in enumerate(trials) for study in trial.studies]
+        if not studies:
+            return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum(), 0.0
+        batch = Views.of(views, device)
+        steps = Steps.of(views, [(i, study.record, study.chosen) for i, study in studies], device)
+        log_p = self.module(batch, steps)
+        taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
+        imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
+        weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32)).to(device)
+        worth = _side_by_side([study.worth for _, study in studies], log_p.shape[1])
+        gain = _towards_worth(log_p, torch.from_numpy(worth).to(device), self._config.temperature)
+        return gain - (taken * weight).sum(), _entropy(log_p, batch.graph[steps.unit])
+
+    def _targets(self) -> Sequence[NDArray[np.int32] | None]:
+        return self._task.targets or [None] * len(self._views)
+
+    def _tensors(self) -> dict[str, NDArray[np.float32]]:
+        parameters = self.module.state_dict().items()
+        return {name: tensor.detach().cpu().numpy() for name, tensor in parameters}
+
+    def _value(self, problem: Problem, view: View, known: Ints | None) -> float:
+        if known is None:
+            return 0.0
+        return float(self._reward(problem, known[None, view.unit_of])[0])
+
+    def _trial(self, row: int, epoch: int, rng: np.random.Generator, network: Network) -> Trial:
+        """Imitate the best known placement of a problem, and study rollouts of it."""
+        config, known = self._config, self._known[row]
+        problem, view = self._task.training[row], self._views[row]
+        imitating = known is not None and epoch < config.warm_up
+        home = imitating or rng.random() >= config.variety
+        if not home:
+            problem, known = elsewhere(problem, rng), None
+            view = view_of(problem)
+        heads, studies = heads_of(network, view), []
+        if known is not None:
+            weight = 1.0 if imitating else config.imitation
+            studies.append(_imitated(view, heads, known, weight))
+        best = float(self._best[row])
+        if imitating:
+            return Trial(view, tuple(studies), best, best)
+        study, places, values = self._studied(problem, view, heads, rng)
+        if not len(study.chosen):
+            return Trial(view, tuple(studies), 0.0, best)
+        if home:
+            self._keep(row, view, places, values)
+            best = float(self._best[row])
+        reward = float(values[: len(study.chosen)].mean())
+        return Trial(view, (*studies, study), reward, best)
+
+    def _studied(
+        self, problem: Problem, view: View, heads: Heads, rng: np.random.Generator
+    ) -> tuple[Study, Ints, Doubles]:
+        """Rollouts, alternatives to their decisions, and all placements with their values."""
+        config = self._config
+        given = np.full((config.samples, len(view.order)), -1, np.int32)
+        uniform = rng.random(given.shape, dtype=np.float32)
+        uniform[rng.random(given.shape) >= config.exploration] = -1
+        record = new_record(len(given), view)
+        chosen, _ = rollouts(view, heads, given, uniform, record)
+        through = chosen[:, 0] >= 0
+        record = Record(record.devices[through], record.steps[through], record.open[through])
+        chosen = chosen[through]
+        tried = alternatives(record, chosen, config.forks, rng)
+        greedy = np.full(tried.given.shape, -1, np.float32)
+        ends, _ = rollouts(view, heads, tried.given, greedy, NOTHING)
+        through = ends[:, 0] >= 0
+        places = places_after(view, np.concatenate([chosen, ends[through]]), 1)
+        values = self._reward(problem, places)
+        gained = np.zeros(len(ends))
+        gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), LEAST)
+        return Study(record, chosen, 0.0, tried.worth(gained)), places, values
+
+    def _keep(self, row: int, view: View, places: Ints, rewards: Doubles) -> None:
+        """Remember a placement that is better than the best known."""
+        i = int(np.argmax(rewards))
+        if rewards[i] > self._best[row] + LEAST:
+            self._best[row], self._known[row] = rewards[i], _canonical(view, places[i])
+
+
+def _canonical(view: View, placement: NDArray[np.int32] | None) -> Ints | None:
+    """Device of every unit, interchangeable devices numbered in the order of the decisions."""
+    if placement is None:
+        return None
+    place = np.zeros(view.level.n_units, np.int32)
+    place[view.unit_of] = placement
+    return np.asarray(canonical(place[None], view.order, view.group)[0])
+
+
+def _imitated(view: View, heads: Heads, known: Ints, weight: float) -> Study:
+    """Follow a placement."""
+    given, record = known[view.order][None], new_record(1, view)
+    chosen, _ = rollouts(view, heads, given, np.zeros(given.shape, np.float32), record)
+    return Study(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))
+
+
+def _side_by_side(worths: Sequence[Floats], devices: int) -> Floats:
+    """Worths of all decisions [P, D]; NaN for devices that a problem lacks."""
+    parts = [worth.reshape(-1, worth.shape[2]) for worth in worths]
+    joined = np.full((sum(map(len, parts)), devices), np.nan, np.float32)
+    row = 0
+    for part in parts:
+        joined[row : row + len(part), : part.shape[1]] = part
+        row += len(part)
+    return joined
+
+
+def _towards_worth(log_p: Tensor, worth: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of the policy with the better one that the worths make of it."""
+    tried = ~worth.isnan().all(1)
+    now, worth = log_p[tried], worth[tried].nan_to_num(0.0)
+    better = (now.detach() + worth / temperature).softmax(-1)
+    return -(better * now.masked_fill(now == -torch.inf, 0.0)).sum()
+
+
+def _entropy(log_p: Tensor, problem: Tensor) -> float:
+    """Sum over problems of the mean entropy of their decisions."""
+    with torch.no_grad():
+        entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
+        sums = torch.bincount(problem, entropy.double())
+        return float((sums / torch.bincount(problem).clamp(min=1)).sum())

@@ -1,0 +1,78 @@
+"""What a trainable model is, and the registry that the command line and the docs read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamplace.learn.config import Config, TrainingConfig
+from streamplace.learn.learner import Learner
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a learner is built from.
+
+    Attributes
+    ----------
+    device
+        ``cpu`` or ``cuda``.
+    reward
+        ``steady`` or ``engine``: which simulation judges sampled placements.
+    targets
+        Good placements [N] of the training problems to learn from, None where none is known;
+        empty for models that are not supervised.
+    features
+        Feature spec of the weights that training begins from, to be kept; None to make one from
+        the training problems.
+    """
+
+    training: tuple[Problem, ...]
+    validation: tuple[Problem, ...]
+    seed: int
+    device: str = "cpu"
+    reward: str = "steady"
+    targets: tuple[Ints | None, ...] = ()
+    features: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Options of a model and of its training that go well together."""
+
+    model: Config
+    training: TrainingConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that can be trained.
+
+    Attributes
+    ----------
+    config
+        Class of the model's own options.
+    presets
+        By name; ``fast`` is the default, ``paper`` is there where a paper says how.
+    learner
+        Makes a learner for a task; imports torch only when called.
+    supervised
+        Whether it learns from good placements that others found (`Task.targets`).
+    """
+
+    name: str
+    summary: str
+    config: type[Config]
+    presets: Mapping[str, Preset]
+    learner: Callable[[Task, Any], Learner]
+    supervised: bool = False
+
+
+MODELS: Registry[Model] = Registry("streamplace.learn.models", "model")
+
+
+def register(model: Model) -> Model:
+    """Register a model under its name."""
+    return MODELS.add(model.name, model)

@@ -1,0 +1,200 @@
+"""The training loop: epochs of steps of Adam, validated, kept, and resumed exactly."""
+
+import logging
+import math
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from streamplace.errors import SettingError
+from streamplace.io.files import write_text
+from streamplace.io.weights import write_weights
+from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
+from streamplace.learn.config import TrainingConfig
+from streamplace.learn.history import Epoch, History, mean_share
+from streamplace.learn.learner import Floats, Ints, Learner, Report
+from streamplace.learn.parameters import arrays_of
+from streamplace.learn.shards import N_SHARDS, batches, gradient, seed_of, workers
+from streamplace.learn.watching import Silent, Watcher
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How to train a learner, and where to.
+
+    Attributes
+    ----------
+    folder
+        Where ``last.safetensors``, ``best.safetensors`` and ``history.jsonl`` go.
+    model
+        Name of the model.
+    settings
+        What a run that goes on must share with this one; fit for JSON.
+    origin
+        What the weights file shall say about its making; fit for JSON.
+    optima
+        Best possible value of every validation problem, NaN where it is not known.
+    trained
+        Whether the learner begins with trained weights: then no epoch is the best that does not
+        beat them.
+    """
+
+    config: TrainingConfig
+    seed: int
+    device: str
+    folder: Path
+    model: str
+    settings: Mapping[str, Any]
+    origin: Mapping[str, Any]
+    optima: Floats
+    trained: bool = False
+
+
+def train(
+    learner: Learner,
+    plan: Plan,
+    watcher: Watcher | None = None,
+    resume: Checkpoint | None = None,
+) -> History:
+    """Train until the last epoch, or until patience runs out; what ends it early loses no epoch.
+
+    Ctrl-C, or an error, leaves the checkpoint of the last whole epoch behind.
+    """
+    run = _Run(learner, plan, watcher or Silent())
+    with workers(plan.device) as threads:
+        run.begin(resume)
+        try:
+            while not run.finished:
+                run.epoch(threads)
+        finally:
+            run.save()
+            run.watcher.end()
+    return run.history
+
+
+class _Run:
+    """A run between two epochs."""
+
+    def __init__(self, learner: Learner, plan: Plan, watcher: Watcher) -> None:
+        self.learner, self.plan, self.watcher = learner, plan, watcher
+        self.history = History()
+        self.n_steps = -(-learner.n_problems // plan.config.batch)
+        self._adam = torch.optim.Adam(learner.module.parameters(), plan.config.learning_rate)
+        self._kept: Checkpoint | None = None
+        self._saved = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch is done, or patience has run out."""
+        config = self.plan.config
+        return len(self.history.epochs) >= config.epochs or self.history.stalled(config.patience)
+
+    def begin(self, resume: Checkpoint | None) -> None:
+        """Start, or take up a checkpoint; either way the folder then holds a run to resume."""
+        if resume is not None:
+            self.history = restore(resume, self.learner, self._adam)
+        elif self.plan.trained and len(self.plan.optima):
+            self.history.values = self.learner.validate()
+            self.history.before = float(self.history.values.mean())
+            self._write_weights()
+        self._keep()
+        self.save()
+        self.watcher.begin(self.history, self.plan.config.epochs, self.n_steps)
+
+    def epoch(self, threads: ThreadPoolExecutor | None) -> None:
+        """Train for one epoch, validate, and keep what resuming needs."""
+        start = time.perf_counter()
+        number = len(self.history.epochs)
+        config = self.plan.config
+        report, sums = Report(0, 0.0, 0.0, 0.0), np.zeros(2)
+        for step, rows in enumerate(
+            batches(self.learner.sizes, config.batch, self.plan.seed, number)
+        ):
+            told, numbers = self._step(number, step, rows, threads)
+            report, sums = report + told, sums + numbers
+            self.watcher.step(number + 1, told)
+        values = self.learner.validate() if len(self.plan.optima) else np.empty(0)
+        mean = report.mean
+        done = Epoch(
+            epoch=number + 1,
+            reward=mean.reward,
+            best=mean.best,
+            entropy=mean.entropy,
+            loss=float(sums[0]) / self.n_steps,
+            gradient=float(sums[1]) / self.n_steps,
+            learning_rate=self._rate(number, self.n_steps - 1),
+            validation=float(values.mean()) if len(values) else None,
+            of_optimum=mean_share(values, self.plan.optima),
+            seconds=time.perf_counter() - start,
+        )
+        self._close(done, values)
+
+    def save(self) -> None:
+        """Write the last epoch's checkpoint, unless that is done."""
+        if self._saved or self._kept is None:
+            return
+        write_checkpoint(self._kept, self.plan.folder)
+        write_text(self.plan.folder / "history.jsonl", self._kept.history.lines())
+        self._saved = True
+
+    def _close(self, epoch: Epoch, values: Floats) -> None:
+        """Note an epoch that is done."""
+        if self.history.add(epoch, values):
+            self._write_weights()
+        self._keep()
+        if epoch.epoch % self.plan.config.checkpoint_every == 0:
+            self.save()
+        LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
+        self.watcher.epoch(self.history)
+
+    def _step(
+        self, epoch: int, step: int, rows: Ints, threads: ThreadPoolExecutor | None
+    ) -> tuple[Report, Floats]:
+        """One step of Adam; what was sampled, and the loss and the gradient's norm."""
+        seeds = [seed_of(self.plan.seed, epoch, step, shard) for shard in range(N_SHARDS)]
+        found = gradient(self.learner, rows, epoch, seeds, threads)
+        parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
+        for parameter, tensor in zip(parameters, found.tensors, strict=True):
+            parameter.grad = tensor
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.plan.config.clip))
+        if not math.isfinite(norm + found.loss):
+            raise SettingError(
+                f"training diverged in epoch {epoch + 1}: the loss is {found.loss:g}, its gradient "
+                f"{norm:g}; lower learning_rate or clip in the table [training] of --config"
+            )
+        for group in self._adam.param_groups:
+            group["lr"] = self._rate(epoch, step)
+        self._adam.step()
+        return found.report, np.array([found.loss, norm])
+
+    def _rate(self, epoch: int, step: int) -> float:
+        """Learning rate of a step: half a cosine from the first to the final one."""
+        config = self.plan.config
+        done = (epoch * self.n_steps + step) / max(1, config.epochs * self.n_steps - 1)
+        share = 0.5 * (1 + math.cos(math.pi * done))
+        span = config.learning_rate - config.final_learning_rate
+        return config.final_learning_rate + span * share
+
+    def _keep(self) -> None:
+        kept = capture(self.learner, self._adam, self.history, self.plan.settings)
+        self._kept, self._saved = kept, False
+
+    def _write_weights(self) -> None:
+        """Write ``best.safetensors``: the weights as they are, and how they came about."""
+        history = self.history
+        score = history.epochs[-1].score if history.epochs else history.before
+        document = {
+            "model": self.plan.model,
+            **self.learner.spec(),
+            "training": {**self.plan.origin, "epochs": len(history.epochs), "validation": score},
+        }
+        path = self.plan.folder / "best.safetensors"
+        write_weights(path, document, arrays_of(self.learner.module))

@@ -1,0 +1,87 @@
+"""Pilot: our own policy places at once; the rest of the budget goes into sampling and search."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
+
+
+@placer("pilot")
+def pilot(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    weights: str = "",
+    looks: int = 4,
+    samples: int = 8,
+    refine: str = "anneal",
+) -> Found:
+    """Learned policy for any cluster, at once; then refined by search within the budget.
+
+    Parameters
+    ----------
+    weights
+        File of trained weights; those that come with streamplace where empty.
+    looks
+        Times that the policy goes through the operators, deciding about each anew.
+    samples
+        Placements drawn from the policy besides the likeliest one; the best goes on.
+    refine
+        Placer that goes on from there, or ``none``.
+    """
+    from streamplace.io.weights import shipped
+    from streamplace.learn.pilot.placing import trained
+
+    if looks < 1 or samples < 0:
+        raise SettingError(f"looks={looks}, samples={samples}; looks is at least 1, samples 0")
+    if refine != "none" and "start" not in PLACERS[refine].defaults():
+        raise SettingError(f"placer {refine!r} cannot go on from a placement; refine by anneal")
+    start = time.perf_counter()
+    policy = trained(Path(weights) if weights else shipped("pilot"))
+    most = looks + samples if budget.evaluations is None else budget.evaluations
+    rows = policy.greedy(problem, min(looks, most))
+    if min(samples, most - len(rows)) > 0:
+        drawn = policy.sampled(problem, min(samples, most - len(rows)), seed)
+        rows = np.concatenate([rows, drawn])
+    values = objective.evaluate(problem, rows)
+    best = objective.best(values)
+    spent = time.perf_counter() - start
+    found = Found(problem.placement(rows[best]), trace=(Improvement(spent, float(values[best])),))
+    left = _left(budget, spent, len(rows))
+    if refine == "none" or left is None:
+        return found
+    return _refined(found, refine, problem, objective, seed, left)
+
+
+def _left(budget: Budget, seconds: float, evaluations: int) -> Budget | None:
+    """What remains of a budget, None where it is spent."""
+    if budget.seconds is not None and budget.seconds <= seconds:
+        return None
+    if budget.evaluations is not None and budget.evaluations <= evaluations:
+        return None
+    return Budget(
+        None if budget.seconds is None else budget.seconds - seconds,
+        None if budget.evaluations is None else budget.evaluations - evaluations,
+    )
+
+
+def _refined(
+    found: Found, refiner: str, problem: Problem, objective: Objective, seed: int, budget: Budget
+) -> Found:
+    """Let another placer go on from what was found."""
+    other = PLACERS[refiner].with_options(start=(found.placement,))
+    result = other.place(problem, objective, seed=seed, budget=budget)
+    first = found.trace[-1]
+    later = [
+        Improvement(first.seconds + step.seconds, step.value)
+        for step in result.trace
+        if objective.better(step.value, first.value)
+    ]
+    return Found(result.placement, result.bound, (first, *later))

@@ -1,0 +1,345 @@
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stub_model
+from stub_model import model
+
+from streamplace.io.weights import read_tensors, read_weights, write_weights
+from streamplace.learn.learner import Ints
+from streamplace.learn.registry import MODELS
+from streamplace.model import Problem
+from streamplace.model.placement import Placement
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import PLACERS, Budget, Placer
+
+STUB = ("train", "stub", "--data", "b.jsonl")
+SIZE = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "12")
+
+
+def stubborn(
+    problem: Problem, objective: Objective, *, seed: int, budget: Budget, weights: str = ""
+) -> Placement:
+    """Everything on the first device, once the weights are read."""
+    read_weights(Path(weights), model="stub", features=stub_model.FEATURES)
+    return problem.placement([0] * problem.n_operators)
+
+
+@pytest.fixture
+def data(run: Callable, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Twelve graphs in b.jsonl; a model and a placer called stub."""
+    assert list(MODELS) is not None
+    assert list(PLACERS)
+    monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "stub": model()})
+    placer = Placer("stub", "Stubborn.", stubborn)
+    monkeypatch.setattr(PLACERS, "_found", {**PLACERS._found, "stub": placer})
+    assert run("generate", "branched", *SIZE, "-o", "b.jsonl").status == 0
+    return "b.jsonl"
+
+
+@pytest.fixture
+def weights(run: Callable, data: str) -> str:
+    """Weights of a stub that was trained for an epoch."""
+    assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
+    return "made/best.safetensors"
+
+
+def history(folder: Path) -> list[dict[str, float]]:
+    """Everything in a history.jsonl but the time it took."""
+    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Path) -> None:
+    """Validation by rate, epochs, files."""
+    answer = run(*STUB, "--out", "x", "--rate", "10000", "--rate", "20 k/s", "--json")
+    document = json.loads(answer.out)
+    assert document["epochs"] == 6
+    assert set(document["validation"]) == {"10000", "20000"}
+    assert document["validation"]["10000"]["problems"] == 2
+    assert document["validation"]["10000"]["of_optimum"] is not None
+    assert document["weights"] == "x/best.safetensors"
+    assert (tmp_path / "x" / "curve.png").stat().st_size > 1000
+
+
+def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) -> None:
+    """The first in the log, the second on stdout."""
+    answer = run(*STUB, "--out", "x")
+    assert answer.err.count("of the optimum") == 6
+    assert "epoch 6/6: reward 0." in answer.err
+    assert "problems held out" in answer.out
+    assert "Weights: x/best.safetensors" in answer.out
+
+
+def test_weights_tell_how_they_came_about(run: Callable, data: str, tmp_path: Path) -> None:
+    """The command, the data, the result."""
+    run(*STUB, "--out", "x", "--rate", "20000", "--epochs", "2", "--seed", "3")
+    told = read_weights(tmp_path / "x" / "best.safetensors").document["training"]
+    assert told["command"] == (
+        "streamplace train stub --data b.jsonl --out x --rate 20000 --epochs 2 --seed 3"
+    )
+    assert (told["seed"], told["rates"], told["problems"]) == (3, [20000.0], 8)
+    assert len(told["data"]) == 64
+    assert 0 < told["validation"] < 1
+
+
+def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> None:
+    """Ten of the twelve graphs are marked for training; a quarter of them is held out."""
+    answer = run(*STUB, "--out", "x", "--json", "--epochs", "1", "--split", "test")
+    assert json.loads(answer.out)["validation"]["10000"]["problems"] == 1
+    answer = run(*STUB, "--out", "y", "--json", "--epochs", "1")
+    assert json.loads(answer.out)["validation"]["10000"]["problems"] == 2
+
+
+def test_help_lists_the_models(run: Callable, data: str) -> None:
+    """From the registry."""
+    out = run("train", "--help").out
+    assert "Fits a line." in out
+    assert "--resume" in out
+
+
+def test_help_imports_no_torch() -> None:
+    """It must answer at once."""
+    code = (
+        "import sys; from click.testing import CliRunner; from streamplace.cli.main import cli; "
+        "assert CliRunner().invoke(cli, ['train', '--help']).exit_code == 0; "
+        "assert not {'torch', 'numba', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--preset", "slow"], "has no preset 'slow'; it has fast"),
+        (["--split", "nonsense"], "holds no graph of split 'nonsense'"),
+        (["--reward", "magic"], "reward is 'magic'; it must be steady or engine"),
+        (["--device", "tpu"], "device is 'tpu'; it must be cpu or cuda"),
+        (["--epochs", "0"], "epochs is 0"),
+        (["--resume"], "x: holds no run to resume"),
+        (["--start", "b.jsonl"], "b.jsonl: is not a whole safetensors file"),
+        (["--start", "shipped"], "no weights of 'stub' come with streamplace"),
+        (["--config", "none.toml"], "none.toml: cannot be read"),
+        (["--data", "none.jsonl"], "none.jsonl: cannot be read"),
+        (["--out", "b.jsonl"], "b.jsonl: cannot be a folder"),
+    ],
+)
+def test_bad_options_end_in_one_line(
+    run: Callable, data: str, tmp_path: Path, words: list[str], complaint: str
+) -> None:
+    """Exit code 2, and no folder is left behind."""
+    answer = run(*STUB, "--out", "x", *words)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("error: ")
+    assert complaint in answer.err
+    assert answer.err.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[training]\nepoch = 3\n", "c.toml: [training] has no option 'epoch'; it takes epochs, "),
+        ("[training]\nepochs = 'three'\n", "c.toml: [training]: epochs is 'three'; it should be"),
+        ("[training]\nepochs = 0\n", "c.toml: [training]: epochs is 0; it should be greater"),
+        ("[training]\nclip = nan\n", "c.toml: [training]: clip is nan"),
+        ("[training]\nbatch = true\n", "c.toml: [training]: batch is True"),
+        ("[model]\nwidth = 3\n", "c.toml: [model] has no option 'width'; it takes bias, noise"),
+        ("[modle]\nbias = true\n", "c.toml: 'modle' is not known"),
+        ("training = 3\n", "c.toml: training must be a table"),
+        ("[training\n", "c.toml: is not valid TOML"),
+    ],
+)
+def test_bad_config_files_end_in_one_line(
+    run: Callable, data: str, tmp_path: Path, text: str, complaint: str
+) -> None:
+    """The key is named, and the file."""
+    (tmp_path / "c.toml").write_text(text)
+    answer = run(*STUB, "--out", "x", "--config", "c.toml")
+    assert answer.status == 2
+    assert complaint in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_config_file_changes_the_preset(run: Callable, data: str, tmp_path: Path) -> None:
+    """Of training and of the model."""
+    (tmp_path / "c.toml").write_text("[training]\nepochs = 2\n[model]\nbias = false\n")
+    answer = run(*STUB, "--out", "x", "--config", "c.toml", "--json")
+    assert json.loads(answer.out)["epochs"] == 2
+    found = read_weights(tmp_path / "x" / "best.safetensors")
+    assert found.document["config"] == {"bias": False, "noise": 0.01}
+    assert list(found.tensors) == ["weight"]
+
+
+def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weights: str) -> None:
+    """One clear line each."""
+    again = run(*STUB, "--out", "made", "--epochs", "1")
+    assert "holds a run already; go on with --resume" in again.err
+    other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--limit", "5")
+    assert "began on other data" in other.err
+    for answer in (again, other):
+        assert (answer.status, answer.err.count("\n")) == (2, 1)
+    assert run(*STUB, "--out", "made", "--epochs", "1", "--resume").status == 0
+
+
+def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str, tmp_path: Path) -> None:
+    """Cut off, or not one at all."""
+    last = tmp_path / "made" / "last.safetensors"
+    for content, complaint in (
+        (last.read_bytes()[:-5], "is not a whole safetensors file"),
+        ((tmp_path / weights).read_bytes(), "is no checkpoint that this streamplace can resume"),
+    ):
+        last.write_bytes(content)
+        answer = run(*STUB, "--out", "made", "--epochs", "1", "--resume")
+        assert answer.status == 2
+        assert complaint in answer.err
+
+
+def test_place_takes_weights(run: Callable, weights: str, graph: str) -> None:
+    """Of a learned placer."""
+    answer = run("place", graph, "--placer", "stub", "--weights", weights, "--json")
+    assert set(json.loads(answer.out)["assignment"].values()) == {"d0"}
+
+
+def test_place_says_who_takes_no_weights(run: Callable, weights: str, graph: str) -> None:
+    """And who does."""
+    answer = run("place", graph, "--placer", "metis", "--weights", weights)
+    assert answer.status == 2
+    assert "placer 'metis' learns nothing and takes no weights" in answer.err
+    assert "stub" in answer.err
+
+
+def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: str) -> None:
+    """Several may compete."""
+    placer = f"stub:weights={weights}"
+    answer = run(
+        "compare", data, "--placers", f"single,{placer}", "--reference", "single", "--json"
+    )
+    table = json.loads(answer.out)["rates"]["10000"]["placers"]
+    assert table[placer]["equal_to"] == {"single": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda path: path.write_bytes(b"\x80\x04K\x01."), "is not a whole safetensors file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is not a whole safetensors file"),
+        (lambda path: path.unlink(), "cannot be read: no such file"),
+        (
+            lambda path: write_weights(path, {**_document(path), "version": 9}, {}),
+            "is of version 9",
+        ),
+        (
+            lambda path: write_weights(path, {**_document(path), "model": "other"}, {}),
+            "holds weights of 'other', not of 'stub'",
+        ),
+    ],
+)
+def test_bad_weights_end_in_one_line(
+    run: Callable, weights: str, graph: str, tmp_path: Path, spoil: Callable, complaint: str
+) -> None:
+    """Exit code 2."""
+    spoil(tmp_path / weights)
+    answer = run("place", graph, "--placer", "stub", "--weights", weights)
+    assert (answer.status, answer.out) == (2, "")
+    assert complaint in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def _document(path: Path) -> dict:
+    return read_weights(path).document
+
+
+def test_a_killed_run_goes_on_exactly(run: Callable, data: str, tmp_path: Path) -> None:
+    """SIGKILL in another process, of other hash seeds: the same history, the same bits."""
+    killed = started(tmp_path, *STUB, "--out", "x")
+    await_epochs(killed, tmp_path / "x", 2)
+    killed.kill()
+    killed.communicate()
+    assert 2 <= len(history(tmp_path / "x")) < 6
+    check_same_when_resumed(run, tmp_path)
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
+    run: Callable, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGINT in the middle of the third epoch; exit code 130."""
+    losses = itertools.count()
+    loss = stub_model.Stub.loss
+
+    def interrupting(self: stub_model.Stub, rows: Ints, epoch: int, seed: int) -> Any:
+        if next(losses) == 9:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+        return loss(self, rows, epoch, seed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stub_model.Stub, "loss", interrupting)
+        answer = run(*STUB, "--out", "x")
+    assert answer.status == 130
+    assert answer.err.endswith(
+        "stopped; 2 epochs kept in x/\n"
+        "go on with: streamplace train stub --data b.jsonl --out x --resume\n"
+    )
+    assert len(history(tmp_path / "x")) == 2
+    check_same_when_resumed(run, tmp_path)
+
+
+def check_same_when_resumed(run: Callable, folder: Path) -> None:
+    """The run in x goes on to be what an uninterrupted run is."""
+    assert run(*STUB, "--out", "x", "--resume").status == 0
+    assert run(*STUB, "--out", "whole").status == 0
+    assert history(folder / "x") == history(folder / "whole")
+    for name in ("best.safetensors", "last.safetensors"):
+        mine, whole = (read_tensors(folder / run_of / name)[1] for run_of in ("x", "whole"))
+        assert all((mine[key] == whole[key]).all() for key in mine.keys() | whole.keys())
+    assert not list((folder / "x").glob(".streamplace-*"))
+
+
+def test_dream_is_trained_killed_resumed_and_places(
+    run: Callable, data: str, graph: str, tmp_path: Path
+) -> None:
+    """From one end to the other, on eight graphs."""
+    dream = ("train", "dream", "--data", "b.jsonl", "--limit", "8", "--epochs", "2")
+    killed = started(tmp_path, *dream, "--out", "d")
+    await_epochs(killed, tmp_path / "d", 1)
+    killed.kill()
+    killed.communicate()
+    assert run(*dream, "--out", "d", "--resume").status == 0
+    assert run(*dream, "--out", "whole").status == 0
+    assert history(tmp_path / "d") == history(tmp_path / "whole")
+    weights = ("--weights", "d/best.safetensors", "--json")
+    answer = run("place", graph, "--placer", "dream", *weights)
+    assert json.loads(answer.out)["relative_throughput"] > 0
+
+
+def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """Start training in a process of its own, of one thread; the stub is slow there."""
+    tests = Path(stub_model.__file__).parent
+    path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, str(tests / "stub_model.py"), *words],
+        cwd=folder,
+        env={**os.environ, "STUB_SLEEP": "0.1", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def await_epochs(process: subprocess.Popen[str], folder: Path, epochs: int) -> None:
+    """Wait until so many epochs are kept, and then some."""
+    deadline = time.monotonic() + 60
+    file = folder / "history.jsonl"
+    while not file.exists() or len(file.read_text().splitlines()) < epochs:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

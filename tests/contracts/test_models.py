@@ -1,0 +1,95 @@
+"""What every registered model must satisfy: train, stop, go on exactly, and place."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import chain, diamond, fork_join
+
+import streamplace
+from streamplace.evaluate.teaching import Trained
+from streamplace.io.weights import read_tensors, read_weights
+from streamplace.learn.registry import MODELS
+from streamplace.learn.watching import Silent
+from streamplace.placers.registry import PLACERS
+
+GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2, 3, 4))]
+RATES = (1e4, 2e4)
+
+
+class InterruptsEpoch(Silent):
+    """Presses Ctrl-C after the first step of an epoch."""
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+
+    def step(self, epoch: int, report: object) -> None:
+        """Wait for the epoch."""
+        if epoch == self._epoch:
+            raise KeyboardInterrupt
+
+
+def train(name: str, folder: Path, **options: Any) -> Trained:
+    """Train for two epochs at two rates."""
+    return streamplace.train(name, GRAPHS, folder, rates=RATES, epochs=2, **options)
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A model after two epochs on eight tiny graphs."""
+    return train(request.param, tmp_path_factory.mktemp(request.param) / "whole")
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path) -> None:
+    """Stopped in its second epoch, of steps of two shards."""
+    with pytest.raises(KeyboardInterrupt):
+        train(trained.model, tmp_path, watcher=InterruptsEpoch(2))
+    resumed = train(trained.model, tmp_path, resume=True)
+    for mine, whole in zip(resumed.history.epochs, trained.history.epochs, strict=True):
+        assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}
+    for name in ("best.safetensors", "last.safetensors"):
+        mine, whole = (read_tensors(run.folder / name)[1] for run in (resumed, trained))
+        assert mine.keys() == whole.keys()
+        assert all(np.array_equal(mine[key], whole[key]) for key in whole)
+
+
+def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> None:
+    """The placer of the model's name takes the file, and so does ``start``."""
+    assert trained.model in PLACERS
+    placer = f"{trained.model}:weights={trained.weights}"
+    result = streamplace.place(fork_join(3), placer=placer)
+    assert 0 < result.value <= 1
+    again = train(trained.model, tmp_path, start=trained.weights)
+    assert again.history.before == pytest.approx(trained.history.score)
+
+
+def test_training_on_other_data_keeps_the_features_it_began_with(
+    trained: Trained, tmp_path: Path
+) -> None:
+    """Weights mean something for the scale they were trained with alone."""
+    options = {"rates": (3e3,), "epochs": 1, "start": trained.weights}
+    again = streamplace.train(trained.model, GRAPHS, tmp_path, **options)
+    then, now = (read_weights(run.weights).document["features"] for run in (trained, again))
+    assert now == then
+
+
+def test_weights_say_all_that_placing_needs(trained: Trained) -> None:
+    """Options that the model accepts, and a mean and deviation for every feature."""
+    document = read_weights(trained.weights).document
+    json.dumps(document, allow_nan=False)
+    MODELS[trained.model].config.model_validate_json(json.dumps(document["config"]))
+    assert document["features"]["names"]
+
+
+def test_models_are_light_until_they_are_trained() -> None:
+    """The command line's help reads the registry."""
+    code = (
+        "import sys; from streamplace.learn.registry import MODELS; assert list(MODELS); "
+        "assert not {'torch', 'numba'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,69 @@
+from collections.abc import Iterator, Sequence
+from multiprocessing.spawn import get_preparation_data
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import chain
+
+from streamplace.evaluate import solutions
+from streamplace.evaluate.compare import Contest
+from streamplace.evaluate.lesson import Lesson
+from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.solutions import Solver
+from streamplace.model import StreamGraph
+
+GRAPHS = (chain(2), chain(3))
+ANSWERS = {
+    ("exact", "chain2"): (0.5, 0.5, (0, 1)),
+    ("exact", "chain3"): (0.4, 0.9, (0, 0, 1)),
+    ("anneal", "chain3"): (0.6, None, (0, 1, 2)),
+}
+
+
+@pytest.fixture
+def prepared() -> list[dict[str, Any]]:
+    """What worker processes would be told to load."""
+    return []
+
+
+@pytest.fixture
+def solver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: list[dict[str, Any]]
+) -> Solver:
+    """A solver that reads its answers from a table."""
+
+    def compare(
+        contest: Contest, graphs: Sequence[StreamGraph], file: RecordFile
+    ) -> Iterator[list[Record]]:
+        prepared.append(get_preparation_data("worker"))
+        for graph in graphs:
+            (placer,) = contest.placers
+            value, bound, devices = ANSWERS[placer, graph.name]
+            facts: tuple[Any, ...] = (graph.name, graph.name, 1e4, placer, "")
+            yield [Record(*facts, value, bound, 1.0, devices)]
+
+    monkeypatch.setattr(solutions, "compare", compare)
+    return Solver(Lesson("stub", GRAPHS), tmp_path / "solutions.jsonl")
+
+
+def test_optima_are_what_is_proven(solver: Solver) -> None:
+    """NaN elsewhere."""
+    np.testing.assert_array_equal(solver.optima(GRAPHS), [0.5, np.nan])
+
+
+def test_where_no_proof_is_quick_the_better_answer_is_taught(solver: Solver) -> None:
+    """Search is asked there alone."""
+    targets = solver.targets(GRAPHS)
+    assert [None if t is None else t.tolist() for t in targets] == [[0, 1], [0, 1, 2]]
+
+
+def test_worker_processes_leave_the_users_script_alone(
+    solver: Solver, prepared: list[dict[str, Any]]
+) -> None:
+    """Without a guard it would train again in each of them."""
+    before = get_preparation_data("worker")
+    solver.optima(GRAPHS)
+    assert not any(key.startswith("init_main") for key in prepared[0])
+    assert get_preparation_data("worker").keys() == before.keys()

@@ -1,0 +1,129 @@
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.weights import halved, read_weights, shipped, write_tensors, write_weights
+
+DOCUMENT = {
+    "model": "dream",
+    "config": {"width": 4},
+    "features": {"names": ["cpu", "payload"], "mean": [0.5, 1.0], "std": [1.0, 2.0]},
+    "training": {"seed": 3},
+}
+TENSORS = {
+    "a.weight": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
+    "a.bias": np.zeros(0, np.float32),
+    "steps": np.array(7, np.int64),
+    "turned": np.arange(6.0, dtype=np.float32).reshape(2, 3).T,
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A good weights file."""
+    path = tmp_path / "w.safetensors"
+    write_weights(path, DOCUMENT, TENSORS)
+    return path
+
+
+def header_changed(path: Path, **changes: Any) -> None:
+    """Rewrite a weights file with another document."""
+    write_tensors(
+        path, {"format": "streamplace-weights", "version": 1, **DOCUMENT, **changes}, TENSORS
+    )
+
+
+def test_weights_come_back_as_they_were(file: Path) -> None:
+    """Every bit, shape and type, and the document beside them."""
+    weights = read_weights(file, model="dream", features=["cpu", "payload"])
+    assert weights.document == {"format": "streamplace-weights", "version": 1, **DOCUMENT}
+    assert weights.model == "dream"
+    assert weights.tensors.keys() == TENSORS.keys()
+    for name, array in TENSORS.items():
+        assert weights.tensors[name].dtype == array.dtype
+        assert weights.tensors[name].shape == array.shape
+        assert (weights.tensors[name] == array).all()
+
+
+def test_the_same_weights_are_the_same_bytes(file: Path, tmp_path: Path) -> None:
+    """Whatever the order of the tensors."""
+    other = tmp_path / "other.safetensors"
+    write_weights(other, DOCUMENT, dict(reversed(TENSORS.items())))
+    assert file.read_bytes() == other.read_bytes()
+
+
+def test_half_precision_is_widened(tmp_path: Path) -> None:
+    """Files of half the size; what reads them sees float32."""
+    path = tmp_path / "half.safetensors"
+    write_weights(path, DOCUMENT, halved(TENSORS))
+    tensors = read_weights(path).tensors
+    assert tensors["a.weight"].dtype == np.float32
+    assert tensors["steps"].dtype == np.int64
+    np.testing.assert_allclose(tensors["a.weight"], TENSORS["a.weight"], atol=1e-3)
+    assert (tensors["a.weight"] == TENSORS["a.weight"].astype(np.float16)).all()
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 100, -1, -20])
+def test_truncated_files_are_refused(file: Path, size: int) -> None:
+    """Cut off anywhere."""
+    file.write_bytes(file.read_bytes()[:size])
+    with pytest.raises(FormatError, match="not a whole safetensors file"):
+        read_weights(file)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pickle.dumps({"a": 1}),
+        b"{}",
+        b"\xff" * 64,
+        b"[" * 100_000,
+        (2).to_bytes(8, "little") + b"{}",
+        (60).to_bytes(8, "little") + b'{"__metadata__":{"streamplace":"not json"}}'.ljust(60),
+        (60).to_bytes(8, "little") + b'{"__metadata__":{"streamplace":"[1]"}}'.ljust(60),
+    ],
+    ids=["pickle", "json", "noise", "brackets", "bare", "no document", "a list"],
+)
+def test_other_files_are_refused(file: Path, content: bytes) -> None:
+    """Nothing in them is ever run."""
+    file.write_bytes(content)
+    with pytest.raises(FormatError, match=r"w\.safetensors: "):
+        read_weights(file)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"format": "streamplace-checkpoint"}, "is no file of streamplace weights"),
+        ({"version": 2}, "is of version 2 of the weights format"),
+        ({"config": None}, "lacks a proper 'config'"),
+        ({"model": "pilot"}, "holds weights of 'pilot', not of 'dream'"),
+        ({"features": {"names": ["cpu"]}}, "was trained on other features"),
+    ],
+)
+def test_weights_for_another_use_are_refused(
+    file: Path, changes: dict[str, Any], complaint: str
+) -> None:
+    """By what is different."""
+    header_changed(file, **changes)
+    with pytest.raises(FormatError, match=complaint):
+        read_weights(file, model="dream", features=["cpu", "payload"])
+
+
+def test_weights_that_nobody_shipped_are_named() -> None:
+    """With the way to get some."""
+    with pytest.raises(SettingError, match="no weights of 'nonsense' come with streamplace"):
+        shipped("nonsense")
+
+
+def test_the_document_is_read_without_the_tensors_being_run(file: Path) -> None:
+    """Any safetensors reader shows it."""
+    content = file.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    assert json.loads(header["__metadata__"]["streamplace"])["model"] == "dream"

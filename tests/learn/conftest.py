@@ -1,0 +1,24 @@
+"""The stub model, registered, and graphs to train it on."""
+
+import pytest
+from problems import chain
+from stub_model import model
+
+from streamplace.learn.registry import MODELS, Task
+from streamplace.model import StreamGraph
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
+    """What learners were built from, while the stubs are registered."""
+    seen: list[Task] = []
+    assert list(MODELS) is not None
+    stubs = {"stub": model(seen), "pupil": model(seen, name="pupil", supervised=True)}
+    monkeypatch.setattr(MODELS, "_found", {**MODELS._found, **stubs})
+    return seen
+
+
+@pytest.fixture
+def graphs() -> list[StreamGraph]:
+    """Chains of several lengths and weights."""
+    return [chain(3 + i % 4, ipt=4e4 * (1 + i % 5), rate=5e3) for i in range(12)]

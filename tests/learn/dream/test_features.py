@@ -1,0 +1,68 @@
+"""Features and their scale."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import PROBLEMS, chain, diamond, lone
+from strategies import problems
+
+from streamplace.errors import FormatError
+from streamplace.learn.dream.features import LEAST, Scale, operator_features, stream_features
+from streamplace.model import Cluster, Problem
+
+DIAMOND = Problem(diamond(), Cluster.uniform(2))
+
+
+def test_loads_and_transfers_of_a_diamond() -> None:
+    """10,000 tuples/s of 3e4 bytes on links of 1000 Mbps, half of them to the left."""
+    found = operator_features(DIAMOND)
+    load = np.array([0.04, 0.4, 0.6, 0.04])
+    transfer = np.array([2.4, 0.4, 0.8, 0.0])
+    assert found[:, 2] == pytest.approx(load)
+    assert found[:, 3] == pytest.approx(transfer)
+    assert found[:, :2] == pytest.approx(np.log(np.maximum(np.c_[load, transfer], LEAST)))
+    assert stream_features(DIAMOND).ravel() == pytest.approx(np.log([1.2, 1.2, 0.4, 0.8]))
+
+
+@settings(max_examples=40)
+@given(problems())
+def test_features_are_finite(problem: Problem) -> None:
+    """Whatever is zero."""
+    assert np.isfinite(operator_features(problem)).all()
+    assert np.isfinite(stream_features(problem)).all()
+
+
+def test_a_scale_standardises_what_it_was_made_of() -> None:
+    """Mean 0 and deviation 1, but for features that do not vary."""
+    several = [PROBLEMS["fork-join"], DIAMOND]
+    scale = Scale.of(several)
+    values = np.concatenate([scale.operators(problem) for problem in several])
+    assert values.mean(axis=0) == pytest.approx(0, abs=1e-12)
+    assert values.std(axis=0) == pytest.approx(1)
+    alone = Problem(lone(), Cluster.uniform(1))
+    assert not Scale.of([alone]).operators(alone).any()
+
+
+def test_twice_the_rate_is_twice_the_load() -> None:
+    """So a graph at another rate looks like another graph."""
+    faster = Problem(chain(rate=2e4), Cluster.uniform(3))
+    slower = Problem(chain(rate=1e4), Cluster.uniform(3))
+    assert operator_features(faster)[:, 2] == pytest.approx(2 * operator_features(slower)[:, 2])
+
+
+def test_a_scale_survives_its_document() -> None:
+    """As weights hold it."""
+    scale = Scale.of([DIAMOND])
+    again = Scale.from_document(scale.document(), "w")
+    assert np.array_equal(scale.mean, again.mean)
+    assert np.array_equal(scale.std, again.std)
+
+
+@pytest.mark.parametrize(
+    "change", [{"names": ["load"]}, {"mean": [1.0]}, {"std": None}, {"std": [0.0] * 5}]
+)
+def test_documents_of_other_features_are_refused(change: dict[str, object]) -> None:
+    """In one line that says where."""
+    document = {**Scale.of([DIAMOND]).document(), **change}
+    with pytest.raises(FormatError, match=r"^w: .*again$"):
+        Scale.from_document(document, "w")

@@ -1,0 +1,116 @@
+"""Orders of decision."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import chain, diamond
+from strategies import problems
+
+from streamplace.errors import SettingError
+from streamplace.learn.dream.options import AllocatorConfig
+from streamplace.learn.dream.orders import ORDERS, decision_order
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+
+DIAMOND = Problem(diamond(), Cluster.uniform(2))
+
+
+def positions(problem, name, rank=None):
+    order = decision_order(problem, name, rank)
+    found = np.empty(len(order), int)
+    found[order] = np.arange(len(order))
+    return found
+
+
+def ranks(problem):
+    return st.none() | st.permutations(range(problem.n_operators)).map(np.array)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("topological", ["src", "left", "right", "sink"]),
+        ("reversed-topological", ["sink", "right", "left", "src"]),
+        ("bfs", ["src", "left", "right", "sink"]),
+        ("dfs-preorder", ["src", "left", "sink", "right"]),
+        ("dfs-postorder", ["sink", "left", "right", "src"]),
+        ("lexicographic", ["left", "right", "sink", "src"]),
+        ("heaviest-first", ["src", "left", "right", "sink"]),
+    ],
+)
+def test_orders_of_a_diamond(name: str, expected: list[str]) -> None:
+    """As drawn by hand; the heaviest streams leave the source."""
+    names = DIAMOND.graph.operators.name
+    assert [names[v] for v in decision_order(DIAMOND, name)] == expected
+
+
+@given(st.data())
+def test_every_operator_is_decided_once(data: st.DataObject) -> None:
+    """Orders are permutations, whatever the rank."""
+    problem = data.draw(problems())
+    rank = data.draw(ranks(problem))
+    for name in ORDERS:
+        order = decision_order(problem, name, rank)
+        assert sorted(order.tolist()) == list(range(problem.n_operators))
+
+
+@given(st.data())
+def test_orders_along_the_streams(data: st.DataObject) -> None:
+    """Two put upstream operators first, as equation 3 supposes, and two downstream ones.
+
+    Depth-first search leaves an operator after all that it leads to.
+    """
+    problem = data.draw(problems())
+    rank = data.draw(ranks(problem))
+    source, target = problem.instance.source, problem.instance.target
+    for name in ("topological", "bfs"):
+        at = positions(problem, name, rank)
+        assert (at[source] < at[target]).all()
+    for name in ("reversed-topological", "dfs-postorder"):
+        at = positions(problem, name, rank)
+        assert (at[source] > at[target]).all()
+
+
+@given(problems())
+def test_breadth_first_is_the_order_of_the_instance(problem: Problem) -> None:
+    """Without a rank."""
+    assert decision_order(problem, "bfs").tolist() == problem.instance.order.tolist()
+
+
+@pytest.mark.parametrize("name", list(ORDERS))
+def test_an_order_by_rank_does_not_depend_on_how_a_graph_is_stored(name: str) -> None:
+    """The same ranks, operators stored in another order: the same names come out."""
+    graph = diamond()
+    stored = [2, 0, 3, 1]
+    names = graph.operators.name
+    operators = [graph.operators[names[v]] for v in stored]
+    other = StreamGraph.of("other", operators, list(graph.streams))
+    problem = Problem(other, Cluster.uniform(2))
+    rank = np.arange(4)
+    found = decision_order(problem, name, rank[stored])
+    assert [other.operators.name[v] for v in found] == [
+        names[v] for v in decision_order(DIAMOND, name, rank)
+    ]
+
+
+def test_heaviest_first_grows_from_the_heaviest_stream() -> None:
+    """Along whatever is heaviest of what leads on."""
+    names = "abcde"
+    payloads = [1e3, 5e3, 9e3, 4e3, 0]
+    operators = [
+        Operator(name, payload=payload, rate=float(name == "a"))
+        for name, payload in zip(names, payloads, strict=True)
+    ]
+    graph = StreamGraph.of("g", operators, [Stream(*pair) for pair in pairwise(names)])
+    order = decision_order(Problem(graph, Cluster.uniform(2)), "heaviest-first")
+    assert [names[v] for v in order] == ["c", "d", "b", "e", "a"]
+
+
+def test_unknown_orders_are_refused() -> None:
+    """With the known ones named, which are those of the options."""
+    with pytest.raises(SettingError, match="no order 'random'; choose one of topological, bfs"):
+        decision_order(Problem(chain(), Cluster.uniform(2)), "random")
+    for name in ORDERS:
+        assert AllocatorConfig(order=name).order == name

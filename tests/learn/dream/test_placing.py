@@ -1,0 +1,131 @@
+"""Placing with trained weights."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from dream_cases import MODELS, PROBLEMS, SCALE, options, policy_of
+from problems import PROBLEMS as EVERY
+from problems import chain, constrained
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.weights import read_weights, write_weights
+from streamplace.learn.dream.placing import CELLS, alike, place_many, trained, trained_from
+from streamplace.learn.parameters import arrays_of
+from streamplace.model import Cluster, Problem
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS, Budget
+
+THROUGHPUT = OBJECTIVES["throughput"]
+
+
+def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = None) -> Path:
+    """Weights file of a small policy."""
+    document = {
+        "model": model,
+        "config": options(model).model_dump(mode="json"),
+        "features": SCALE.document(),
+        "training": {},
+        **(changes or {}),
+    }
+    path = folder / f"{model}.safetensors"
+    write_weights(path, document, arrays_of(policy_of(model)))
+    return path
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", list(EVERY))
+def test_placements_are_legal(model: str, name: str, tmp_path: Path) -> None:
+    """Of problems of every kind, sampled ones too."""
+    problem = EVERY[name]
+    placer = PLACERS[model].with_options(weights=str(saved(tmp_path, model)), samples=5)
+    result = placer.place(problem, THROUGHPUT, seed=1)
+    assert problem.legal(result.placement.index).all()
+
+
+def test_many_problems_are_placed_as_one_by_one(tmp_path: Path) -> None:
+    """Sizes mixed, constrained ones among them."""
+    weights = read_weights(saved(tmp_path))
+    problems = [*PROBLEMS, constrained(), *PROBLEMS[::-1]]
+    together = place_many(weights, problems)
+    assert together == [place_many(weights, [problem])[0] for problem in problems]
+
+
+def test_samples_are_only_kept_if_they_are_better(tmp_path: Path) -> None:
+    """And no more are drawn than the budget allows."""
+    problem = PROBLEMS[3]
+    placer = PLACERS["dream"].with_options(weights=str(saved(tmp_path)))
+    many = placer.with_options(samples=200)
+    greedy = placer.place(problem, THROUGHPUT)
+    assert many.place(problem, THROUGHPUT).value > greedy.value
+    one = many.place(problem, THROUGHPUT, budget=Budget(None, 1))
+    assert one.placement == greedy.placement
+
+
+def test_interchangeable_devices_are_named_by_first_use(tmp_path: Path) -> None:
+    """So clusters that list equal devices in another order get the same placement."""
+    index = place_many(read_weights(saved(tmp_path)), PROBLEMS)[3].index
+    problem = PROBLEMS[3]
+    assert (problem.canonical(index) == index).all()
+
+
+def test_larger_problems_are_refused_in_one_line(tmp_path: Path) -> None:
+    """More devices or operators than a model answers."""
+    weights = read_weights(saved(tmp_path))
+    with pytest.raises(SettingError, match=r"^the cluster has 6 devices, .* pilot[^\n]*$"):
+        place_many(weights, [Problem(chain(), Cluster.uniform(6))])
+    with pytest.raises(SettingError, match=r"^the graph has 5000 operators, .* pilot[^\n]*$"):
+        place_many(weights, [Problem(chain(5000), Cluster.uniform(2))])
+
+
+def test_weights_are_read_once(tmp_path: Path) -> None:
+    """For the same file and model."""
+    path = saved(tmp_path)
+    assert trained(path, "dream") is trained(path, "dream")
+
+
+def test_the_global_generator_stays_as_it_is(tmp_path: Path) -> None:
+    """Placing is nobody's source of randomness."""
+    before = torch.get_rng_state()
+    placer = PLACERS["dream"].with_options(weights=str(saved(tmp_path)), samples=3)
+    placer.place(PROBLEMS[0], THROUGHPUT)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"config": {"width": "wide"}},
+        {"config": {"layers": 3}},
+        {"config": {**options("dream").model_dump(mode="json"), "width": 16}},
+        {"features": {"names": ["load"]}},
+        {"features": {"names": list(SCALE.document()["names"])}},
+        {"model": "pilot"},
+    ],
+)
+def test_files_that_do_not_fit_are_refused_in_one_line(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    """Naming the file."""
+    path = saved(tmp_path, "dream", changes)
+    with pytest.raises(FormatError, match=r"dream.safetensors: [^\n]*$"):
+        trained(path, "dream")
+
+
+def test_weights_of_other_models_are_refused(tmp_path: Path) -> None:
+    """Even where they are asked for without a model."""
+    weights = read_weights(saved(tmp_path, model="encdec"))
+    weights.document["model"] = "pilot"
+    with pytest.raises(FormatError, match="no model of the paper"):
+        trained_from(weights, "w")
+
+
+def test_batches_hold_problems_of_like_sizes() -> None:
+    """None has too many cells, unless it is one problem; all are there once."""
+    sizes = np.random.default_rng(0).integers(1, 3 * CELLS // 2, 50)
+    found = alike(sizes)
+    assert sorted(np.concatenate(found).tolist()) == list(range(50))
+    for rows in found:
+        assert len(rows) == 1 or len(rows) * sizes[rows].max() <= CELLS

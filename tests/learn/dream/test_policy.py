@@ -1,0 +1,189 @@
+"""Policies: the paper's formulas, in both forms, under all symmetries."""
+
+import dream_reference as reference
+import numpy as np
+import pytest
+import torch
+from dream_cases import (
+    FIVE,
+    MODELS,
+    PROBLEMS,
+    SCALE,
+    batch_of,
+    in_decision_order,
+    policy_of,
+    step_by_step,
+)
+from problems import constrained, diamond, fork_join, heterogeneous
+from torch import Tensor
+
+from streamplace.learn.dream.orders import decision_order
+from streamplace.model import Cluster, Problem, StreamGraph
+
+DIAMOND, CHAIN, FORK, WIDE, LONE = PROBLEMS
+VARIANTS = [
+    pytest.param("encdec", {}, id="B"),
+    pytest.param("encdec-gnn", {}, id="B+F1"),
+    pytest.param("dream", {}, id="B+F1&F2"),
+    pytest.param("dream", {"hops": 3, "shared": False}, id="separate views, three hops"),
+    pytest.param("dream", {"stream_features": True}, id="stream features"),
+    pytest.param("dream", {"device_state": True}, id="device state"),
+]
+
+
+def drawn(policy, batch, samples=4, seed=0):
+    return policy.sample(policy.encode(batch), samples, torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(("model", "options"), VARIANTS)
+@pytest.mark.parametrize("order", ["topological", "bfs", "reversed-topological"])
+def test_probabilities_are_those_of_the_formulas(model, options, order) -> None:
+    """Operator by operator in float64, on a placement that the policy drew."""
+    policy = policy_of(model, **options)
+    for problem in (DIAMOND, FORK):
+        batch = batch_of([problem], order)
+        sampled = drawn(policy, batch, samples=1)
+        found = step_by_step(policy, batch, sampled)[0, :, 0].exp().detach().numpy()
+        along = decision_order(problem, order).tolist()
+        placement = dict(zip(along, sampled[0, 0].tolist(), strict=True))
+        expected = reference.probabilities(policy, problem, SCALE, placement, along)
+        assert found == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_operators_are_encoded_by_equation_1(shared: bool) -> None:
+    """And graphs by a linear layer and max-pooling; in a padded batch too."""
+    policy = policy_of("dream", shared=shared)
+    nodes, graphs = policy.encoder(batch_of(PROBLEMS))
+    for problem, found, graph in zip(PROBLEMS, nodes, graphs, strict=True):
+        expected, pooled = reference.graph_vectors(policy.encoder, problem, SCALE)
+        order = decision_order(problem, "topological")
+        assert found[: len(order)].detach().numpy() == pytest.approx(expected[order], abs=1e-5)
+        assert graph.detach().numpy() == pytest.approx(pooled, abs=1e-5)
+
+
+@pytest.mark.parametrize(("model", "options"), VARIANTS)
+def test_both_forms_agree(model, options) -> None:
+    """Step by step, and all at once with several samples in a padded batch."""
+    policy, batch = policy_of(model, **options), batch_of(PROBLEMS)
+    sampled = drawn(policy, batch)
+    rows = step_by_step(policy, batch, sampled).detach()
+    taken = rows.gather(3, sampled.transpose(1, 2)[..., None]).sum((1, 3))
+    found = policy.likelihood(batch, policy.encode(batch), sampled)
+    assert torch.allclose(found.log_probability, taken, atol=1e-5)
+    entropy = -(rows.exp() * rows).sum((1, 3)) / batch.present.sum(1)[:, None]
+    assert torch.allclose(found.entropy, entropy, atol=1e-5)
+
+
+def test_both_forms_agree_under_rules() -> None:
+    """Pins, groups and devices that are not allowed."""
+    problem = constrained()
+    policy, batch = policy_of("dream"), batch_of([problem])
+    sampled = drawn(policy, batch, samples=32)
+    rows = step_by_step(policy, batch, sampled)
+    taken = rows.gather(3, sampled.transpose(1, 2)[..., None]).sum((1, 3))
+    found = policy.likelihood(batch, policy.encode(batch), sampled)
+    assert torch.allclose(found.log_probability, taken, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_probabilities_of_all_placements_sum_to_one(model: str) -> None:
+    """Of two devices, where the last operators may go on either once both are used."""
+    problem = Problem(diamond(), Cluster.uniform(2))
+    every = np.array(np.meshgrid(*[[0, 1]] * 4)).reshape(4, -1).T
+    policy, batch = policy_of(model), batch_of([problem])
+    rows = torch.from_numpy(every)[None]
+    likely = policy.likelihood(batch, policy.encode(batch), rows).log_probability.exp()
+    assert likely.sum().item() == pytest.approx(1, abs=1e-5)
+    swapped = every[:, decision_order(problem, "topological")[0]] == 1
+    assert likely[0, torch.from_numpy(swapped)].sum().item() == 0
+
+
+def test_samples_come_as_often_as_they_are_likely() -> None:
+    """The most frequent of many draws."""
+    policy, batch = policy_of("dream"), batch_of([DIAMOND])
+    sampled = drawn(policy, batch, samples=4000)
+    seen, counts = torch.unique(sampled[0], dim=0, return_counts=True)
+    likely = policy.likelihood(batch, policy.encode(batch), seen[None]).log_probability.exp()
+    assert counts / 4000 == pytest.approx(likely[0].detach(), abs=0.04)
+
+
+def test_greedy_takes_the_likeliest_device_at_every_step() -> None:
+    """Along its own placement."""
+    policy, batch = policy_of("dream"), batch_of(PROBLEMS)
+    greedy = policy.greedy(policy.encode(batch))
+    assert torch.equal(step_by_step(policy, batch, greedy).argmax(-1)[:, :, 0], greedy[:, 0])
+
+
+@pytest.mark.parametrize("canonical", [True, False])
+def test_only_open_devices_are_chosen(canonical: bool) -> None:
+    """Of a cluster of three on a model of five, of unused ones the first if so wished."""
+    problem = Problem(fork_join(3), Cluster.uniform(3))
+    batch = batch_of([problem], canonical=canonical)
+    sampled = drawn(policy_of("dream"), batch, samples=200)[0]
+    assert sampled.max() == 2
+    first_seen = sampled.cummax(1).values.diff(dim=1, prepend=torch.full((200, 1), -1))
+    assert (first_seen.max() == 1) == canonical
+
+
+def test_unequal_devices_are_all_open() -> None:
+    """Swapping them would change the placement's value."""
+    batch = batch_of([Problem(fork_join(2), heterogeneous())])
+    sampled = drawn(policy_of("dream"), batch, samples=200)[0]
+    assert set(sampled[:, 0].tolist()) == {0, 1, 2}
+
+
+def test_rules_are_respected() -> None:
+    """Groups, pins and allowed devices always; what keeps apart unless it leads nowhere."""
+    problem = constrained()
+    order = decision_order(problem, "topological")
+    sampled = drawn(policy_of("dream"), batch_of([problem]), samples=300)[0].numpy()
+    rows = np.empty_like(sampled)
+    rows[:, order] = sampled
+    legal = problem.legal(rows)
+    assert legal.mean() > 0.5
+    assert problem.legal(problem.repaired(rows)).all()
+
+
+def renamed(graph: StreamGraph, stored: list[int]) -> StreamGraph:
+    """The same graph with its operators stored in another order."""
+    names = graph.operators.name
+    operators = [graph.operators[names[v]] for v in stored]
+    return StreamGraph.of("other", operators, list(graph.streams)[::-1])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_storage_order_does_not_matter(model: str) -> None:
+    """Given an order of decision that goes by name."""
+    graph = fork_join(2)
+    stored = [3, 0, 5, 1, 4, 2]
+    other = Problem(renamed(graph, stored), FIVE)
+    policy = policy_of(model)
+    placement = [0, 1, 0, 2, 2, 1]
+
+    def likely(problem: Problem, row: list[int]) -> Tensor:
+        batch = batch_of([problem], "lexicographic", canonical=False)
+        decided = in_decision_order(problem, row, "lexicographic")
+        return policy.likelihood(batch, policy.encode(batch), decided).log_probability
+
+    found = likely(other, [placement[v] for v in stored])
+    assert torch.allclose(found, likely(Problem(graph, FIVE), placement), atol=1e-5)
+
+
+def test_padding_changes_nothing() -> None:
+    """A graph alone, and in a batch with larger ones."""
+    policy = policy_of("dream")
+    together, alone = batch_of([LONE, DIAMOND, WIDE]), batch_of([DIAMOND])
+    sampled = drawn(policy, alone)
+    padded = torch.zeros(3, sampled.shape[1], together.n_operators, dtype=torch.long)
+    padded[1, :, :4] = sampled
+    found = policy.likelihood(together, policy.encode(together), padded).log_probability
+    expected = policy.likelihood(alone, policy.encode(alone), sampled).log_probability
+    assert torch.allclose(found[1:2], expected, atol=1e-5)
+
+
+def test_samples_depend_on_the_seed_alone() -> None:
+    """And differ with it."""
+    policy, batch = policy_of("dream"), batch_of(PROBLEMS)
+    assert torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=1))
+    assert not torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=2))

@@ -1,0 +1,203 @@
+"""REINFORCE on tiny graphs."""
+
+import numpy as np
+import pytest
+import torch
+from dream_cases import FIVE, MODELS, options
+from numpy.typing import NDArray
+from problems import chain, constrained, diamond, fork_join
+
+from streamplace.learn.dream.exploration import random_placements
+from streamplace.learn.dream.options import AllocatorConfig
+from streamplace.learn.dream.policies import build_policy
+from streamplace.learn.dream.reinforce import Reinforce, equation_4
+from streamplace.learn.registry import MODELS as REGISTERED
+from streamplace.learn.registry import Task
+from streamplace.model import Problem
+
+GRAPHS = [fork_join(2), fork_join(3), diamond(), chain(4, payload=6e4), chain(6, ipt=2e5)]
+PROBLEMS = tuple(Problem(graph, FIVE) for graph in GRAPHS)
+
+
+def learner_of(
+    model: str = "dream",
+    seed: int = 0,
+    problems: tuple[Problem, ...] = PROBLEMS,
+    reward: str = "steady",
+    **changes: object,
+) -> Reinforce:
+    config = options(model, **{"width": 16, **changes})
+    torch.manual_seed(seed)
+    task = Task(problems, problems, seed, reward=reward)
+    return Reinforce(task, config, build_policy(model, config))
+
+
+def trained(learner: Reinforce, steps: int, rate: float = 0.01) -> Reinforce:
+    adam = torch.optim.Adam(learner.module.parameters(), lr=rate)
+    rows = np.arange(learner.n_problems)
+    for step in range(steps):
+        adam.zero_grad()
+        loss, _ = learner.loss(rows, epoch=step, seed=step)
+        (loss / len(rows)).backward()
+        adam.step()
+    return learner
+
+
+def by_chance(problems: tuple[Problem, ...] = PROBLEMS) -> float:
+    """Mean relative throughput of random placements."""
+    rng = np.random.default_rng(0)
+    learner = learner_of(problems=problems)
+    return float(
+        np.mean([learner.reward(p, random_placements(p, 500, rng)).mean() for p in problems])
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "seed"), [("dream", 0), ("dream", 1), ("dream", 2), ("encdec", 0), ("encdec-gnn", 0)]
+)
+def test_training_beats_chance(model: str, seed: int) -> None:
+    """By a wide margin, after seconds."""
+    learner = trained(learner_of(model, seed, exploration=20.0), steps=50, rate=0.02)
+    assert learner.validate().mean() > by_chance() + 0.1
+
+
+def test_samples_get_better_without_replay() -> None:
+    """REINFORCE alone learns, too."""
+    learner = learner_of(replayed=0, exploration=0.0)
+    rows = np.arange(len(PROBLEMS))
+    before = learner.loss(rows, 0, 0)[1].reward
+    after = trained(learner, 50, rate=0.02).loss(rows, 50, 50)[1].reward
+    assert after > before + 0.1 * len(rows)
+
+
+def test_equal_seeds_give_equal_losses() -> None:
+    """All randomness comes from the seed; the global generator stays as it is."""
+    rows = np.arange(len(PROBLEMS))
+    losses = []
+    for state in (1, 2):
+        learner = learner_of()
+        torch.manual_seed(state)
+        before = torch.get_rng_state()
+        losses.append([learner.loss(rows, 0, seed)[0].item() for seed in (5, 6)])
+        assert torch.equal(torch.get_rng_state(), before)
+    assert losses[0] == losses[1]
+    assert losses[0][0] != losses[0][1]
+
+
+def test_memories_are_what_a_learner_needs_to_go_on() -> None:
+    """With them and the parameters, another learner goes on alike."""
+    learner = trained(learner_of(), steps=3)
+    other = learner_of(seed=9)
+    other.module.load_state_dict(learner.module.state_dict())
+    other.restore({name: array.copy() for name, array in learner.state().items()})
+    rows = np.arange(len(PROBLEMS))
+    assert other.loss(rows, 3, 3)[0].item() == learner.loss(rows, 3, 3)[0].item()
+    for name, array in learner.state().items():
+        assert np.array_equal(array, other.state()[name])
+
+
+def test_losses_are_sums_over_problems() -> None:
+    """So the shards of a batch add up."""
+    learner = learner_of(random_ties=False, exploration=0.0, replayed=0)
+    rows = np.arange(len(PROBLEMS))
+    report = learner.loss(rows, 0, 0)[1]
+    assert report.problems == len(rows)
+    assert 0 < report.reward <= report.best <= len(rows)
+    assert 0 < report.entropy < len(rows) * np.log(5)
+
+
+def test_weights_of_equation_4() -> None:
+    """Advantages over the mean of the valid samples, over their number; normalised if so wished."""
+    rewards = np.array([[0.2, 0.4, 0.9], [0.5, 0.5, 0.5]])
+    valid = np.array([[True, True, False], [True, True, True]])
+    plain = equation_4(rewards, valid, False)
+    assert plain == pytest.approx(np.array([[-0.05, 0.05, 0], [0, 0, 0]]))
+    normalised: NDArray[np.float64] = equation_4(rewards, valid, True)
+    assert normalised == pytest.approx(np.array([[-0.5, 0.5, 0], [0, 0, 0]]), abs=0.01)
+
+
+def test_the_gradient_is_that_of_equation_4() -> None:
+    """Of one problem: Σ (r - b) ∇ log π / N over what was sampled and replayed."""
+    learner = learner_of(problems=PROBLEMS[:1], normalised=False, entropy=0.0)
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    likelihood = learner.module.likelihood
+
+    def spied(*arguments):
+        seen.append((arguments[2], likelihood(*arguments).log_probability))
+        return likelihood(*arguments)
+
+    learner.module.likelihood = spied
+    loss = learner.loss(np.array([0]), 0, 0)[0]
+    placements, log_probability = seen[0]
+    row = placements[0].numpy()
+    by_operator = np.empty_like(row)
+    by_operator[:, learner._order(PROBLEMS[0], np.random.default_rng(0))] = row
+    assert row.shape[0] > 8
+    order = _order_of(learner, 0)
+    by_operator[:, order] = row
+    rewards = learner.reward(PROBLEMS[0], by_operator.astype(np.int32))
+    expected = -((rewards - rewards.mean()) * log_probability[0].detach().numpy()).mean()
+    assert loss.item() == pytest.approx(expected, abs=1e-5)
+
+
+def _order_of(learner: Reinforce, seed: int) -> NDArray[np.int64]:
+    """Order of the first problem in the loss of a seed."""
+    rng = np.random.default_rng(seed)
+    rng.integers(2**62)
+    return learner._order(PROBLEMS[0], rng)
+
+
+def test_random_samples_fill_the_memory_of_hard_problems() -> None:
+    """More of them while nothing good is known."""
+    hard = Problem(fork_join(4), FIVE)
+    plain = learner_of(problems=(hard,), exploration=0.0, places=64)
+    eager = learner_of(problems=(hard,), exploration=0.0, places=64, exploration_while_poor=500)
+    for learner in (plain, eager):
+        learner.loss(np.array([0]), 0, 0)
+    assert (plain.memory.rewards >= 0).sum() <= 8
+    assert (eager.memory.rewards >= 0).sum() == 64
+
+
+def test_neighbours_of_remembered_ones_explore() -> None:
+    """They are better than any random ones."""
+    hard = Problem(fork_join(4), FIVE)
+    best = []
+    for near in (0.0, 1.0):
+        learner = learner_of(problems=(hard,), exploration=300.0, exploration_decay=0.0, near=near)
+        for epoch in range(5):
+            learner.loss(np.array([0]), epoch, epoch)
+        best.append(learner.memory.best(0))
+    assert best[1] >= best[0]
+
+
+def test_rewards_may_come_from_the_engine() -> None:
+    """Which agrees with the steady state."""
+    problems = PROBLEMS[:2]
+    steady, engine = (learner_of(problems=problems, reward=name) for name in ("steady", "engine"))
+    rows = np.arange(2)
+    reports = [learner.loss(rows, 9, 0)[1] for learner in (steady, engine)]
+    assert reports[1].reward == pytest.approx(reports[0].reward, abs=0.05)
+
+
+def test_constrained_problems_are_learnt_from_legal_samples() -> None:
+    """The memory holds nothing else."""
+    problem = constrained()
+    learner = learner_of(problems=(problem,), places=16)
+    for step in range(3):
+        loss, _ = learner.loss(np.array([0]), step, step)
+        assert torch.isfinite(loss)
+    known = learner.memory.placements[0, learner.memory.rewards[0] >= 0, : problem.n_operators]
+    assert len(known)
+    assert problem.legal(known).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_presets_are_registered(model: str) -> None:
+    """The fast one and the paper's."""
+    presets = REGISTERED[model].presets
+    assert set(presets) == {"fast", "paper"}
+    paper = presets["paper"]
+    assert isinstance(paper.model, AllocatorConfig)
+    assert (paper.model.width, paper.model.on_policy, paper.model.replayed) == (512, 3, 3)
+    assert (paper.training.epochs, paper.training.batch) == (40, 1)
+    assert paper.training.learning_rate == paper.training.final_learning_rate == 1e-3

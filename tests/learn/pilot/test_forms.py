@@ -1,0 +1,160 @@
+"""The two forms of pilot, in numpy and in torch, are one policy."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pilots import draw, explore, follow, likeliest, pilot_module, tangle, torn, uneven
+from problems import PROBLEMS, diamond
+from strategies import problems
+
+from streamplace.learn.parameters import arrays_of
+from streamplace.learn.pilot.module import Steps, Views
+from streamplace.learn.pilot.network import heads_of, network_of
+from streamplace.learn.pilot.rollout import Record
+from streamplace.learn.pilot.view import view_of
+from streamplace.model import Cluster, Problem
+
+ALL = [*PROBLEMS.values(), Problem(tangle(), uneven()), torn()]
+SIZES = [(8, 0), (5, 1), (8, 3)]
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")),
+]
+
+
+def drawn(view, network, samples):
+    """Rollouts that ended well, and what was seen along them."""
+    chosen, record = draw(view, network, samples)
+    whole = chosen[:, 0] >= 0
+    return chosen[whole], Record(*(part[whole] for part in record))
+
+
+def in_one_pass(module, views, runs, device="cpu"):
+    """Log-probabilities [P, D] of all decisions of all rollouts, and the decisions."""
+    rollouts = [(i, record, chosen) for i, (chosen, record) in enumerate(runs)]
+    steps = Steps.of(views, rollouts, device)
+    with torch.no_grad():
+        return module.to(device)(Views.of(views, device), steps), steps
+
+
+def of_rollouts(log_p, steps):
+    """Log-probability of every rollout."""
+    taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
+    rollout = steps.at // steps.placed.shape[1]
+    return np.bincount(rollout.cpu(), taken.double().cpu())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("width", "rounds"), SIZES)
+def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width, rounds, device):
+    """Problems of all sizes and device counts together, each with rollouts of its own."""
+    module = pilot_module(3, width, rounds)
+    network = network_of(arrays_of(module))
+    views = [view_of(problem) for problem in ALL]
+    runs = [drawn(view, network, 1 + i % 4) for i, view in enumerate(views)]
+    found = of_rollouts(*in_one_pass(module, views, runs, device))
+    step_by_step = [
+        follow(view, network, chosen)[0]
+        for view, (chosen, _) in zip(views, runs, strict=True)
+        if len(chosen)
+    ]
+    assert found == pytest.approx(np.concatenate(step_by_step), rel=1e-4, abs=1e-4)
+
+
+@settings(max_examples=25)
+@given(st.lists(problems(most=5, windowed=True), min_size=1, max_size=3))
+def test_the_forms_agree_on_any_problems(some):
+    """Whatever rules, costs and cores they have."""
+    module = pilot_module(1)
+    network = network_of(arrays_of(module))
+    views = [view_of(problem) for problem in some]
+    runs = [drawn(view, network, 2) for view in views]
+    if not all(len(chosen) for chosen, _ in runs):
+        return
+    found = of_rollouts(*in_one_pass(module, views, runs))
+    step_by_step = [
+        follow(view, network, chosen)[0] for view, (chosen, _) in zip(views, runs, strict=True)
+    ]
+    assert found == pytest.approx(np.concatenate(step_by_step), rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize(("width", "rounds"), SIZES)
+def test_heads_are_what_the_module_encodes(width, rounds):
+    """For every unit what a choice starts from, and what it adds to its device."""
+    module = pilot_module(7, width, rounds)
+    network = network_of(arrays_of(module))
+    views = [view_of(problem) for problem in ALL]
+    with torch.no_grad():
+        unit, content = module.encoded(Views.of(views))
+    heads = [heads_of(network, view) for view in views]
+    assert unit.numpy() == pytest.approx(np.concatenate([h.unit for h in heads]), abs=1e-4)
+    assert content.numpy() == pytest.approx(np.concatenate([h.content for h in heads]), abs=1e-4)
+
+
+def test_probabilities_are_of_open_devices_and_add_up_to_one():
+    """Closed devices, and those that a problem does not have, have none."""
+    module = pilot_module()
+    network = network_of(arrays_of(module))
+    views = [view_of(problem) for problem in ALL]
+    log_p, steps = in_one_pass(module, views, [drawn(view, network, 3) for view in views])
+    probability = log_p.exp()
+    assert probability.sum(1).numpy() == pytest.approx(1, abs=1e-5)
+    assert (probability[~steps.open] == 0).all()
+    assert (probability[steps.open] > 0).all()
+    assert steps.open.gather(1, steps.chosen[:, None]).all()
+
+
+def test_greedy_takes_the_likeliest_device_of_every_decision():
+    """As torch sees the same rollout."""
+    module = pilot_module(5)
+    network = network_of(arrays_of(module))
+    views = [view_of(problem) for problem in ALL if problem.rules is None]
+    chosen = [likeliest(view, network)[None] for view in views]
+    runs = [(row, follow(view, network, row)[1]) for view, row in zip(views, chosen, strict=True)]
+    log_p, steps = in_one_pass(module, views, runs)
+    of_chosen = log_p.gather(1, steps.chosen[:, None])[:, 0]
+    assert (of_chosen >= log_p.max(1).values - 1e-4).all()
+
+
+def test_problems_side_by_side_do_not_know_of_each_other():
+    """One by one they are what they are together."""
+    module = pilot_module()
+    network = network_of(arrays_of(module))
+    views = [view_of(problem) for problem in ALL]
+    runs = [drawn(view, network, 2) for view in views]
+    together = of_rollouts(*in_one_pass(module, views, runs))
+    alone = [
+        of_rollouts(*in_one_pass(module, [view], [run]))
+        for view, run in zip(views, runs, strict=True)
+        if len(run[0])
+    ]
+    assert together == pytest.approx(np.concatenate(alone), rel=1e-5, abs=1e-5)
+
+
+def test_a_decision_depends_on_those_before_it_alone():
+    """Rollouts with the same beginning see the same until they part."""
+    module = pilot_module()
+    network = network_of(arrays_of(module))
+    view = view_of(Problem(diamond(), Cluster.uniform(3)))
+    chosen = np.array([[0, 1, 0, 2], [0, 1, 1, 2]], np.int32)
+    _, _, record = explore(view, network, chosen)
+    log_p, _ = in_one_pass(module, [view], [(chosen, record)])
+    one, other = log_p.exp().reshape(2, 4, 3).numpy()
+    assert one[:3] == pytest.approx(other[:3], abs=1e-5)
+    assert one[3] != pytest.approx(other[3], abs=1e-3)
+
+
+def test_several_runs_of_one_problem_share_its_encoding():
+    """Their order is that in which they were given."""
+    module = pilot_module()
+    network = network_of(arrays_of(module))
+    views = [view_of(problem) for problem in (PROBLEMS["chain"], PROBLEMS["fork-join"])]
+    runs = [(1, 2), (0, 1), (1, 3)]
+    drawn_runs = [(i, *draw(views[i], network, samples, seed=i)[::-1]) for i, samples in runs]
+    steps = Steps.of(views, drawn_runs, "cpu")
+    with torch.no_grad():
+        found = of_rollouts(module(Views.of(views), steps), steps)
+    expected = [follow(views[i], network, chosen)[0] for i, _, chosen in drawn_runs]
+    assert found == pytest.approx(np.concatenate(expected), rel=1e-4, abs=1e-4)

@@ -1,0 +1,310 @@
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+from pilots import torn
+from problems import PROBLEMS, chain, constrained, diamond, fork_join
+
+from streamplace.errors import SettingError
+from streamplace.generate.branched import Branched, branched
+from streamplace.io.weights import read_tensors, write_tensors, write_weights
+from streamplace.learn.models.pilot import PilotConfig
+from streamplace.learn.parameters import arrays_of, put_arrays
+from streamplace.learn.pilot.placing import FEATURES, LOOKS, trained
+from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.shards import gradient
+from streamplace.model import Cluster, Problem
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS, Budget
+
+THROUGHPUT = OBJECTIVES["throughput"]
+SMALL = {"width": 16, "rounds": 2}
+ALL = tuple(PROBLEMS.values())
+
+
+def learner(task, **options):
+    """Return a small pilot that is to learn a task."""
+    return MODELS["pilot"].learner(task, PilotConfig(**{**SMALL, **options}))
+
+
+def graphs(seed):
+    """Branched graphs of 8 and 11 operators that fill two and three devices."""
+    small, large = Branched(2, 3, 2, copies=12), Branched(3, 3, 3, copies=12)
+    return [*branched(small, seed), *branched(large, seed)]
+
+
+def task(seed=0, *, taught=False, cluster=None):
+    """Sixteen problems to train on, eight to judge by."""
+    problems = [Problem(graph, cluster or Cluster.uniform(3)) for graph in graphs(seed)]
+    training = tuple(problems[:8] + problems[12:20])
+    targets = tuple(good(problem) if taught else None for problem in training)
+    validation = tuple(problems[8:12] + problems[20:])
+    return Task(training, validation, seed, targets=targets)
+
+
+def good(problem):
+    """Return a placement to learn from."""
+    budget = Budget(None, 500)
+    return PLACERS["anneal"].place(problem, THROUGHPUT, budget=budget).placement.index
+
+
+def train(pupil, epochs, rate=5e-3, batch=8, first=0):
+    """Adam, in batches, epoch by epoch."""
+    adam = torch.optim.Adam(pupil.module.parameters(), rate)
+    for epoch in range(first, first + epochs):
+        rows = np.random.default_rng(epoch).permutation(pupil.n_problems)
+        for start in range(0, len(rows), batch):
+            part = rows[start : start + batch]
+            loss, _ = pupil.loss(part, epoch, 1000 * epoch + start)
+            adam.zero_grad()
+            (loss / len(part)).backward()
+            adam.step()
+
+
+def chance(problems):
+    """Mean throughput of random placements."""
+    rng = np.random.default_rng(0)
+    return np.mean(
+        [
+            THROUGHPUT.evaluate(p, rng.integers(p.n_devices, size=(100, p.n_operators))).mean()
+            for p in problems
+        ]
+    )
+
+
+def told(pupil, rows=range(4), epoch=10, seed=5):
+    """Loss and report of some rows."""
+    loss, report = pupil.loss(np.array(rows), epoch, seed)
+    return float(loss.detach()), report
+
+
+@pytest.mark.parametrize(("seed", "taught"), [(0, False), (1, True), (2, False)])
+def test_a_short_training_helps(seed, taught):
+    """Held-out graphs are placed far better than before, and than by chance."""
+    work = task(seed, taught=taught)
+    pupil = learner(work)
+    before = pupil.validate().mean()
+    train(pupil, 20)
+    after = pupil.validate().mean()
+    assert after > before + 0.05
+    assert after > chance(work.validation) + 0.15
+    assert after > 0.75
+
+
+def test_rewards_rise_and_the_best_known_is_never_forgotten():
+    """A report tells both, as sums over its problems."""
+    pupil = learner(task(), variety=0.0)
+    rows = range(pupil.n_problems)
+    _, first = told(pupil, rows)
+    train(pupil, 15)
+    _, last = told(pupil, rows)
+    assert first.problems == last.problems == pupil.n_problems
+    assert first.reward + 0.5 < last.reward <= last.best <= pupil.n_problems
+    assert first.reward <= first.best <= last.best
+    assert last.entropy < first.entropy
+
+
+def test_targets_are_the_best_known_from_the_start():
+    """Before anything is sampled."""
+    work = task(taught=True)
+    rewards = [
+        THROUGHPUT.evaluate(problem, target[None])[0]
+        for problem, target in zip(work.training, work.targets, strict=True)
+    ]
+    _, report = told(learner(work, warm_up=1), epoch=0)
+    assert report.best == pytest.approx(sum(rewards[:4]))
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_learner_goes_on_as_if_it_had_never_stopped(tmp_path, taught):
+    """Parameters and state, through a file, give the same next losses."""
+    work = task(taught=taught)
+    one, other = learner(work), learner(work)
+    train(one, 2)
+    write_tensors(tmp_path / "state", {}, one.state())
+    write_tensors(tmp_path / "module", {}, arrays_of(one.module))
+    other.restore(read_tensors(tmp_path / "state")[1])
+    put_arrays(other.module, read_tensors(tmp_path / "module")[1], "the test")
+    for epoch in (2, 3):
+        assert told(one, epoch=epoch) == told(other, epoch=epoch)
+    assert np.array_equal(one.validate(), other.validate())
+
+
+def test_a_state_that_was_taken_is_left_alone():
+    """Learning on does not change it."""
+    pupil = learner(task(), variety=0.0)
+    state = pupil.state()
+    before = {name: array.copy() for name, array in state.items()}
+    told(pupil)
+    assert all(np.array_equal(before[name], state[name]) for name in before)
+
+
+def test_a_restored_state_is_left_alone():
+    """Nor does it when it was given."""
+    pupil = learner(task(), variety=0.0)
+    told(pupil)
+    state = {name: np.array(array) for name, array in pupil.state().items()}
+    before = {name: array.copy() for name, array in state.items()}
+    pupil.restore(state)
+    train(pupil, 2)
+    assert all(np.array_equal(before[name], state[name]) for name in before)
+
+
+def test_the_seed_decides():
+    """Of the task, the first parameters; of a loss, all that is drawn for it."""
+    work = task()
+    assert told(learner(work)) == told(learner(work))
+    assert told(learner(work))[0] != told(learner(work), seed=6)[0]
+    other = Task(work.training, work.validation, 1)
+    assert told(learner(work))[0] != told(learner(other))[0]
+
+
+def test_nothing_global_is_seeded():
+    """Whoever uses torch and numpy besides is not disturbed."""
+    torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    pupil = learner(task())
+    told(pupil)
+    pupil.validate()
+    assert torch.equal(torch_before, torch.get_rng_state())
+    assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_two_threads_learn_what_one_does():
+    """Shards of a batch are worked on at once."""
+    rows, seeds = np.arange(8), [3, 4]
+    one = gradient(learner(task()), rows, 10, seeds, None)
+    with ThreadPoolExecutor(2) as threads:
+        two = gradient(learner(task()), rows, 10, seeds, threads)
+    assert (one.loss, one.report) == (two.loss, two.report)
+    assert all(torch.equal(a, b) for a, b in zip(one.tensors, two.tensors, strict=True))
+
+
+def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses():
+    """Nothing is drawn then, so the seed plays no part either."""
+    pupil = learner(task(taught=True), warm_up=1)
+    alone = [told(pupil, [row], epoch=0, seed=row)[0] for row in range(12)]
+    halves = [told(pupil, rows, epoch=0, seed=9)[0] for rows in (range(6), range(6, 12))]
+    whole, _ = told(pupil, range(12), epoch=0)
+    assert whole == pytest.approx(sum(alone), rel=1e-4)
+    assert whole == pytest.approx(sum(halves), rel=1e-4)
+
+
+@pytest.mark.parametrize("quantity", ["problems", "reward", "best", "entropy"])
+def test_reports_of_problems_of_any_sizes_add_up(quantity):
+    """A large problem counts as much as a small one."""
+    problems = tuple(Problem(chain(n, ipt=2e5), Cluster.uniform(3)) for n in (2, 12))
+    targets = tuple(good(problem) for problem in problems)
+    pupil = learner(Task(problems, (), 0, targets=targets), warm_up=1)
+    alone = [asdict(told(pupil, [row], epoch=0)[1])[quantity] for row in (0, 1)]
+    together = asdict(told(pupil, [0, 1], epoch=0)[1])[quantity]
+    assert together == pytest.approx(sum(alone), rel=1e-5)
+
+
+def test_imitation_alone_learns_the_targets():
+    """They become far likelier."""
+    work = task(taught=True)
+    pupil = learner(
+        Task(work.training[:4], work.training[:4], 0, targets=work.targets[:4]), warm_up=99
+    )
+    first, _ = told(pupil, epoch=0)
+    train(pupil, 60, rate=1e-2)
+    last, _ = told(pupil, epoch=0)
+    assert last < 0.3 * first
+
+
+def test_what_happens_elsewhere_is_not_remembered_at_home():
+    """A placement on a random cluster says nothing about this one."""
+    pupil = learner(task(), variety=1.0)
+    loss, report = told(pupil)
+    assert np.isfinite(loss)
+    assert 0 < report.reward <= 4
+    assert not pupil.state()["best"].any()
+    assert not len(pupil.state()["known"])
+
+
+@pytest.mark.parametrize("reward", ["steady", "engine"])
+def test_rewards_come_from_either_simulation(reward):
+    """Both are relative throughputs."""
+    problems = (Problem(diamond(), Cluster.uniform(2)), Problem(chain(3), Cluster.uniform(3)))
+    pupil = learner(Task(problems, problems, 0, reward=reward), variety=0.0)
+    loss, report = told(pupil, [0, 1])
+    assert np.isfinite(loss)
+    assert 0 < report.reward <= report.best <= 2 + 1e-9
+    assert ((pupil.validate() > 0) & (pupil.validate() <= 1 + 1e-9)).all()
+
+
+def test_an_unknown_reward_is_named_in_one_line():
+    """With those that there are."""
+    with pytest.raises(SettingError, match=r"^there is no reward 'fame'; .*steady.*$"):
+        learner(Task(ALL, (), 0, reward="fame"))
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_problems_of_every_kind_are_learned_from_in_one_batch(taught):
+    """Rules, one device, one operator, several sources: gradients are numbers."""
+    targets = tuple(good(problem) for problem in ALL) if taught else ()
+    pupil = learner(Task(ALL, ALL, 0, targets=targets), variety=0.0)
+    for epoch in (0, 10):
+        loss, report = pupil.loss(np.arange(len(ALL)), epoch, 0)
+        loss.backward()
+        assert report.problems == len(ALL)
+        assert all(torch.isfinite(p.grad).all() for p in pupil.module.parameters())
+    values = pupil.validate()
+    assert ((values > 0) & (values <= 1)).all()
+
+
+@pytest.mark.parametrize("problem", [constrained(), torn()])
+def test_what_is_remembered_honours_the_rules(problem):
+    """Also where some of the alternatives end in a trap."""
+    pupil = learner(Task((problem,), (), 0), variety=0.0, samples=4)
+    for seed in range(10):
+        told(pupil, [0], seed=seed)
+        known = pupil.state()["known"][problem.rules.unit]
+        assert problem.legal(known).all()
+        assert THROUGHPUT.evaluate(problem, known[None])[0] == pupil.state()["best"][0]
+
+
+@pytest.mark.parametrize("name", ["tagged", "constrained"])
+def test_problems_with_rules_are_learned_from_elsewhere_too(name):
+    """The rules stay at home."""
+    pupil = learner(Task((PROBLEMS[name],), (), 0), variety=1.0)
+    for seed in range(4):
+        loss, report = told(pupil, [0], seed=seed)
+        assert np.isfinite(loss)
+        assert report.reward > 0
+
+
+def test_rollouts_that_all_end_in_a_trap_teach_nothing():
+    """Rivals may leave no device to the last of them; training goes on."""
+    for seed in range(12):
+        pupil = learner(Task((torn(),), (), seed), variety=0.0, samples=1)
+        loss, report = told(pupil, [0], seed=seed)
+        assert np.isfinite(loss)
+        assert 0 <= report.reward <= 1
+        assert np.isfinite(report.entropy)
+
+
+def test_sizes_are_of_units():
+    """Colocated operators are decided about together."""
+    problems = (Problem(fork_join(3), Cluster.uniform(4)), constrained())
+    pupil = learner(Task(problems, (), 0))
+    assert pupil.n_problems == 2
+    assert pupil.sizes.tolist() == [8, 6]
+
+
+def test_what_is_written_places_as_the_learner_validates(tmp_path):
+    """The spec and the parameters are all that placing needs."""
+    work = task()
+    pupil = learner(work)
+    train(pupil, 2)
+    spec = json.loads(json.dumps(pupil.spec(), allow_nan=False))
+    assert spec["features"]["names"] == FEATURES
+    assert PilotConfig(**spec["config"]) == PilotConfig(**SMALL)
+    path = tmp_path / "w.safetensors"
+    write_weights(path, {"model": "pilot", "training": {}, **spec}, arrays_of(pupil.module))
+    rows = [trained(path).greedy(problem, LOOKS) for problem in work.validation]
+    values = [THROUGHPUT.evaluate(*pair).max() for pair in zip(work.validation, rows, strict=True)]
+    assert values == pytest.approx(pupil.validate())

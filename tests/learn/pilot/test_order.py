@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from pilots import tangle, torn, uneven
+from problems import PROBLEMS, constrained
+from strategies import problems
+
+from streamplace.learn.pilot.view import view_of
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+
+
+def between(problem, view):
+    """Bytes/s between any two units, and the most that one entry of the two carries."""
+    n = view.level.n_units
+    total, single = np.zeros((n, n)), np.zeros(n)
+    owner = np.repeat(np.arange(n), np.diff(view.level.start))
+    flow = view.level.sent + view.level.taken
+    np.add.at(total, (owner, view.level.peer), flow)
+    np.maximum.at(single, owner, flow)
+    return total, single
+
+
+def assert_grown(problem):
+    """Every unit is the one to which most leads, among those as free as it."""
+    view = view_of(problem)
+    total, single = between(problem, view)
+    done, left = [], list(range(view.level.n_units))
+    while left:
+        pull = {u: (total[u, done].sum(), single[u]) for u in left}
+        chosen = view.order[len(done)]
+        best = max(pull[u][0] for u in left)
+        assert pull[chosen][0] >= best * (1 - 1e-9)
+        if sum(pull[u][0] >= best * (1 - 1e-9) for u in left) > 1 and best == 0:
+            assert single[chosen] == max(single[u] for u in left)
+        done.append(chosen)
+        left.remove(chosen)
+
+
+@pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
+def test_the_unit_to_which_most_leads_is_next(name):
+    """From the heaviest pair on; where nothing leads anywhere, from the next heaviest."""
+    assert_grown(PROBLEMS[name])
+
+
+@settings(max_examples=30)
+@given(problems(windowed=True))
+def test_every_unit_is_placed_once(problem):
+    """Whatever the graph and the rules."""
+    view = view_of(problem)
+    assert sorted(view.order.tolist()) == list(range(view.level.n_units))
+    if problem.rules is None:
+        assert_grown(problem)
+
+
+def test_heavy_pairs_are_decided_together():
+    """What leads across a light stream comes afterwards."""
+    operators = [Operator(name, ipt=1e5, rate=1e3 * (name == "a")) for name in "abcd"]
+    payloads = {"ab": 1e4, "bc": 10.0, "cd": 5e3}
+    streams = [Stream(*ends, payload=payload) for ends, payload in payloads.items()]
+    graph = StreamGraph.of("pairs", operators, streams)
+    order = view_of(Problem(graph, Cluster.uniform(2))).order
+    assert order.tolist() == [0, 1, 2, 3]
+    graph = StreamGraph.of(
+        "pairs", operators, [streams[2], streams[1], Stream("a", "b", payload=1)]
+    )
+    assert view_of(Problem(graph, Cluster.uniform(2))).order.tolist() == [2, 3, 1, 0]
+
+
+def test_units_without_a_choice_come_first_and_then_those_with_rivals():
+    """So that the free ones see where the others are."""
+    problem = constrained()
+    of = dict(zip(problem.graph.operators.name, view_of(problem).unit_of.tolist(), strict=True))
+    order = view_of(problem).order.tolist()
+    assert order[0] == of["src"]
+    assert set(order[1:4]) == {of["b0s1"], of["b1s1"], of["sink"]}
+
+
+@pytest.mark.parametrize("cluster", [Cluster.uniform(2), uneven()])
+def test_the_cluster_plays_no_part(cluster):
+    """The order is that of the graph."""
+    order = view_of(Problem(tangle(), cluster)).order
+    assert np.array_equal(order, view_of(Problem(tangle(), Cluster.uniform(5))).order)
+
+
+def test_rivals_that_must_not_meet_come_before_the_free():
+    """All three of them."""
+    assert set(view_of(torn()).order[:3].tolist()) == {0, 1, 2}

@@ -1,0 +1,279 @@
+import itertools
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pilot_reference import look, partial_loads
+from pilots import (
+    along,
+    draw,
+    explore,
+    follow,
+    likeliest,
+    pilot_network,
+    places,
+    some_placements,
+    tangle,
+    torn,
+    uneven,
+)
+from problems import PROBLEMS, chain, fork_join
+from strategies import placements, problems
+from streamsim import resource_loads, throughput
+
+from streamplace.learn.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
+from streamplace.learn.pilot.network import heads_of
+from streamplace.learn.pilot.rollout import NOTHING, rollouts
+from streamplace.learn.pilot.view import view_of
+from streamplace.model import Cluster, Constraints, Problem
+
+NETWORK = pilot_network()
+CASES = {
+    **PROBLEMS,
+    "uneven": Problem(tangle(6), uneven()),
+    "uneven, overloaded": Problem(tangle(6, seed=1), uneven((3, 1, 2))),
+    "torn": torn(),
+    "busy network": Problem(tangle(7), Cluster.uniform(3)),
+}
+VIEWS = {name: view_of(problem) for name, problem in CASES.items()}
+TRAPS = ("torn", "constrained")
+"""Problems where some choices leave a rival without a device."""
+PLAIN = ("chain", "diamond", "fork-join", "parallel streams", "cost matrix", "busy network")
+MOST_WAYS = 7000
+FEW_WAYS = [
+    (name, looks)
+    for name, view in VIEWS.items()
+    for looks in (1, 2)
+    if len(view.group) ** (looks * len(view.order)) <= MOST_WAYS
+]
+FEW = [name for name, looks in FEW_WAYS if looks == 1]
+
+
+@cache
+def every_way(name, looks=1):
+    """All sequences of decisions [S, T], and their log-probabilities."""
+    view = VIEWS[name]
+    steps = itertools.product(range(len(view.group)), repeat=looks * len(view.order))
+    ways, likelihood, _ = explore(view, NETWORK, list(steps))
+    whole = ways[:, 0] >= 0
+    return ways[whole], likelihood[whole]
+
+
+def assert_seen_as_defined(problem, rows):
+    """Compare what is recorded from these placements on, and in a second look, with the reference.
+
+    What "last" means in a second look has a test of its own.
+    """
+    view = view_of(problem)
+    first, u = along(view, rows), len(view.order)
+    given = np.concatenate([first, np.full_like(first, -1)], axis=1)
+    chosen, _, record = explore(view, NETWORK, given, seed=3)
+    members = [np.flatnonzero(view.unit_of == unit).tolist() for unit in view.order]
+    for s in range(len(rows)):
+        place, last = {}, -1
+        for t, to in enumerate(chosen[s].tolist()):
+            place = {v: a for v, a in place.items() if v not in members[t % u]}
+            told = look(problem, view, place, t, last)
+            for i, name in enumerate(STEP_FEATURES):
+                seen = record.steps[s, t, i]
+                assert seen == pytest.approx(told.step[name], rel=1e-4, abs=1e-5), name
+            for i, name in enumerate(DEVICE_FEATURES):
+                expected = [device[name] for device in told.devices]
+                seen = record.devices[s, t, :, i]
+                if name != "last" or t < u:
+                    assert seen == pytest.approx(expected, rel=1e-4, abs=1e-5), name
+            assert record.open[s, t].tolist() == told.open
+            place |= dict.fromkeys(members[t % u], to)
+            last = to
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_devices_look_as_they_are_defined_to_look(name):
+    """Every feature and every open device, decision by decision, against plain Python."""
+    assert_seen_as_defined(CASES[name], some_placements(CASES[name], 6))
+
+
+@settings(max_examples=40)
+@given(problems(most=5, windowed=True), st.data())
+def test_devices_of_any_problem_look_as_they_are_defined_to_look(problem, data):
+    """With rules, caps, cores, windows and parallel streams."""
+    row = problem.repaired(data.draw(placements(problem)))
+    assert_seen_as_defined(problem, row[None])
+
+
+@pytest.mark.parametrize("looks", [2, 3])
+def test_the_last_device_is_that_of_the_decision_before(looks):
+    """In every look, and whatever device the unit was on."""
+    view = VIEWS["uneven"]
+    chosen, record = draw(view, NETWORK, 20, looks=looks)
+    last = record.devices[:, 1:, :, DEVICE_FEATURES.index("last")]
+    assert np.array_equal(last.argmax(axis=2), chosen[:, :-1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_look_that_changes_nothing_can_be_repeated(name):
+    """Units that stay leave no trace: the third look sees, and thinks, what the second did."""
+    view, u = VIEWS[name], len(VIEWS[name].order)
+    chosen, _ = draw(view, NETWORK, 10)
+    chosen = chosen[chosen[:, 0] >= 0]
+    likelihood, records = zip(
+        *(follow(view, NETWORK, np.tile(chosen, looks)) for looks in (1, 2, 3)), strict=True
+    )
+    second, third = (records[2].devices[:, look * u : (look + 1) * u] for look in (1, 2))
+    assert third == pytest.approx(second, rel=1e-4, abs=1e-5)
+    expected = np.exp(likelihood[1] - likelihood[0])
+    assert np.exp(likelihood[2] - likelihood[1]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["chain", "many sources", "uneven", "tagged", "fork-join"])
+def test_the_reference_loads_whole_placements_as_the_simulator_does(name):
+    """What a tuple costs besides its bytes is left out on both sides."""
+    problem = CASES[name]
+    instance = problem.instance._replace(overhead=0.0, gap=0.0)
+    for row in some_placements(problem, 5):
+        loads, mine = resource_loads(instance, row), partial_loads(problem, dict(enumerate(row)))
+        for a, b in np.ndindex(loads.links.shape):
+            assert mine["link", a, b] == pytest.approx(loads.links[a, b])
+        for a in range(problem.n_devices):
+            assert mine["device", a] == pytest.approx(loads.devices[a])
+            assert mine["egress", a] == pytest.approx(loads.egress[a])
+            assert mine["ingress", a] == pytest.approx(loads.ingress[a])
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_last_decision_tells_the_throughput(name, looks):
+    """The peak before it and the growth on the chosen device are the peak of the placement."""
+    view, rows = VIEWS[name], some_placements(CASES[name], 40)
+    chosen = along(view, rows, looks)
+    _, record = follow(view, NETWORK, chosen)
+    before = record.steps[:, -1, STEP_FEATURES.index("peak")]
+    growth = record.devices[:, -1, :, DEVICE_FEATURES.index("peak-growth")]
+    growth = growth[np.arange(len(rows)), chosen[:, -1]]
+    told = (before < MOST) & (growth < MOST)
+    peak = (before + growth).astype(np.float64) * view.yardstick
+    assert told.sum() > 20
+    value = throughput(CASES[name].instance, rows)
+    assert 1 / np.maximum(1, peak[told]) == pytest.approx(value[told], rel=1e-5)
+
+
+@pytest.mark.parametrize(("name", "looks"), FEW_WAYS)
+def test_the_probabilities_of_all_ways_add_up_to_one(name, looks):
+    """Those that cannot be gone have none; dead ends have the rest."""
+    total = np.exp(every_way(name, looks)[1]).sum()
+    assert total == pytest.approx(1, abs=1e-4) if name not in TRAPS else 0 < total < 1
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_of_equal_placements_one_can_be_chosen(name):
+    """Every legal placement, but for the numbers of interchangeable devices, in one way."""
+    problem, (ways, likelihood) = CASES[name], every_way(name)
+    every = places(VIEWS[name], ways)
+    possible = every[likelihood > -np.inf]
+    legal = {tuple(row) for row in problem.canonical(every[problem.legal(every)]).tolist()}
+    assert problem.legal(possible).all()
+    assert len(possible) == len(legal)
+    assert {tuple(row) for row in problem.canonical(possible).tolist()} == legal
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_closed_devices_are_never_drawn(name):
+    """Neither forbidden ones, nor a rival's, nor a second empty one, in either look."""
+    problem, view = CASES[name], VIEWS[name]
+    chosen, record = draw(view, NETWORK, 1500, looks=2)
+    whole = chosen[:, 0] >= 0
+    assert whole.all() or name in TRAPS
+    taken = chosen[whole][..., None].astype(np.int64)
+    assert np.take_along_axis(record.open[whole], taken, 2).all()
+    assert problem.legal(places(view, chosen[whole])).all()
+
+
+@pytest.mark.parametrize(("name", "looks"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
+def test_draws_follow_the_probabilities(name, looks):
+    """No way is gone much more or less often than it should."""
+    view, n_draws = VIEWS[name], 8_000
+    ways, likelihood = every_way(name, looks)
+    chosen, _ = draw(view, NETWORK, n_draws, seed=5, looks=looks)
+    digits = len(view.group) ** np.arange(ways.shape[1])
+    counts = np.bincount(chosen @ digits, minlength=digits[-1] * len(view.group))[ways @ digits]
+    expected = n_draws * np.exp(likelihood)
+    assert counts.sum() == n_draws
+    assert (np.abs(counts - expected) <= 5 * np.sqrt(expected) + 3).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_given_devices_are_followed_and_the_rest_is_chosen(name):
+    """Half of the devices of a placement lead to a whole one."""
+    problem, view = CASES[name], VIEWS[name]
+    asked = along(view, some_placements(problem, 20), looks=2)
+    asked[:, len(view.order) // 2 :] = -1
+    chosen, _, _ = explore(view, NETWORK, asked, seed=1)
+    whole = chosen[:, 0] >= 0
+    assert whole.all() or name in TRAPS
+    assert ((chosen == asked) | (asked < 0))[whole].all()
+    assert problem.legal(places(view, chosen[whole])).all()
+
+
+@pytest.mark.parametrize(("name", "looks"), [way for way in FEW_WAYS if way[0] not in TRAPS])
+def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name, looks):
+    """All ways that leave it there are together no likelier."""
+    ways, likelihood = every_way(name, looks)
+    best, n_devices = likeliest(VIEWS[name], NETWORK, looks), len(VIEWS[name].group)
+    for t, to in enumerate(best):
+        on = (ways[:, :t] == best[:t]).all(axis=1)
+        shares = np.bincount(ways[on, t], np.exp(likelihood[on]), n_devices)
+        assert shares[to] >= shares.max() * (1 - 1e-4)
+
+
+def test_where_no_device_is_left_there_is_no_placement():
+    """Two of three rivals may take what the third needs; then all devices are -1."""
+    chosen, _ = draw(VIEWS["torn"], NETWORK, 500, looks=2)
+    stuck = (chosen == -1).any(axis=1)
+    assert 0 < stuck.sum() < 500
+    assert (chosen[stuck] == -1).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_watching_changes_nothing(name):
+    """With or without a record, the same numbers give the same devices."""
+    view = VIEWS[name]
+    asked = np.full((20, 2 * len(view.order)), -1, np.int32)
+    uniform = np.random.default_rng(0).random(asked.shape, dtype=np.float32)
+    unwatched, _ = rollouts(view, heads_of(NETWORK, view), asked, uniform, NOTHING)
+    assert np.array_equal(unwatched, draw(view, NETWORK, 20, looks=2)[0])
+    assert NOTHING.open.size == 0
+
+
+def test_rollouts_do_not_know_of_each_other():
+    """One by one they are what they are together."""
+    view = VIEWS["fork-join"]
+    chosen, together = draw(view, NETWORK, 5, looks=2)
+    likelihood, _ = follow(view, NETWORK, chosen)
+    for i, row in enumerate(chosen):
+        of_it, alone = follow(view, NETWORK, row[None])
+        assert of_it[0] == likelihood[i]
+        assert all(np.array_equal(a[0], b[i]) for a, b in zip(alone, together, strict=True))
+
+
+def test_overloaded_devices_look_the_same_at_any_rate():
+    """All loads are measured by the least peak that there could be."""
+    seen = []
+    for rate in (1e4, 2e4):
+        problem = Problem(chain(6, ipt=3e5, rate=rate), Cluster.uniform(2))
+        view = view_of(problem)
+        seen.append(follow(view, NETWORK, along(view, some_placements(problem, 8)))[1])
+    assert np.array_equal(seen[0].devices, seen[1].devices)
+    assert np.array_equal(seen[0].steps, seen[1].steps)
+
+
+def test_a_rival_closes_its_device_and_no_other():
+    """Three equal devices are empty, then two and the rival's."""
+    problem = Problem(fork_join(2), Cluster.uniform(3), Constraints(exlocate=({"b0s1", "b1s1"},)))
+    view = view_of(problem)
+    chosen, record = draw(view, NETWORK, 50)
+    rivals = {problem.graph.operators.index(name) for name in ("b0s1", "b1s1")}
+    assert set(view.order[:2].tolist()) == rivals
+    assert chosen[:, :2].tolist() == [[0, 1]] * 50
+    assert record.open[:, :2].tolist() == [[[True, False, False], [False, True, False]]] * 50

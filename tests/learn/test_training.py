@@ -1,0 +1,226 @@
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import streamplace
+from streamplace.errors import SettingError
+from streamplace.evaluate.teaching import Trained
+from streamplace.io.weights import read_tensors, read_weights
+from streamplace.learn.history import History
+from streamplace.learn.registry import Task
+from streamplace.learn.shards import batches, seed_of, shards
+from streamplace.learn.watching import Silent
+from streamplace.model import StreamGraph
+
+Train = Callable[..., Trained]
+
+
+@pytest.fixture
+def train(tasks: list[Task], graphs: list[StreamGraph], tmp_path: Path) -> Train:
+    """Train a stub on the graphs into a folder of this name."""
+
+    def call(folder: str, model: str = "stub", **options: Any) -> Trained:
+        return streamplace.train(model, graphs, tmp_path / folder, **options)
+
+    return call
+
+
+def told(history: History) -> list[dict[str, Any]]:
+    """Everything about every epoch but the time it took."""
+    rows = [asdict(epoch) for epoch in history.epochs]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def same_weights(a: Path, b: Path) -> bool:
+    """Whether two safetensors files hold the same bits under the same names."""
+    one, other = read_tensors(a)[1], read_tensors(b)[1]
+    return one.keys() == other.keys() and all((one[k] == other[k]).all() for k in one)
+
+
+class StopsAfter(Silent):
+    """Presses Ctrl-C after a number of steps."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def step(self, epoch: int, report: object) -> None:
+        """Count down."""
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+
+
+def test_training_learns(train: Train) -> None:
+    """Held-out problems are answered better than before, and the best weights are those kept."""
+    trained = train("run")
+    history = trained.history
+    assert history.score > 0.95 > history.epochs[0].score
+    assert history.epochs[history.best - 1].validation == trained.values.mean()
+    assert read_weights(trained.weights).document["training"]["validation"] == history.score
+
+
+def test_the_folder_holds_what_people_and_machines_want(train: Train, tmp_path: Path) -> None:
+    """Weights, checkpoint, history, curve, TensorBoard's log."""
+    history = train("run").history
+    files = {p.relative_to(tmp_path / "run").as_posix() for p in (tmp_path / "run").rglob("*")}
+    assert {"best.safetensors", "last.safetensors", "history.jsonl", "curve.png"} <= files
+    assert sum(name.startswith("tensorboard/events") for name in files) == 1
+    assert not any(".streamplace-" in name for name in files)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").open()]
+    assert rows == [asdict(epoch) for epoch in history.epochs]
+
+
+@pytest.mark.parametrize("steps", [2, 8])
+def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
+    train: Train, tmp_path: Path, steps: int
+) -> None:
+    """Same history and same bits, wherever in an epoch it was stopped."""
+    whole = train("whole")
+    with pytest.raises(KeyboardInterrupt):
+        train("stopped", watcher=StopsAfter(steps))
+    resumed = train("stopped", resume=True)
+    assert told(resumed.history) == told(whole.history)
+    assert same_weights(resumed.weights, whole.weights)
+    last = "last.safetensors"
+    assert same_weights(tmp_path / "stopped" / last, tmp_path / "whole" / last)
+
+
+def test_ctrl_c_keeps_epochs_that_no_checkpoint_was_due_for(train: Train, tmp_path: Path) -> None:
+    """The last whole epoch is written when training is stopped."""
+    config = tmp_path / "rare.toml"
+    config.write_text("[training]\ncheckpoint_every = 100\n")
+    with pytest.raises(KeyboardInterrupt):
+        train("run", config=config, watcher=StopsAfter(8))
+    assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == 2
+
+
+def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shards are the same."""
+    before = torch.get_num_threads()
+    results = []
+    for cores in ({0}, {0, 1}):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: cores)
+        results.append(train(f"on{len(cores)}", seed=5))
+    one, two = results
+    assert told(one.history) == told(two.history)
+    assert same_weights(one.weights, two.weights)
+    assert torch.get_num_threads() == before
+
+
+def test_another_seed_is_another_run(train: Train) -> None:
+    """Other parameters, other graphs held out."""
+    assert told(train("a").history) != told(train("b", seed=1).history)
+
+
+def test_training_never_touches_the_global_seed(train: Train) -> None:
+    """Whoever embeds it keeps their own randomness."""
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    train("run", epochs=1)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_patience_ends_a_run_that_no_longer_improves(train: Train, tmp_path: Path) -> None:
+    """So many epochs after the best one; resuming does not revive it."""
+    config = tmp_path / "patient.toml"
+    config.write_text("[training]\npatience = 3\nepochs = 100\n")
+    trained = train("run", config=config)
+    assert len(trained.history.epochs) == trained.history.best + 3 < 100
+    again = train("run", config=config, resume=True)
+    assert len(again.history.epochs) == len(trained.history.epochs)
+
+
+def test_a_gradient_that_is_no_number_ends_training(train: Train, tmp_path: Path) -> None:
+    """In one line that says what to change."""
+    config = tmp_path / "wild.toml"
+    config.write_text("[model]\nnoise = 1e30\n")
+    with pytest.raises(SettingError, match=r"diverged in epoch 1.*learning_rate"):
+        train("run", config=config)
+
+
+def test_the_learning_rate_follows_half_a_cosine(train: Train) -> None:
+    """From the first to the final one."""
+    rates = [epoch.learning_rate for epoch in train("run").history.epochs]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] < 0.2
+    assert rates[-1] == pytest.approx(0.02)
+
+
+def test_weights_to_start_from_are_where_training_begins(train: Train, tasks: list[Task]) -> None:
+    """With their features, and no worse than they were."""
+    first = train("first")
+    second = train("second", start=first.weights)
+    assert second.history.before == first.history.score <= second.history.score
+    assert tasks[-1].features == read_weights(first.weights).document["features"]
+
+
+def test_supervised_models_get_solutions_of_the_training_problems(
+    train: Train, tasks: list[Task]
+) -> None:
+    """One good placement each, at every rate."""
+    train("run", "pupil", rates=(5e3, 2e4), epochs=1)
+    (task,) = tasks
+    assert len(task.training) == len(task.targets) == 18
+    for problem, target in zip(task.training, task.targets, strict=True):
+        assert target is not None
+        assert problem.legal(target)[0]
+
+
+def test_without_graphs_to_spare_the_reward_judges(train: Train, tmp_path: Path) -> None:
+    """Nothing is held out, nothing is validated."""
+    config = tmp_path / "all.toml"
+    config.write_text("[training]\nvalidation = 0\n")
+    trained = train("run", config=config)
+    assert trained.history.epochs[-1].validation is None
+    assert trained.history.score == max(epoch.reward for epoch in trained.history.epochs)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"seed": 1}, "began with seed 0, not 1"),
+        ({"epochs": 7}, "began with training.epochs 6, not 7"),
+        ({"rates": (1e4,)}, "began with rates"),
+        ({"cluster": streamplace.Cluster.uniform(3, mips=900)}, "began on other data"),
+    ],
+)
+def test_resuming_demands_the_same_settings(
+    train: Train, options: dict[str, Any], complaint: str
+) -> None:
+    """Whatever differs is named."""
+    train("run", epochs=None)
+    with pytest.raises(SettingError, match=complaint):
+        train("run", resume=True, **options)
+
+
+def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
+    """In an order that depends on seed and epoch."""
+    sizes = np.array([5, 90, 7, 40, 6, 41, 91, 8])
+    found = batches(sizes, 3, seed=0, epoch=0)
+    assert sorted(np.concatenate(found)) == list(range(8))
+    assert sorted(sorted(sizes[rows].tolist()) for rows in found) == [
+        [5, 6, 7],
+        [8, 40, 41],
+        [90, 91],
+    ]
+    orders = {str(batches(sizes, 3, seed=0, epoch=e)) for e in range(8)}
+    assert len(orders) > 1
+
+
+def test_a_batch_of_one_is_one_shard() -> None:
+    """Others are dealt to two."""
+    assert [part.tolist() for part in shards(np.array([4]))] == [[4]]
+    assert [part.tolist() for part in shards(np.arange(5))] == [[0, 2, 4], [1, 3]]
+
+
+def test_seeds_differ_by_place() -> None:
+    """No two places of a run share one."""
+    places = [(e, s, part) for e in range(4) for s in range(4) for part in range(2)]
+    assert len({seed_of(seed, *place) for seed in range(3) for place in places}) == 3 * 32

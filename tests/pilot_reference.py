@@ -1,0 +1,198 @@
+"""What devices look like to pilot, said literally: slow, plain Python, from the definitions.
+
+A partial placement is a dict from operator to device; operators without a device are not in it.
+Loads are in bytes and instructions alone: overhead and gap of single tuples are not looked at.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.learn.pilot.measures import MOST
+from streamplace.learn.pilot.view import View
+from streamplace.model import Problem
+
+Place = Mapping[int, int]
+Loads = dict[tuple[object, ...], float]
+
+
+class Look(NamedTuple):
+    """The features of every device by name, those of the step, and which devices are open."""
+
+    devices: list[dict[str, float]]
+    step: dict[str, float]
+    open: list[bool]
+
+
+def partial_loads(problem: Problem, place: Place) -> Loads:
+    """Load of every resource at full rate, of what has a device."""
+    instance, loads = problem.instance, defaultdict[tuple[object, ...], float](float)
+    for v, a in place.items():
+        loads["device", a] += instance.load[v, instance.device_type[a]]
+    for e, (u, v) in enumerate(zip(instance.source, instance.target, strict=True)):
+        if u in place and v in place and place[u] != place[v]:
+            for resource, cost in _way(problem, place[u], place[v]):
+                loads[resource] += instance.traffic[e] * cost
+    return loads
+
+
+def look(problem: Problem, view: View, place: Place, t: int, last: int) -> Look:
+    """See every device at decision t, for the unit that comes then.
+
+    All other units that have a device are in ``place``; the decision before was for device ``last``
+    (-1 at the first).
+    """
+    unit = view.order[t % len(view.order)]
+    members = np.flatnonzero(view.unit_of == unit).tolist()
+    y, d = view.yardstick, problem.n_devices
+    room = [max(0.0, 1 - partial_loads(problem, place)["device", a] / y) for a in range(d)]
+    homeless = {u for v, u in enumerate(view.unit_of.tolist()) if v not in place}
+    coming = sum(_least_load(problem, view, u) for u in homeless) / y
+    whole = sum(_least_load(problem, view, u) for u in view.order) / y
+    step = {
+        "coming": coming / (whole + 1e-9),
+        "coming-over-room": min(MOST, coming / (sum(room) + 1e-3)),
+        "peak": min(MOST, _peak(partial_loads(problem, place)) / y),
+        "devices-used": len(set(place.values())) / d,
+        "most-room": min(MOST, max(room)),
+        "position": (t % len(view.order)) / len(view.order),
+    }
+    devices = [
+        {
+            **_of_loads(problem, view, place, members, a),
+            **_of_flows(problem, view, place, members, a),
+            **_of_unit(problem, view, unit, a),
+            "empty": float(a not in place.values()),
+            "last": float(a == last),
+            "less-room-than-most": max(room) - room[a],
+            "room-over-coming": _room_over_coming(problem, place, members, a, y, coming),
+        }
+        for a in range(d)
+    ]
+    return Look(devices, step, [_is_open(problem, place, members, a) for a in range(d)])
+
+
+def _of_loads(
+    problem: Problem, view: View, place: Place, members: list[int], a: int
+) -> dict[str, float]:
+    """Features that compare the loads before and after the unit came to device a."""
+    y = view.yardstick
+    before = partial_loads(problem, place)
+    after = partial_loads(problem, {**place, **dict.fromkeys(members, a)})
+    device = after["device", a] / y
+    link = max((after[r] for r in _used(problem, place, members, a)), default=0.0) / y
+    return {
+        "load": min(MOST, before["device", a] / y),
+        "load-after": min(MOST, device),
+        "too-much-after": min(MOST, max(0.0, device - 1)),
+        "misfit": min(MOST, abs(1 - device) * 10),
+        "link-after": min(MOST, link),
+        "link-too-much-after": min(MOST, max(0.0, link - 1)),
+        "flow-cut": min(
+            MOST,
+            sum(after[r] - before[r] for r in _used(problem, place, members, a) if r[0] == "link")
+            / y,
+        ),
+        "peak-growth": min(MOST, (_peak(after) - _peak(before)) / y),
+        "fullest-link": min(
+            MOST, max(before["link", b, c] for b, c in _pairs(problem) if a in (b, c)) / y
+        ),
+    }
+
+
+def _of_flows(
+    problem: Problem, view: View, place: Place, members: list[int], a: int
+) -> dict[str, float]:
+    """Features of the bytes/s between the unit and the rest."""
+    instance = problem.instance
+    wire = sum(instance.seconds_per_byte[a]) / max(1, problem.n_devices - 1) / view.yardstick
+    home = flow = loose = 0.0
+    for u, v, traffic in zip(instance.source, instance.target, instance.traffic, strict=True):
+        if (u in members) != (v in members):
+            other = u if v in members else v
+            flow += traffic
+            home += traffic if place.get(other) == a else 0.0
+        if view.unit_of[u] != view.unit_of[v]:
+            if place.get(u) == a and v not in place:
+                loose += traffic
+            if place.get(v) == a and u not in place:
+                loose += traffic
+    return {
+        "share-at-home": home / flow if flow > 0 else 0.0,
+        "flow-at-home": min(MOST, home * wire),
+        "flow-loose": min(MOST, loose * wire),
+        "neighbour": float(home > 0),
+        "flow": min(MOST, flow * wire),
+    }
+
+
+def _of_unit(problem: Problem, view: View, unit: int, a: int) -> dict[str, float]:
+    """Features of the unit on the device, whoever else is there."""
+    own = _load(problem, view, unit, problem.instance.device_type[a])
+    least = _least_load(problem, view, unit)
+    return {
+        "own": min(MOST, own / view.yardstick),
+        "speed": least / own if own > 0 else 1.0,
+    }
+
+
+def _room_over_coming(
+    problem: Problem, place: Place, members: list[int], a: int, y: float, coming: float
+) -> float:
+    after = partial_loads(problem, {**place, **dict.fromkeys(members, a)})["device", a] / y
+    return min(MOST, (1 - after) / (coming + 1e-3)) if after < 1 else 0.0
+
+
+def _is_open(problem: Problem, place: Place, members: list[int], a: int) -> bool:
+    """Allowed, no rival there, and not the same as an empty device before it."""
+    classes, rules = problem.interchangeable, problem.rules
+    empty = [b for b in range(problem.n_devices) if b not in place.values()]
+    if a in empty and any(b < a and classes[b] == classes[a] for b in empty):
+        return False
+    if rules is None:
+        return True
+    unit = rules.unit[members[0]]
+    rivals = {int(q) for pair in rules.apart.tolist() for q in pair if unit in pair and q != unit}
+    met = {int(rules.unit[v]) for v, b in place.items() if b == a}
+    return bool(rules.allowed[unit, a]) and not rivals & met
+
+
+def _used(problem: Problem, place: Place, members: list[int], a: int) -> set[tuple[object, ...]]:
+    """Links and NICs that carry anything between the unit on device a and what is placed."""
+    instance, used = problem.instance, set[tuple[object, ...]]()
+    after = {**place, **dict.fromkeys(members, a)}
+    for u, v, traffic in zip(instance.source, instance.target, instance.traffic, strict=True):
+        if (u in members) != (v in members) and u in after and v in after and traffic > 0:
+            b, c = after[u], after[v]
+            used |= {resource for resource, _ in _way(problem, b, c) if b != c}
+    return used
+
+
+def _way(problem: Problem, a: int, b: int) -> list[tuple[tuple[object, ...], float]]:
+    """What bytes from device a to device b pass, and seconds per byte there."""
+    instance = problem.instance
+    return [
+        (("link", a, b), instance.seconds_per_byte[a, b]),
+        (("egress", a), instance.egress[a]),
+        (("ingress", b), instance.ingress[b]),
+    ]
+
+
+def _pairs(problem: Problem) -> list[tuple[int, int]]:
+    return [(int(a), int(b)) for a, b in np.ndindex(problem.n_devices, problem.n_devices)]
+
+
+def _peak(loads: Loads) -> float:
+    return max(loads.values(), default=0.0)
+
+
+def _load(problem: Problem, view: View, unit: int, kind: int) -> float:
+    members = np.flatnonzero(view.unit_of == unit)
+    return float(problem.instance.load[members, kind].sum())
+
+
+def _least_load(problem: Problem, view: View, unit: int) -> float:
+    kinds = range(problem.instance.load.shape[1])
+    return min(_load(problem, view, unit, kind) for kind in kinds)

@@ -1,0 +1,162 @@
+"""Untrained pilots with opinions of their own, and what tests do with them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from streamplace.io.weights import write_weights
+from streamplace.learn.models.pilot import PilotConfig
+from streamplace.learn.parameters import arrays_of
+from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
+from streamplace.learn.pilot.module import Pilot
+from streamplace.learn.pilot.network import Network, heads_of, network_of
+from streamplace.learn.pilot.placing import FEATURES, Trained
+from streamplace.learn.pilot.rollout import Record, places_after, rollouts
+from streamplace.learn.pilot.view import View
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+
+Ints = NDArray[np.int32]
+SHARPNESS = 20.0
+"""Untrained, a pilot hardly prefers any device; its last layer is multiplied by this."""
+
+
+def pilot_module(seed: int = 0, width: int = 8, rounds: int = 2) -> Pilot:
+    """Pilot with random weights that prefers some devices to others."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        module = Pilot(width, rounds)
+        module.out.weight.mul_(SHARPNESS)
+    return module
+
+
+def pilot_network(seed: int = 0, width: int = 8, rounds: int = 2) -> Network:
+    """Return the same in numpy."""
+    return network_of(arrays_of(pilot_module(seed, width, rounds)))
+
+
+def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
+    """Write the weights of such a pilot, some parts of the document changed."""
+    document = {
+        "model": "pilot",
+        "config": PilotConfig(width=8, rounds=2).model_dump(mode="json"),
+        "features": {"names": FEATURES},
+        "training": {},
+    }
+    write_weights(path, {**document, **changes}, arrays_of(pilot_module(seed)))
+    return path
+
+
+def explore(
+    view: View, network: Network, given: Any, seed: int | None = None
+) -> tuple[Ints, NDArray[np.float64], Record]:
+    """Devices [S, T] drawn where none is given (or the likeliest), and what is seen on the way."""
+    asked = np.array(given, np.int32)
+    uniform = np.full(asked.shape, -1, np.float32)
+    if seed is not None:
+        uniform = np.random.default_rng(seed).random(asked.shape, dtype=np.float32)
+    seen = (*asked.shape, len(view.group))
+    record = Record(
+        np.zeros((*seen, N_DEVICE), np.float32),
+        np.zeros((*asked.shape, N_STEP), np.float32),
+        np.zeros(seen, np.bool_),
+    )
+    chosen, likelihood = rollouts(view, heads_of(network, view), asked, uniform, record)
+    return chosen, likelihood, record
+
+
+def follow(view: View, network: Network, chosen: Any) -> tuple[NDArray[np.float64], Record]:
+    """Log-probabilities of devices [S, T], and what is seen along them."""
+    followed, likelihood, record = explore(view, network, chosen)
+    assert np.array_equal(followed, chosen)
+    return likelihood, record
+
+
+def draw(
+    view: View, network: Network, samples: int, *, seed: int = 0, looks: int = 1
+) -> tuple[Ints, Record]:
+    """Devices [S, T] as the policy draws them, and what it sees on the way."""
+    given = np.full((samples, looks * len(view.order)), -1)
+    chosen, _, record = explore(view, network, given, seed)
+    return chosen, record
+
+
+def likeliest(view: View, network: Network, looks: int = 1) -> Ints:
+    """Devices [T], always the likeliest."""
+    return explore(view, network, np.full((1, looks * len(view.order)), -1))[0][0]
+
+
+def places(view: View, chosen: Ints) -> Ints:
+    """Devices of the operators [S, N] at the end of rollouts [S, T]."""
+    return places_after(view, chosen, chosen.shape[1] // len(view.order))
+
+
+def answer(problem: Problem, seed: int = 0, *, looks: int = 2) -> Ints:
+    """Devices of the operators [N] that an untrained pilot thinks likeliest."""
+    return Trained(pilot_network(seed)).greedy(problem, looks)[-1]
+
+
+def answers(problem: Problem, samples: int, seed: int) -> Ints:
+    """Devices of the operators [S, N] that an untrained pilot draws."""
+    return Trained(pilot_network()).sampled(problem, samples, seed)
+
+
+def along(view: View, placements: Any, looks: int = 1) -> Ints:
+    """Decisions [S, T] that lead to placements of the operators [S, N] and stay there."""
+    units = np.empty((len(placements), len(view.order)), np.int32)
+    units[:, view.unit_of] = placements
+    return np.tile(units[:, view.order], looks)
+
+
+def some_placements(problem: Problem, count: int, seed: int = 0) -> Ints:
+    """Legal placements of the operators [S, N], at random."""
+    size = (count, problem.n_operators)
+    return problem.repaired(np.random.default_rng(seed).integers(problem.n_devices, size=size))
+
+
+def tangle(n: int = 9, seed: int = 0) -> StreamGraph:
+    """One source, every other operator fed by up to three before it; no two streams are alike."""
+    rng = np.random.default_rng(seed)
+    operators = [
+        Operator(f"v{i}", ipt=float(rng.uniform(2e4, 2e5)), rate=1e4 if i == 0 else 0.0)
+        for i in range(n)
+    ]
+    streams = [
+        Stream(f"v{u}", f"v{v}", float(rng.uniform(0.2, 0.6)), float(rng.uniform(1e3, 3e4)))
+        for v in range(1, n)
+        for u in sorted(rng.choice(v, min(v, 3), replace=False).tolist())
+    ]
+    return StreamGraph.of("tangle", operators, streams)
+
+
+def uneven(order: tuple[int, ...] = (0, 1, 2, 3)) -> Cluster:
+    """Four devices, no two alike, behind links that are not either; in this order."""
+    devices = [
+        Device("fast", mips=4000),
+        Device("capped", mips=2500, egress=8e8),
+        Device("slow", mips=1000, ingress=6e8),
+        Device("wide", mips=900, cores=3),
+    ]
+    bandwidth = 1e9 / (1 + 0.1 * np.arange(16.0).reshape(4, 4))
+    rows = list(order)
+    return Cluster.of([devices[d] for d in rows], bandwidth=bandwidth[np.ix_(rows, rows)])
+
+
+def torn() -> Problem:
+    """Three operators that must not meet, two devices for each: a first choice may be a trap.
+
+    All together on the last device, which the rules forbid, would be best.
+    """
+    from problems import chain
+
+    from streamplace.model import Constraints
+
+    rules = Constraints(
+        exlocate=({"v0", "v1", "v2"},),
+        allowed={"v0": {"d0", "d1"}, "v1": {"d1", "d2"}, "v2": {"d0", "d2"}},
+    )
+    speeds = {"d0": 500, "d1": 500, "d2": 10_000}
+    cluster = Cluster.of([Device(name, mips=mips) for name, mips in speeds.items()])
+    return Problem(chain(4, payload=10), cluster, rules)

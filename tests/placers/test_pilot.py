@@ -1,0 +1,213 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from pilots import answer, tangle, torn, uneven, weights_file
+from problems import PROBLEMS
+from strategies import problems
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.model import Cluster, Problem
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer, named_placer
+
+THROUGHPUT = OBJECTIVES["throughput"]
+ALL = {
+    **PROBLEMS,
+    "uneven": Problem(tangle(12), uneven()),
+    "torn": torn(),
+    "ten devices": Problem(tangle(20), Cluster.uniform(10)),
+}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """Return a file of weights that nobody trained."""
+    return str(weights_file(tmp_path_factory.mktemp("weights") / "pilot.safetensors"))
+
+
+def placed(weights, problem, evaluations=100, seed=0, objective=THROUGHPUT, **options):
+    """Place with these weights."""
+    pilot = PLACERS["pilot"].with_options(weights=weights, **options)
+    return pilot.place(problem, objective, seed=seed, budget=Budget(None, evaluations))
+
+
+def counting(seen, sense="max"):
+    """Throughput under another name, that notes how many placements it is asked about."""
+
+    def evaluate(problem, rows):
+        seen.append(len(rows))
+        return THROUGHPUT.evaluate(problem, rows)
+
+    return Objective("counted", sense, "", evaluate)
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """Return the calls of a refiner that goes on from a start, and leaves it as it is."""
+    calls = []
+
+    def stay(problem, objective, *, seed, budget, start=()):
+        """Stay."""
+        calls.append((start, seed, budget))
+        return Found(start[0])
+
+    assert "stay" not in PLACERS
+    monkeypatch.setitem(PLACERS._found, "stay", Placer("stay", "Stays.", stay))
+    return calls
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_at_its_plainest_it_is_the_policy(weights, name):
+    """One look, no samples and no refinement: the likeliest devices."""
+    result = placed(weights, ALL[name], looks=1, samples=0, refine="none")
+    assert np.array_equal(result.placement.index, answer(ALL[name], looks=1))
+    assert result.value == THROUGHPUT.value(ALL[name], result.placement)
+    assert result.bound is None
+
+
+def test_it_is_called_by_name_with_options(weights):
+    """As on the command line."""
+    problem = ALL["uneven"]
+    pilot = named_placer(f"pilot:weights={weights}:looks=1:samples=0:refine=none")
+    result = pilot.place(problem, THROUGHPUT, budget=Budget(0.5))
+    assert np.array_equal(result.placement.index, answer(problem, looks=1))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_looks_samples_and_refinement_never_make_it_worse(weights, name):
+    """The best of all that was seen goes on."""
+    plain = placed(weights, ALL[name], looks=1, samples=0, refine="none").value
+    looked = placed(weights, ALL[name], looks=4, samples=0, refine="none").value
+    sampled = placed(weights, ALL[name], looks=4, samples=20, refine="none").value
+    refined = placed(weights, ALL[name], looks=4, samples=20, evaluations=300).value
+    assert plain <= looked <= sampled <= refined
+
+
+def test_refinement_is_worth_it(weights):
+    """Untrained, pilot leaves much to be done."""
+    plain = placed(weights, ALL["fork-join"], refine="none", samples=0)
+    assert placed(weights, ALL["fork-join"], 3000).value > plain.value
+
+
+@settings(max_examples=30)
+@given(problem=problems(windowed=True))
+def test_any_problem_is_placed_legally(weights, problem):
+    """Whatever its graph, cluster and rules; and refined without loss."""
+    plain = placed(weights, problem, 20, refine="none")
+    refined = placed(weights, problem, 40)
+    for result in (plain, refined):
+        problem.check(result.placement)
+    assert refined.value >= plain.value - 1e-12
+
+
+@pytest.mark.parametrize("evaluations", [1, 2, 5, 12, 50])
+def test_no_more_placements_are_judged_than_the_budget_allows(weights, evaluations):
+    """Looks come first, then samples; one more judges the answer."""
+    seen = []
+    objective = counting(seen)
+    placed(weights, ALL["uneven"], evaluations, objective=objective, samples=8, refine="none")
+    assert sum(seen) - 1 <= evaluations
+    assert sum(seen) - 1 == min(evaluations, 4 + 8)
+
+
+def test_the_refiner_gets_the_best_placement_and_what_is_left(weights, stub):
+    """Evaluations and seconds that were spent are spent."""
+    problem = ALL["uneven"]
+    pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
+    result = pilot.place(problem, THROUGHPUT, seed=11, budget=Budget(60.0, 100))
+    ((start, seed, budget),) = stub
+    assert start == (result.placement,)
+    assert seed == 11
+    assert budget.evaluations == 92
+    assert 0 < budget.seconds < 60
+    assert (
+        result.value == placed(weights, problem, seed=11, looks=3, samples=5, refine="none").value
+    )
+
+
+@pytest.mark.parametrize("budget", [Budget(None, 8), Budget(None, 3), Budget(1e-9)])
+def test_when_nothing_is_left_nobody_refines(weights, stub, budget):
+    """The policy answers at once, whatever the budget."""
+    pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
+    pilot.place(ALL["uneven"], THROUGHPUT, budget=budget)
+    assert not stub
+
+
+@pytest.mark.parametrize("name", ["uneven", "fork-join", "many sources"])
+def test_the_trace_rises_to_the_answer(weights, name):
+    """From what the policy found to what refinement made of it."""
+    result = placed(weights, ALL[name], 2000)
+    values = [step.value for step in result.trace]
+    seconds = [step.seconds for step in result.trace]
+    assert values == sorted(set(values))
+    assert seconds == sorted(seconds)
+    assert values[-1] == pytest.approx(result.value)
+
+
+def test_any_objective_is_met_in_its_own_sense(weights):
+    """Where less is better, the least of the samples is taken, and less is sought."""
+    problem, least = ALL["fork-join"], counting([], "min")
+    most = placed(weights, problem, looks=2, samples=30, refine="none")
+    few = placed(weights, problem, looks=2, samples=30, refine="none", objective=least)
+    fewer = placed(weights, problem, 200, looks=2, samples=30, objective=least)
+    assert fewer.value <= few.value < most.value
+
+
+def test_the_seed_draws_the_samples(weights):
+    """The same ones, or others."""
+    problem = ALL["ten devices"]
+    one, same, *others = (
+        placed(weights, problem, seed=seed, looks=1, samples=5, refine="none").placement
+        for seed in (1, 1, 2, 3, 4)
+    )
+    assert one == same
+    assert any(one != other for other in others)
+
+
+def test_an_unknown_refiner_is_named_in_one_line(weights):
+    """With those that there are."""
+    with pytest.raises(SettingError, match=r"^there is no placer 'aneal'; .* 'anneal'.*$"):
+        placed(weights, ALL["chain"], refine="aneal")
+
+
+def test_an_unknown_refiner_is_named_even_if_nothing_is_left_for_it(weights):
+    """A mistake does not hide behind a small budget."""
+    with pytest.raises(SettingError, match="there is no placer 'aneal'"):
+        placed(weights, ALL["chain"], evaluations=1, refine="aneal")
+
+
+@pytest.mark.parametrize("refiner", ["metis", "round-robin", "pilot"])
+def test_a_placer_that_cannot_go_on_is_no_refiner(weights, refiner):
+    """One line says so, and who can."""
+    with pytest.raises(SettingError, match=rf"^placer '{refiner}' cannot go on .*anneal$"):
+        placed(weights, ALL["chain"], refine=refiner)
+
+
+@pytest.mark.parametrize("options", [{"looks": 0}, {"looks": -1}, {"samples": -20}])
+def test_there_must_be_something_to_look_at(weights, options):
+    """One line names the option."""
+    (name,) = options
+    pilot = PLACERS["pilot"].with_options(weights=weights, refine="none", **options)
+    with pytest.raises(SettingError, match=rf"^[^\n]*{name}[^\n]*$"):
+        pilot.place(ALL["chain"], THROUGHPUT)
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    """One line says whose they are."""
+    path = weights_file(tmp_path / "dream.safetensors", model="dream")
+    with pytest.raises(FormatError, match=r"^[^\n]*weights of 'dream', not of 'pilot'[^\n]*$"):
+        placed(str(path), ALL["chain"])
+
+
+def test_weights_that_are_not_there_are_refused(tmp_path):
+    """One line names the file."""
+    with pytest.raises(FormatError, match=r"^[^\n]*nowhere\.safetensors[^\n]*$"):
+        placed(str(tmp_path / "nowhere.safetensors"), ALL["chain"])
+
+
+def test_files_that_are_no_weights_are_refused(tmp_path):
+    """One line names the file."""
+    path = tmp_path / "poem.safetensors"
+    path.write_text("Roses are red")
+    with pytest.raises(FormatError, match=r"^[^\n]*poem\.safetensors[^\n]*$"):
+        placed(str(path), ALL["chain"])
