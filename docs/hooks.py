@@ -68,6 +68,18 @@ def formats() -> str:
     return _table(("format", "what it is"), rows)
 
 
+def exports() -> str:
+    """Table of the registered exports."""
+    from streamplace.engines.registry import EXPORTS
+
+    rows = [
+        (f"`{e.name}`", e.summary, f"one `{e.suffix}`" if e.suffix else "a folder", back)
+        for e in map(EXPORTS.__getitem__, EXPORTS)
+        for back in ["yes" if e.read else ""]
+    ]
+    return _table(("form", "what it is", "writes", "can be read back"), rows)
+
+
 def families() -> str:
     """Every registered family and its parameters."""
     from streamplace.generate.parameters import options
@@ -104,6 +116,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "placers": placers,
     "objectives": objectives,
     "formats": formats,
+    "exports": exports,
     "families": families,
     "fields": fields,
     "example": example,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from streamplace.api import place, simulate, train
+    from streamplace.api import export, place, simulate, train
     from streamplace.errors import StreamplaceError
     from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
     from streamplace.io.networkx import from_networkx, to_networkx
@@ -30,6 +30,7 @@ _HOME = {
     "StreamGraph": "streamplace.model.graph",
     "StreamplaceError": "streamplace.errors",
     "Window": "streamplace.model.operators",
+    "export": "streamplace.api",
     "from_networkx": "streamplace.io.networkx",
     "place": "streamplace.api",
     "read_graph": "streamplace.io.graphs",
@@ -52,6 +53,7 @@ __all__ = [
     "StreamGraph",
     "StreamplaceError",
     "Window",
+    "export",
     "from_networkx",
     "place",
     "read_graph",

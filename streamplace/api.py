@@ -1,9 +1,12 @@
 """The verbs, from Python in the words of the command line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.reading import implied_cluster
+from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.explain import Explanation, explain
 from streamplace.evaluate.lesson import PRESET, Lesson
 from streamplace.evaluate.teaching import Trained, teach
@@ -66,6 +69,32 @@ def simulate(
     if not isinstance(placement, Placement):
         placement = Placement.of(graph.operators.name, problem.cluster.devices.name, placement)
     return explain(problem, placement)
+
+
+def export(
+    graph: StreamGraph,
+    placement: Mapping[str, str],
+    to: str,
+    cluster: Cluster | None = None,
+    *,
+    constraints: Constraints | None = None,
+) -> dict[str, str]:
+    """Write a placement in the form of an engine: texts by file name.
+
+    The placement may be one of subtasks (``join#0``, …). Without a cluster, the devices are those
+    that it names.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream, StreamGraph
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
+    ...                        [Stream("a", "b")])
+    >>> files = export(graph, {"a": "d0", "b": "d1"}, "csv")
+    >>> files["placement.csv"].splitlines()[-1]
+    'b,1,d1,,,'
+    """
+    problem = Problem(graph, cluster or implied_cluster(graph, placement), constraints)
+    return dict(EXPORTS[to].files(Deployment.of(problem, placement)))
 
 
 def train(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from streamplace.cli.main import main
+from streamplace.engines.registry import EXPORTS
 from streamplace.generate.registry import FAMILIES
 from streamplace.io.registry import FORMATS
 from streamplace.objectives.registry import OBJECTIVES
@@ -69,7 +70,7 @@ def name_of(page: Path) -> str:
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder, and registries that forget what a page adds."""
-    for registry in (FAMILIES, FORMATS, OBJECTIVES, PLACERS):
+    for registry in (EXPORTS, FAMILIES, FORMATS, OBJECTIVES, PLACERS):
         assert list(registry)
         monkeypatch.setattr(registry, "_found", dict(registry._found))
     monkeypatch.chdir(tmp_path)
@@ -169,6 +170,7 @@ def test_generated_parts_of_the_pages_have_their_generator(words: str) -> None:
         ("placers", list(PLACERS)),
         ("objectives", list(OBJECTIVES)),
         ("formats", list(FORMATS)),
+        ("exports", list(EXPORTS)),
         ("families", list(FAMILIES)),
     ],
 )

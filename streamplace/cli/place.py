@@ -37,6 +37,12 @@ MOST_NAMES = 12
 )
 @_options.search
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
+@click.option(
+    "--subtasks",
+    "by_subtask",
+    is_flag=True,
+    help="Place the subtasks of parallel operators one by one (as join#0, join#1, …).",
+)
 @_options.constraints
 @_options.cluster
 @_options.common("Write the placement to this JSON file.")
@@ -46,6 +52,7 @@ def command(
     weights: Path | None,
     budget: "Budget",
     rate: str | None,
+    by_subtask: bool,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     as_json: bool,
@@ -59,6 +66,8 @@ def command(
     from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    if by_subtask:
+        problem = problem.graph.expand().problem(problem)
     placer = named_placer(placer_name)
     if weights is not None:
         placer = with_weights(placer, weights)

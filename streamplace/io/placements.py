@@ -21,11 +21,18 @@ def read_placement(path: Path, problem: Problem) -> Placement:
 
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     """Placement from the text of a JSON document; ``where`` stands in errors."""
-    document = parse_json("placement", content, where)
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
+    assignment = parse_document(content, where)["assignment"]
+    with located(where):
+        return Placement.of(operators, devices, assignment)
+
+
+def parse_document(content: bytes, where: str) -> dict[str, Any]:
+    """Assignment and facts of a JSON document; ``where`` stands in errors."""
+    document: dict[str, Any] = parse_json("placement", content, where)
     with located(where):
         _check_keys(content, where)
-        return Placement.of(operators, devices, document["assignment"])
+    return document
 
 
 def write_placement(placement: Placement, path: Path, **facts: Any) -> None:

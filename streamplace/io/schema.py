@@ -92,14 +92,29 @@ class GraphJson(TypedDict):
 
 
 @with_config(_STRICT)
+class ElementJson(TypedDict):
+    """A processing element: the operators on one device."""
+
+    pe: Annotated[int, Field(ge=0, description="its number")]
+    device: str
+    requires: NotRequired[Annotated[_List[str], Field(description="tags its operators require")]]
+    operators: _List[str]
+
+
+@with_config(_STRICT)
 class PlacementJson(TypedDict):
-    """A placement: the device of every operator."""
+    """A placement: the device of every operator. Exports tell more; only `assignment` is read."""
+
+    about: NotRequired[Annotated[_List[str], Field(description="notes for people")]]
 
     graph: NotRequired[Annotated[str, Field(description="name of the graph it is for")]]
     placer: NotRequired[Annotated[str, Field(description="who made it")]]
     relative_throughput: NotRequired[
         Annotated[_Number, Field(description="what it reaches, 0 to 1")]
     ]
+    pes: NotRequired[Annotated[_List[ElementJson], Field(description="operators by device")]]
+    colocate: NotRequired[Annotated[_List[_List[str]], Field(description="must share a device")]]
+    exlocate: NotRequired[Annotated[_List[_List[str]], Field(description="must not share one")]]
     assignment: Annotated[dict[str, str], Field(description="operator name → device name")]
 
 

@@ -36,6 +36,20 @@ def test_the_cluster_comes_from_a_file(run: Callable, graph: str, tmp_path: Path
     assert set(document["assignment"].values()) <= {"node0", "node1"}
 
 
+def test_subtasks_are_placed_one_by_one(run: Callable, tmp_path: Path) -> None:
+    """What no device carries alone is spread, under the names of the subtasks."""
+    dealt = ("--placer", "round-robin")
+    join = {"name": "join", "ipt": 1_000_000, "parallelism": 4}
+    source = {"name": "src", "ipt": 1, "rate": 10_000}
+    streams = [{"from": "src", "to": "join"}]
+    (tmp_path / "g.json").write_text(json.dumps({"operators": [source, join], "streams": streams}))
+    document = json.loads(run("place", "g.json", *dealt, "--subtasks", "--json").out)
+    assert list(document["assignment"]) == ["src", "join#0", "join#1", "join#2", "join#3"]
+    assert len(set(document["assignment"].values())) == 5
+    whole = json.loads(run("place", "g.json", *dealt, "--json").out)
+    assert document["relative_throughput"] > whole["relative_throughput"]
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

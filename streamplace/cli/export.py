@@ -1,0 +1,145 @@
+"""``streamplace export``: a placement in the form that an engine or another tool takes."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamplace.cli import _options
+from streamplace.cli._options import FILE, ClusterChoice
+from streamplace.cli._output import print_json, say
+from streamplace.errors import FormatError, SettingError
+
+if TYPE_CHECKING:
+    from streamplace.engines.registry import Export, Files
+    from streamplace.model.problem import Problem
+
+LOG = logging.getLogger(__name__)
+NO_CHOICE = ClusterChoice(None, None, None, None)
+
+
+class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
+    """Name of a registered export."""
+
+    name = "form"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Names of all exports, read from the registry when the help is shown."""
+        from streamplace.engines.registry import EXPORTS
+
+        return "|".join(EXPORTS)
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Export":
+        """Export of a name."""
+        from streamplace.engines.registry import EXPORTS
+
+        return EXPORTS[str(value)]
+
+
+@click.command(
+    "export",
+    epilog="Example: streamplace export placement.json --graph graph.json --to ray -o ray/",
+)
+@click.argument("placement", type=FILE)
+@click.option("--to", "export", type=Form(), required=True, help="The form to write.")
+@click.option(
+    "--graph",
+    "graph_file",
+    type=FILE,
+    help="The graph it places.  [default: NAME.json or graph.json beside the placement]",
+)
+@_options.constraints
+@_options.cluster
+@_options.common("Write to this file, or this folder where a form has several files.")
+def command(
+    placement: Path,
+    export: "Export",
+    graph_file: Path | None,
+    constraints_file: Path | None,
+    cluster: ClusterChoice,
+    as_json: bool,
+    seed: int,
+    output: Path | None,
+) -> None:
+    """Write PLACEMENT in the form of an engine: what runs where, how to use it, how to check it.
+
+    PLACEMENT is what place writes, or what export wrote in a form that can be read back. Without
+    cluster options the devices are those that the placement names.
+    """
+    from streamplace.engines.reading import read_deployment
+
+    if not (export.suffix or output or as_json):
+        raise SettingError(f"{export.name} has several files; give -o FOLDER")
+    problem = _problem(placement, graph_file, cluster, constraints_file)
+    files = export.files(read_deployment(placement, problem))
+    if output is not None:
+        _write(files, output, export)
+        facts = {"export": export.name, "output": str(output), "files": list(files)}
+        if as_json:
+            print_json(facts)
+        else:
+            say(f"{', '.join(files) if not export.suffix else export.name} → {output}")
+    elif as_json:
+        print_json({"export": export.name, "files": dict(files)})
+    else:
+        click.echo("".join(files.values()), nl=False)
+
+
+def _problem(
+    placement: Path, graph_file: Path | None, choice: ClusterChoice, constraints_file: Path | None
+) -> "Problem":
+    """Graph, cluster and constraints that the placement is for."""
+    from streamplace.engines.reading import implied_cluster, read_assignment
+    from streamplace.io.graphs import read_graph
+    from streamplace.model.problem import Problem
+
+    graph = read_graph(graph_file or _graph_beside(placement))
+    if choice == NO_CHOICE:
+        cluster = implied_cluster(graph, read_assignment(placement))
+    else:
+        cluster = choice.build()
+    return Problem(graph, cluster, _options.constraints_of(constraints_file))
+
+
+def _graph_beside(placement: Path) -> Path:
+    """Return the file beside a placement that bears its graph's name, or is called graph.json."""
+    from streamplace.io.files import read_bytes, spot
+    from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
+
+    names = ["graph.json"]
+    if placement.suffix == ".json":
+        content = read_bytes(placement, LARGEST_PLACEMENT)
+        graph = parse_document(content, spot(placement)).get("graph", "")
+        if graph and Path(graph).name == graph:
+            names.insert(0, f"{graph}.json")
+    for name in names:
+        found = placement.with_name(name)
+        if found != placement and found.is_file():
+            LOG.info("the graph is %s", found)
+            return found
+    raise SettingError(
+        f"which graph does {placement} place? Give --graph FILE (there is no "
+        f"{' or '.join(names)} beside it)"
+    )
+
+
+def _write(files: "Files", output: Path, export: "Export") -> None:
+    """Write one file, or several into a folder."""
+    from streamplace.io.files import spot, write_text
+
+    if export.suffix:
+        (text,) = files.values()
+        write_text(output, text)
+        return
+    for name, text in files.items():
+        path = output / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FormatError(
+                f"{spot(path.parent)}: cannot be a folder: {error.strerror}"
+            ) from None
+        write_text(path, text)

@@ -1,0 +1,1 @@
+"""Export to and import from real engines: one engine, one file or folder."""

@@ -1,0 +1,56 @@
+"""CSV: one operator per row, for spreadsheets, data frames and scripts."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import export
+from streamplace.engines.text import CHECK, decoded, unique
+from streamplace.errors import FormatError
+from streamplace.io.files import located
+
+COLUMNS = ("operator", "pe", "device", "requires", "colocate", "exlocate")
+NOTES = 2
+
+
+def read_csv(content: bytes, where: str) -> dict[str, str]:
+    """Operator → device from such a table; only the columns of these names are read."""
+    with located(where):
+        rows = csv.DictReader(_table(decoded(content)))
+        if not {"operator", "device"} <= set(rows.fieldnames or ()):
+            raise FormatError("has no columns operator and device; add a first row of names")
+        return unique((row["operator"], row["device"]) for row in rows)
+
+
+@export("csv", suffix=".csv", read=read_csv)
+def as_csv(deployment: Deployment) -> str:
+    """Table of operators: PE, device, required tags and groups, for spreadsheets and scripts."""
+    out = io.StringIO()
+    out.write(f"# {deployment.title}. Use: pandas.read_csv(FILE, skiprows={NOTES})\n")
+    out.write(f"# {CHECK}\n")
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows(_rows(deployment))
+    return out.getvalue()
+
+
+def _rows(deployment: Deployment) -> Iterator[tuple[str | int, ...]]:
+    operators = deployment.placed.graph.operators
+    groups = deployment.memberships()
+    element = {name: e for e in deployment.elements for name in e.operators}
+    for name, tags in zip(operators.name, operators.requires, strict=True):
+        yield (
+            name,
+            element[name].number,
+            element[name].device,
+            ";".join(sorted(tags)),
+            *groups[name],
+        )
+
+
+def _table(text: str) -> io.StringIO:
+    """Return the text from the first line that is no note on."""
+    lines = text.splitlines(keepends=True)
+    notes = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return io.StringIO("".join(lines[notes:]), newline="")

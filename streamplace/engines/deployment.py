@@ -1,0 +1,182 @@
+"""Deployment: a placement with all that an engine needs to know to carry it out."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from streamplace.engines.names import resources
+from streamplace.model.expansion import Expansion
+from streamplace.model.messages import shown
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A processing element (PE): what runs on one device.
+
+    Attributes
+    ----------
+    resource
+        Name of the resource that only this device offers.
+    tags
+        What its operators require of the device.
+    """
+
+    number: int
+    device: str
+    resource: str
+    operators: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What a stream carries at the sources' full rate, in tuples/s and bytes/s."""
+
+    source: str
+    target: str
+    tuples: float
+    traffic: float
+    is_remote: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Deployment:
+    """A legal placement of a problem's operators, whole or subtask by subtask.
+
+    Attributes
+    ----------
+    problem
+        The application with its cluster and constraints; operators may have several subtasks.
+    placement
+        Device of every operator, or of every subtask where they are placed one by one.
+    expansion
+        The subtasks of the application's operators.
+    placed
+        The problem whose operators the placement places: ``problem`` or that of its subtasks.
+
+    Examples
+    --------
+    >>> from streamplace.model import Cluster, Operator, Stream, StreamGraph
+    >>> graph = StreamGraph.of(
+    ...     "pipe",
+    ...     [Operator("src", rate=900), Operator("join", parallelism=3)],
+    ...     [Stream("src", "join")],
+    ... )
+    >>> problem = Problem(graph, Cluster.uniform(2))
+    >>> Deployment.of(problem, {"src": "d0", "join": "d1"}).counts
+    {'src': {'d0': 1}, 'join': {'d1': 3}}
+    >>> spread = {"src": "d0", "join#0": "d0", "join#1": "d1", "join#2": "d1"}
+    >>> Deployment.of(problem, spread).counts
+    {'src': {'d0': 1}, 'join': {'d0': 1, 'd1': 2}}
+    """
+
+    problem: Problem
+    placement: Placement
+    expansion: Expansion = field(repr=False)
+    placed: Problem = field(repr=False)
+
+    def __init__(self, problem: Problem, placement: Placement) -> None:
+        put = partial(object.__setattr__, self)
+        expansion = problem.graph.expand()
+        whole = placement.operators == problem.graph.operators.name
+        placed = problem if whole else expansion.problem(problem)
+        placed.check(placement)
+        put("problem", problem)
+        put("placement", placement)
+        put("expansion", expansion)
+        put("placed", placed)
+
+    @classmethod
+    def of(cls, problem: Problem, assignment: Mapping[str, str]) -> "Deployment":
+        """Deployment from names: operator → device, or subtask → device."""
+        operators = problem.graph.operators
+        subtasks = problem.graph.expand().graph.operators
+        split = any(name in subtasks and name not in operators for name in assignment)
+        names = subtasks.name if split else operators.name
+        return cls(problem, Placement.of(names, problem.cluster.devices.name, assignment))
+
+    @property
+    def is_split(self) -> bool:
+        """Whether subtasks are placed one by one."""
+        return self.placed is not self.problem
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Operator → device → number of its subtasks there; devices without any are left out."""
+        placement = self.placement
+        if not self.is_split:
+            placement = self.expansion.unfold(placement)
+        return self.expansion.fold_names(placement)
+
+    @property
+    def title(self) -> str:
+        """One line for people: what is placed on what."""
+        what = "subtasks" if self.is_split else "operators"
+        elements, devices = len(self.elements), self.problem.n_devices
+        return (
+            f"{shown(self.problem.graph.name)}: {len(self.placement)} {what} "
+            f"in {elements} PE{'s' if elements > 1 else ''} "
+            f"on {devices} device{'s' if devices > 1 else ''}"
+        )
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """The processing elements, in device order."""
+        graph, resource = self.placed.graph, resources(self.problem.cluster.devices.name)
+        requires = dict(zip(graph.operators.name, graph.operators.requires, strict=True))
+        return tuple(
+            Element(
+                number,
+                device,
+                resource[device],
+                tuple(names),
+                tuple(sorted(set().union(*(requires[name] for name in names)))),
+            )
+            for number, (device, names) in enumerate(self.placement.pes().items())
+        )
+
+    @property
+    def flows(self) -> list[Flow]:
+        """The streams, in the graph's order."""
+        arrays, names, device = self.placed.instance, self.placement.operators, self.placement.index
+        rows = zip(
+            *(
+                column[np.argsort(arrays.stream_index)].tolist()
+                for column in (arrays.source, arrays.target, arrays.tuples, arrays.traffic)
+            ),
+            strict=True,
+        )
+        return [
+            Flow(names[u], names[v], tuples, traffic, bool(device[u] != device[v]))
+            for u, v, tuples, traffic in rows
+        ]
+
+    @property
+    def colocated(self) -> tuple[tuple[str, ...], ...]:
+        """Groups that must share a device, in operator order."""
+        return self._groups(self.placed.constraints.colocate)
+
+    @property
+    def exlocated(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of which no two may share a device, in operator order."""
+        return self._groups(self.placed.constraints.exlocate)
+
+    def memberships(self) -> dict[str, tuple[str, str]]:
+        """Name → numbers of the colocated and of the exlocated groups that hold it, as texts.
+
+        Numbers are positions in `colocated` and `exlocated`, separated by semicolons.
+        """
+        found: dict[str, tuple[list[str], list[str]]] = {name: ([], []) for name in self.placement}
+        for side, groups in enumerate((self.colocated, self.exlocated)):
+            for number, group in enumerate(groups):
+                for name in group:
+                    found[name][side].append(str(number))
+        return {name: (";".join(a), ";".join(b)) for name, (a, b) in found.items()}
+
+    def _groups(self, groups: Iterable[frozenset[str]]) -> tuple[tuple[str, ...], ...]:
+        index = self.placed.graph.operators.index
+        return tuple(sorted({tuple(sorted(g, key=index)) for g in groups if len(g) > 1}))

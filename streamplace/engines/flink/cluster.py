@@ -1,0 +1,45 @@
+"""A running cluster as a TOML file: every TaskManager a device."""
+
+import json
+from collections import Counter
+from typing import Any
+from urllib.parse import urlsplit
+
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.names import resource
+
+
+def cluster_toml(rest: Rest, mips: str, bandwidth: str) -> str:
+    """Cluster file of the TaskManagers; what REST does not tell is as given.
+
+    TaskManagers on one host share its cores evenly.
+    """
+    managers = rest.task_managers()
+    if not managers:
+        raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
+    crowd = Counter(map(_host, managers))
+    head = f"# TaskManagers of the Flink at {rest.url}; speed and network are not measured.\n"
+    tables = [_table(manager, mips, crowd[_host(manager)]) for manager in managers]
+    return f"{head}bandwidth = {json.dumps(bandwidth)}\n{''.join(tables)}"
+
+
+def unpinnable(rest: Rest) -> list[str]:
+    """TaskManagers that do not offer the resource of their own name."""
+    return [
+        manager["id"]
+        for manager in rest.task_managers()
+        if resource(manager["id"]) not in manager["totalResource"].get("extendedResources", {})
+    ]
+
+
+def _table(manager: dict[str, Any], mips: str, crowd: int) -> str:
+    cores = max(1, manager["hardware"]["cpuCores"] // crowd)
+    memory = manager["memoryConfiguration"]["totalProcessMemory"]
+    return (
+        f"\n[[devices]]\nname = {json.dumps(manager['id'])}\nmips = {json.dumps(mips)}\n"
+        f"cores = {cores}\nmemory = {memory}\n"
+    )
+
+
+def _host(manager: dict[str, Any]) -> str:
+    return urlsplit(str(manager["path"])).hostname or ""

@@ -1,0 +1,36 @@
+"""What stands in the ``config.yaml`` of JobManager and TaskManagers."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from streamplace.engines.flink.names import GROUPS
+from streamplace.engines.flink.spread import offers
+
+Settings = Mapping[str, str | int | float]
+
+
+def device_settings(
+    device: str, devices: Sequence[str], groups: int = GROUPS
+) -> dict[str, str | int | float]:
+    """Settings that make a TaskManager the device of this name.
+
+    >>> device_settings("a", ["a", "b"], groups=0)  # doctest: +NORMALIZE_WHITESPACE
+    {'taskmanager.resource-id': 'a', 'external-resources': 'dev-a',
+     'external-resource.dev-a.amount': 10000}
+    """
+    amounts = offers(device, devices, groups)
+    return {
+        "taskmanager.resource-id": device,
+        "external-resources": ";".join(amounts),
+        **{f"external-resource.{name}.amount": amount for name, amount in amounts.items()},
+    }
+
+
+def as_yaml(settings: Settings) -> str:
+    """Settings as the flat YAML that Flink reads.
+
+    >>> print(as_yaml({"taskmanager.resource-id": "dev-0", "rest.port": 8081}), end="")
+    taskmanager.resource-id: "dev-0"
+    rest.port: 8081
+    """
+    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())

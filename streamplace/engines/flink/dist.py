@@ -1,0 +1,100 @@
+"""Finding Flink's libraries and Java on this machine, and fetching the libraries once."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamplace.errors import SettingError
+
+VERSION = "2.3.0"
+_DIST_JAR = re.compile(r"flink-dist-(\d+\.\d+\.\d+)\.jar")
+_JAVA_OPTIONS = re.compile(rb"^\s*all:\s*(--add-.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Flink:
+    """An unpacked Flink: its home holds ``lib`` and ``opt``."""
+
+    home: Path
+    version: str
+
+    @property
+    def dist_jar(self) -> Path:
+        """The jar that holds Flink itself."""
+        return self.home / "lib" / f"flink-dist-{self.version}.jar"
+
+    @property
+    def jars(self) -> list[Path]:
+        """Jars that a cluster runs on."""
+        return sorted((self.home / "lib").glob("*.jar"))
+
+    def java_options(self) -> list[str]:
+        """Options without which Flink does not run on a recent Java."""
+        with zipfile.ZipFile(self.dist_jar) as jar:
+            match = _JAVA_OPTIONS.search(jar.read("config.yaml"))
+        return match[1].decode().split() if match else []
+
+
+def find_flink(home: Path | None = None) -> Flink:
+    """Flink at ``home``, at $FLINK_HOME, installed from PyPI, or fetched; in this order."""
+    if home is not None:
+        return _at(home)
+    if given := os.environ.get("FLINK_HOME"):
+        return _at(Path(given))
+    spec = importlib.util.find_spec("pyflink")
+    places = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
+    for place in (*places, fetched_home(VERSION)):
+        if (place / "lib").is_dir():
+            return _at(place)
+    raise SettingError(
+        "no Flink on this machine; run 'streamplace flink fetch' (230 MB), "
+        "or set FLINK_HOME to an unpacked one"
+    )
+
+
+def fetched_home(version: str) -> Path:
+    """Folder that a fetched Flink lies in."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "streamplace" / f"flink-{version}" / "pyflink"
+
+
+def fetch_flink(version: str = VERSION) -> Flink:
+    """Flink's libraries from PyPI in the user's cache folder, downloaded if they are not there."""
+    home = fetched_home(version)
+    if not (home / "lib").is_dir():
+        target = home.parent.with_name(f"{home.parent.name}.{os.getpid()}")
+        package = f"apache-flink-libraries=={version}"
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        done = subprocess.run([*pip, str(target), package], capture_output=True, text=True)
+        if done.returncode:
+            shutil.rmtree(target, ignore_errors=True)
+            reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+            raise SettingError(f"cannot fetch {package}: {reason}")
+        if home.parent.exists():  # somebody else was faster
+            shutil.rmtree(target)
+        else:
+            target.rename(home.parent)
+    return _at(home)
+
+
+def find_java(tool: str = "java") -> str:
+    """Path of ``java`` or another tool of the JDK."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(tool, path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        raise SettingError(f"there is no {tool}; install a JDK 17 or set JAVA_HOME")
+    return found
+
+
+def _at(home: Path) -> Flink:
+    names = [path.name for path in (home / "lib").glob("flink-dist-*.jar")]
+    versions = [match[1] for match in map(_DIST_JAR.fullmatch, names) if match]
+    if not versions:
+        raise SettingError(f"{home}: holds no lib/flink-dist-*.jar; name the home of a Flink")
+    return Flink(home, versions[0])

@@ -1,0 +1,99 @@
+"""Flink: what its TaskManagers, its jobs and its users need to carry out a placement."""
+
+import json
+import pprint
+from importlib.resources import files
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.config import as_yaml, device_settings
+from streamplace.engines.flink.jars import placed_java
+from streamplace.engines.flink.names import GROUPS
+from streamplace.engines.flink.pinning import Pinning, deployment_vectors, pinning
+from streamplace.engines.names import resources, slug
+from streamplace.engines.registry import export
+from streamplace.engines.text import comment
+
+MOST_LINES = 1_000_000
+"""Settings of all devices together; a larger cluster gets as many groups as it needs now."""
+HOW = """\
+Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
+and start it again; later placements need no restart. The JobManager must not run the adaptive
+scheduler (jobmanager.scheduler: default), and every TaskManager must be a device of the cluster.
+Then, for a job in a jar, unchanged:
+  streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
+or compile Placed.java into it, or add placed.py to a PyFlink program; both say how in their first
+lines. groups.json holds the same slot sharing groups for tools of your own.
+Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"""
+
+
+@export("flink")
+def as_flink(deployment: Deployment) -> dict[str, str]:
+    """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
+    devices = deployment.problem.cluster.devices.name
+    resources(devices)  # refuses devices that would share one
+    answer = pinning(deployment_vectors(deployment), devices)
+    head = [f"{deployment.title}.", *HOW.splitlines()]
+    assignment = {"about": head, "assignment": deployment.placement.as_dict()}
+    groups = GROUPS if GROUPS * len(devices) ** 2 <= MOST_LINES else len(answer.spread_groups)
+    return {
+        "placement.json": _json(assignment),
+        "groups.json": _json(_groups(deployment, answer)),
+        "Placed.java": placed_java(answer),
+        "placed.py": placed_py(answer),
+        **{
+            f"config/{slug(device)}.yaml": comment(head)
+            + as_yaml(device_settings(device, devices, groups))
+            for device in devices
+        },
+    }
+
+
+def placed_py(answer: Pinning) -> str:
+    """Python module that pins a PyFlink job; it needs nothing but PyFlink."""
+    hook = files("streamplace.engines.flink").joinpath("hook.py").read_text("utf-8")
+    _, _, code = hook.partition('"""\n\n')
+    tables = {
+        "OPERATORS": answer.operators,
+        "PARALLELISM": answer.parallelism,
+        "GROUPS": answer.groups,
+    }
+    parts = [f"{name} = {pprint.pformat(table, width=96)}\n" for name, table in tables.items()]
+    return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"
+
+
+def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
+    return {
+        "slot_sharing_groups": [
+            {
+                "name": group,
+                "operators": [v for v, g in answer.operators.items() if g == group],
+                "external_resources_per_slot": demands,
+            }
+            for group, demands in answer.groups.items()
+        ],
+        "parallelism": answer.parallelism,
+        "colocate": deployment.colocated,
+        "exlocate": deployment.exlocated,
+        "tags": {e.device: e.tags for e in deployment.elements if e.tags},
+    }
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+_PYTHON_HEAD = '''\
+"""Runs a PyFlink job with every operator on the device that streamplace chose.
+
+Put this file beside the program and replace its last line, env.execute("name"), by
+    from placed import placed
+    placed(env).execute("name")
+SQL takes part after statement_set.attach_as_datastream(). Operators are known by their names
+(.name("...") in the program) or their uids.
+"""
+'''
+_PYTHON_TAIL = '''\
+def placed(env: Any) -> Placed:
+    """Environment whose job runs where it was placed."""
+    return Placed(env, OPERATORS, PARALLELISM, GROUPS)
+'''

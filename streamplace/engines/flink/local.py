@@ -1,0 +1,240 @@
+"""A Flink session cluster on this machine: one JobManager, one TaskManager per device."""
+
+import ctypes
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamplace.engines.flink.config import Settings, as_yaml, device_settings
+from streamplace.engines.flink.dist import Flink, find_java
+from streamplace.engines.flink.names import GROUPS
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.names import resources
+from streamplace.errors import SettingError, StreamplaceError
+
+JOB_MANAGER = "jobmanager"
+START_SECONDS, STOP_SECONDS = 300.0, 5.0
+_JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+_TASK_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+_MEMORY = (
+    "-XX:+UseSerialGC",
+    "-Xmx256m",
+    "-XX:MaxDirectMemorySize=160m",
+    "-XX:MaxMetaspaceSize=160m",
+)
+_LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.out.ref = out
+appender.out.name = out
+appender.out.type = CONSOLE
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
+"""
+_LOOPBACK = "127.0.0.1"
+_COMMON: Settings = {
+    "jobmanager.rpc.address": _LOOPBACK,
+    "jobmanager.bind-host": _LOOPBACK,
+    "taskmanager.host": _LOOPBACK,
+    "taskmanager.bind-host": _LOOPBACK,
+    "rest.address": _LOOPBACK,
+    "rest.bind-address": _LOOPBACK,
+    "jobmanager.memory.heap.size": "256m",
+    "jobmanager.memory.off-heap.size": "64m",
+    "jobmanager.memory.jvm-metaspace.size": "160m",
+    "jobmanager.memory.jvm-overhead.min": "32m",
+    "jobmanager.memory.jvm-overhead.max": "64m",
+    "taskmanager.numberOfTaskSlots": 1,
+    "taskmanager.cpu.cores": 1.0,
+    "taskmanager.memory.framework.heap.size": "64m",
+    "taskmanager.memory.framework.off-heap.size": "64m",
+    "taskmanager.memory.task.heap.size": "192m",
+    "taskmanager.memory.task.off-heap.size": "0m",
+    "taskmanager.memory.managed.size": "64m",
+    "taskmanager.memory.network.min": "64m",
+    "taskmanager.memory.network.max": "64m",
+    "taskmanager.memory.jvm-metaspace.size": "160m",
+    "taskmanager.memory.jvm-overhead.min": "64m",
+    "taskmanager.memory.jvm-overhead.max": "64m",
+    "cluster.registration.error-delay": 500,
+    "cluster.registration.initial-timeout": 100,
+    "resourcemanager.standalone.start-up-time": 1000,
+    "pekko.ask.timeout": "120 s",  # a busy machine is no dead one
+    "heartbeat.timeout": 120_000,
+    "heartbeat.interval": 2_000,
+    "metrics.fetcher.update-interval": 500,
+    "web.refresh-interval": 200,
+    "restart-strategy.type": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """A running cluster.
+
+    Attributes
+    ----------
+    url
+        Where its REST interface answers.
+    folder
+        Configuration and log of every process, in a folder of its name; gone when it has stopped.
+    processes
+        The JobManager and the TaskManager of every device, by name.
+    """
+
+    url: str
+    devices: tuple[str, ...]
+    flink: Flink
+    folder: Path
+    processes: dict[str, subprocess.Popen[bytes]]
+
+    def start(self, name: str) -> None:
+        """Start the JobManager or the TaskManager of a device, for the first time or again."""
+        main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
+        java = [find_java(), *_MEMORY, *self.flink.java_options()]
+        classes = ":".join(map(str, self.flink.jars))
+        own = self.folder / name
+        log4j = f"-Dlog4j.configurationFile={self.folder / 'log4j.properties'}"
+        options = [*java, log4j, f"-Djava.io.tmpdir={own}"]
+        with (own / "log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*options, "-cp", classes, main, "--configDir", str(own)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches us alone, and we stop them in order
+                preexec_fn=_dying_with_parent(),
+            )
+
+    def kill(self, device: str) -> None:
+        """End the TaskManager of a device at once, as a crash would."""
+        self.processes[device].kill()
+        self.processes[device].wait()
+
+    def watch(self) -> None:
+        """Wait as long as every process lives.
+
+        Raises
+        ------
+        SettingError
+            When one has ended; it quotes the process's log.
+        """
+        while True:
+            self._check_alive()
+            time.sleep(0.5)
+
+    def wait(self) -> None:
+        """Wait until every device has joined.
+
+        Raises
+        ------
+        SettingError
+            When a process ended or too much time passed; it quotes the process's log.
+        """
+        rest, deadline = Rest(self.url), time.monotonic() + START_SECONDS
+        while True:
+            with suppress(StreamplaceError):
+                if {manager["id"] for manager in rest.task_managers()} >= set(self.devices):
+                    return
+            self._check_alive()
+            if time.monotonic() > deadline:
+                raise SettingError(
+                    f"the local Flink was not up after {START_SECONDS:g} s; "
+                    f"its JobManager's log says: {_last_words(self.folder / JOB_MANAGER / 'log')}"
+                )
+            time.sleep(0.1)
+
+    def _check_alive(self) -> None:
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                words = _last_words(self.folder / name / "log")
+                raise SettingError(f"the local Flink's {name} ended; its log says: {words}")
+
+
+@contextmanager
+def local_cluster(
+    flink: Flink,
+    devices: Sequence[str],
+    *,
+    settings: Settings | None = None,
+    groups: int = GROUPS,
+    port: int | None = None,
+) -> Iterator[LocalCluster]:
+    """Run a session cluster while the block runs; every process has ended after it.
+
+    The processes die with this one, however it ends (on Linux, where a child can ask for that).
+    """
+    resources(devices)
+    folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
+    rest, rpc = port or _free_port(), _free_port()
+    shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
+    cluster = LocalCluster(f"http://{_LOOPBACK}:{rest}", tuple(devices), flink, folder, {})
+    try:
+        (folder / "log4j.properties").write_text(_LOG4J)
+        _configure(folder / JOB_MANAGER, shared)
+        cluster.start(JOB_MANAGER)
+        for device in devices:
+            _configure(folder / device, {**shared, **device_settings(device, devices, groups)})
+            cluster.start(device)
+        cluster.wait()
+        yield cluster
+    finally:
+        _stop(cluster.processes.values())
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _configure(folder: Path, settings: Settings) -> None:
+    folder.mkdir()
+    (folder / "config.yaml").write_text(as_yaml(settings))
+
+
+def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End processes: asked first, killed after five seconds."""
+    running = [process for process in processes if process.poll() is None]
+    for process in running:
+        process.terminate()
+    deadline = time.monotonic() + STOP_SECONDS
+    for process in running:
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind((_LOOPBACK, 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _dying_with_parent() -> Callable[[], None] | None:
+    """Return what a child does first, so that the kernel ends it when its parent is gone."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+    return ask
+
+
+def _last_words(log: Path) -> str:
+    """Root cause of the first failure that a log tells, else its last line."""
+    cause, last = "", "nothing"
+    for line in log.read_text(errors="replace").splitlines():
+        if cause and line[:1].isdigit():  # a new entry: the failure has been told
+            return cause
+        if line.startswith("Caused by: "):
+            cause = line.removeprefix("Caused by: ")
+        last = line if line.strip() else last
+    return cause or last

@@ -1,0 +1,45 @@
+"""The hook that a PyFlink program adds: ``placed(env, "placement.json").execute()``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from streamplace.engines.flink.apply import check_offers, free_groups, offered_resources
+from streamplace.engines.flink.hook import Placed
+from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
+from streamplace.engines.flink.rest import Rest
+
+
+def placed(
+    env: Any,
+    placement: str | Path | Mapping[str, str],
+    *,
+    rest: str | None = None,
+    devices: Sequence[str] = (),
+) -> Placed:
+    """Environment of a PyFlink program whose job runs where it was placed.
+
+    Parameters
+    ----------
+    env
+        The program's StreamExecutionEnvironment. SQL joins it by
+        ``statement_set.attach_as_datastream()``.
+    placement
+        A file that ``streamplace place`` wrote, or operator (or subtask) → device.
+    rest
+        Address of the cluster; where given, its devices and free group indexes are read from it.
+    devices
+        All devices of the cluster, in any order, where ``rest`` is not given; only placements that
+        spread the subtasks of an operator need them.
+    """
+    if isinstance(placement, Mapping):
+        vectors = vectors_of(placement)
+    else:
+        vectors = read_vectors(Path(placement))
+    if rest is None:
+        answer = pinning(vectors, devices)
+    else:
+        offered = offered_resources(Rest(rest))
+        check_offers(offered, vectors)
+        answer = pinning(vectors, list(offered), free_groups(Rest(rest)))
+    return Placed(env, answer.operators, answer.parallelism, answer.groups)

@@ -1,0 +1,40 @@
+"""JSON: the native placement, with its processing elements spelled out."""
+
+import json
+from typing import Any
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import export
+from streamplace.io.placements import parse_document
+
+
+def read_json(content: bytes, where: str) -> dict[str, str]:
+    """Operator → device from a native placement."""
+    assignment: dict[str, str] = parse_document(content, where)["assignment"]
+    return assignment
+
+
+@export("json", suffix=".json", read=read_json)
+def as_json(deployment: Deployment) -> str:
+    """Native placement with processing elements and groups, for programs and streamplace itself."""
+    document: dict[str, Any] = {
+        "about": [
+            f"{deployment.title}.",
+            "Use: every command that takes a placement takes this file.",
+            "Check: `streamplace simulate GRAPH FILE` says what it sustains.",
+        ],
+        "graph": deployment.problem.graph.name,
+        "pes": [
+            {
+                "pe": element.number,
+                "device": element.device,
+                "requires": element.tags,
+                "operators": element.operators,
+            }
+            for element in deployment.elements
+        ],
+        "colocate": deployment.colocated,
+        "exlocate": deployment.exlocated,
+        "assignment": deployment.placement.as_dict(),
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,163 @@
+"""Kubernetes: a standalone Flink session cluster, one TaskManager Deployment per device."""
+
+import math
+from collections.abc import Iterator
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.config import Settings, device_settings
+from streamplace.engines.flink.names import GROUPS
+from streamplace.engines.names import resource, slug
+from streamplace.engines.registry import export
+from streamplace.engines.text import comment, listed, quoted_yaml
+from streamplace.model.devices import Device
+
+IMAGE = "flink:2.3.0"
+MEBIBYTE = 2**20
+USUAL_MEMORY = 1728 * MEBIBYTE
+"""Flink's own default for the process of a TaskManager."""
+
+CONTROL = """\
+apiVersion: v1
+kind: Service
+metadata:
+  name: flink-jobmanager
+  labels: {{app: flink}}
+spec:
+  selector: {{app: flink, component: jobmanager}}
+  ports:
+    - {{name: rpc, port: 6123}}
+    - {{name: blob, port: 6124}}
+    - {{name: rest, port: 8081}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: flink-jobmanager
+  labels: {{app: flink}}
+spec:
+  replicas: 1
+  selector:
+    matchLabels: {{app: flink, component: jobmanager}}
+  template:
+    metadata:
+      labels: {{app: flink, component: jobmanager}}
+    spec:
+      containers:
+        - name: jobmanager
+          image: {image}
+          args: ["jobmanager"]
+          ports:
+            - {{name: rpc, containerPort: 6123}}
+            - {{name: blob, containerPort: 6124}}
+            - {{name: rest, containerPort: 8081}}
+          env:
+            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
+"""
+
+TASK_MANAGER = """\
+---
+# Device {title}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: flink-taskmanager-{name}
+  labels: {{app: flink}}
+spec:
+  replicas: 1
+  strategy: {{type: Recreate}}  # never two TaskManagers of one device
+  selector:
+    matchLabels: {{app: flink, component: taskmanager, device: {resource}}}
+  template:
+    metadata:
+      labels: {{app: flink, component: taskmanager, device: {resource}}}
+    spec:
+      nodeSelector:
+{selector}
+      affinity:  # devices are different nodes
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - topologyKey: kubernetes.io/hostname
+              labelSelector:
+                matchLabels: {{app: flink, component: taskmanager}}
+      containers:
+        - name: taskmanager
+          image: {image}
+          args:
+            - taskmanager
+{settings}
+          ports:
+            - {{name: rpc, containerPort: 6122}}
+          resources:
+            requests: {{cpu: "{cores}", memory: {memory}Mi}}
+            limits: {{cpu: "{cores}", memory: {memory}Mi}}
+          env:
+            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
+"""
+
+
+@export("kubernetes", suffix=".yaml")
+def as_kubernetes(deployment: Deployment) -> str:
+    """Kubernetes manifests of a standalone Flink cluster: a TaskManager Deployment per device."""
+    control = CONTROL.format(image=IMAGE)
+    devices = deployment.problem.cluster.devices
+    groups = GROUPS if deployment.is_split else 0
+    managers = (_task_manager(device, devices.name, groups) for device in devices)
+    return comment(_notes(deployment)) + control + "".join(managers)
+
+
+def _notes(deployment: Deployment) -> Iterator[str]:
+    yield f"{deployment.title}."
+    yield ""
+    yield "Use: 1. Label one node per device, and nodes with special hardware, once:"
+    for device in deployment.problem.cluster.devices:
+        labels = " ".join(f"{key}={value}" for key, value in _labels(device))
+        yield f"          kubectl label node NODE {labels}"
+    yield "     2. kubectl apply -f FILE, with the image of your Flink version"
+    yield "     3. Run the job with its placement: streamplace export PLACEMENT --to flink"
+    yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
+    yield "       kubectl port-forward service/flink-jobmanager 8081 and then"
+    yield "       streamplace flink verify --rest http://localhost:8081 --job ID …"
+    yield "       tell whether every operator runs on its device."
+    yield ""
+    yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
+    if deployment.is_split:
+        yield f"For subtasks placed one by one it offers {GROUPS} groups of limits as well."
+    for group in deployment.colocated:
+        yield f"Must share a device: {listed(group)}"
+    for group in deployment.exlocated:
+        yield f"Must not share one: {listed(group)}"
+
+
+def _task_manager(device: Device, devices: tuple[str, ...], groups: int) -> str:
+    memory = USUAL_MEMORY if math.isinf(float(device.memory)) else float(device.memory)
+    settings = {
+        "taskmanager.rpc.port": 6122,
+        "taskmanager.numberOfTaskSlots": 1,
+        "taskmanager.cpu.cores": float(device.cores),
+        "taskmanager.memory.process.size": f"{int(memory // MEBIBYTE)}m",
+        **device_settings(device.name, devices, groups),
+    }
+    selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in _labels(device))
+    return TASK_MANAGER.format(
+        title=listed([device.name]),
+        name=slug(device.name),
+        resource=resource(device.name),
+        selector=selector.rstrip("\n"),
+        image=IMAGE,
+        cores=device.cores,
+        memory=int(memory // MEBIBYTE),
+        settings=_arguments(settings),
+    )
+
+
+def _labels(device: Device) -> Iterator[tuple[str, str]]:
+    """Labels of the node that is a device."""
+    yield "streamplace-device", slug(device.name)
+    for tag in sorted(device.tags):
+        yield f"streamplace-tag-{slug(tag)}", "true"
+
+
+def _arguments(settings: Settings) -> str:
+    """Settings as the arguments of a container, in which `$(` would be a variable."""
+    arguments = (f"-D{key}={value}".replace("$", "$$") for key, value in settings.items())
+    return "\n".join(f"{' ' * 12}- {quoted_yaml(argument)}" for argument in arguments)

@@ -1,0 +1,79 @@
+"""Names that every engine accepts, made from names that may hold anything."""
+
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+
+from streamplace.errors import ProblemError
+from streamplace.model.messages import quoted
+
+LONGEST = 40
+PREFIX = "dev-"
+
+
+def slug(name: str) -> str:
+    """Lower-case letters, digits and hyphens; a name that loses something gets a checksum.
+
+    >>> slug("d0"), slug("rack-1"), slug("Rack 1"), slug("größe")
+    ('d0', 'rack-1', 'rack-1-65bceb', 'gr-e-d353a2')
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST].strip("-")
+    return plain if plain == name else "-".join(filter(None, [plain, checksum(name)]))
+
+
+def identifier(name: str) -> str:
+    """Letters, digits and underscores, not starting with a digit; otherwise like `slug`.
+
+    >>> identifier("join"), identifier("join#2"), identifier("2nd map")
+    ('join', 'join_2_967236', '_2nd_map_63045c')
+    """
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:LONGEST].strip("_")
+    plain = f"_{plain}" if plain[:1].isdigit() or not plain else plain
+    return plain if plain == name else f"{plain}_{checksum(name)}"
+
+
+def checksum(name: str) -> str:
+    """Six digits that tell apart names which look alike once simplified."""
+    return sha256(name.encode()).hexdigest()[:6]
+
+
+def resource(device: str) -> str:
+    """Name of the resource that only this device offers, which is what pins operators to it.
+
+    It depends on the device's name alone, so that a cluster set up once serves every placement.
+
+    >>> resource("d0"), resource("dev-0")
+    ('dev-d0', 'dev-0')
+    """
+    plain = slug(device)
+    return plain if plain.startswith(PREFIX) else PREFIX + plain
+
+
+def tag_resource(tag: str) -> str:
+    """Name of the resource that devices with a tag offer.
+
+    >>> tag_resource("gpu")
+    'tag-gpu'
+    """
+    return f"tag-{slug(tag)}"
+
+
+def resources(devices: Iterable[str]) -> dict[str, str]:
+    """Device → its own resource.
+
+    Raises
+    ------
+    ProblemError
+        When two devices would offer the same resource.
+    """
+    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for device in devices:
+        name = resource(device)
+        if name in taken:
+            raise ProblemError(
+                f"devices {quoted(taken[name])} and {quoted(device)} would both offer the "
+                f"resource {name!r}; rename one of them"
+            )
+        found[device], taken[name] = name, device
+    return found

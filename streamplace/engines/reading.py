@@ -1,0 +1,55 @@
+"""Reading placements back, in any form that an export of theirs can be read from."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import EXPORTS
+from streamplace.errors import FormatError
+from streamplace.io.files import located, read_bytes, spot
+from streamplace.io.placements import LARGEST_PLACEMENT
+from streamplace.model.cluster import Cluster
+from streamplace.model.devices import Device
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
+
+
+def read_assignment(path: Path) -> Mapping[str, str]:
+    """Operator → device from a file in a form that its name tells (``.json``, ``.csv``, …)."""
+    readers = {
+        export.suffix: export.read for export in map(EXPORTS.__getitem__, EXPORTS) if export.read
+    }
+    if path.suffix not in readers:
+        raise FormatError(
+            f"{spot(path)}: is no placement that can be read back; "
+            f"its name must end in {', '.join(sorted(readers))}"
+        )
+    return readers[path.suffix](read_bytes(path, LARGEST_PLACEMENT), spot(path))
+
+
+def read_deployment(path: Path, problem: Problem) -> Deployment:
+    """Deployment of a problem's operators, or of their subtasks, from a file."""
+    assignment = read_assignment(path)
+    with located(spot(path)):
+        return Deployment.of(problem, assignment)
+
+
+def implied_cluster(graph: StreamGraph, assignment: Mapping[str, str]) -> Cluster:
+    """Cluster of the devices that a placement names, each with the tags its operators require.
+
+    >>> from streamplace.model import Operator
+    >>> graph = StreamGraph.of("g", [Operator("a", rate=1, requires={"gpu"})])
+    >>> devices = implied_cluster(graph, {"a": "node10", "b": "node9"}).devices
+    >>> devices.name, devices["node10"].tags
+    (('node9', 'node10'), frozenset({'gpu'}))
+    """
+    tags: dict[str, set[str]] = {device: set() for device in assignment.values()}
+    operators = graph.operators
+    subtasks = graph.expand()
+    for name, device in assignment.items():
+        if name in operators:
+            tags[device] |= operators[name].requires
+        elif name in subtasks.graph.operators:
+            tags[device] |= subtasks.graph.operators[name].requires
+    ordered = sorted(tags, key=lambda name: (len(name), name))
+    return Cluster.of(Device(name, tags=frozenset(tags[name])) for name in ordered)

@@ -1,0 +1,56 @@
+"""Exports: one file with one registered function writes a placement in one engine's own form."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from streamplace.engines.deployment import Deployment
+from streamplace.registry import Registry
+
+Files = Mapping[str, str]
+"""Texts by file name, relative to the folder they go to."""
+
+Exporter = Callable[[Deployment], str | Files]
+Reader = Callable[[bytes, str], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A form that placements can be exported in.
+
+    Attributes
+    ----------
+    suffix
+        Of the one file that it writes; empty where it writes a folder of files.
+    write
+        Takes a deployment, returns the text of the file or the texts of the folder's files.
+    read
+        Operator → device from the content of such a file and the name that it has in errors; None
+        where it cannot be read back.
+    """
+
+    name: str
+    summary: str
+    suffix: str
+    write: Exporter
+    read: Reader | None = None
+
+    def files(self, deployment: Deployment) -> Files:
+        """Texts by file name; a single file bears the name of the graph's placement."""
+        written = self.write(deployment)
+        return {f"placement{self.suffix}": written} if isinstance(written, str) else written
+
+
+EXPORTS: Registry[Export] = Registry("streamplace.engines", "export")
+
+
+def export(
+    name: str, *, suffix: str = "", read: Reader | None = None
+) -> Callable[[Exporter], Exporter]:
+    """Register an export; the first line of its docstring says what it writes."""
+
+    def register(write: Exporter) -> Exporter:
+        summary = (write.__doc__ or "").strip().splitlines()[0]
+        EXPORTS.add(name, Export(name, summary, suffix, write, read))
+        return write
+
+    return register

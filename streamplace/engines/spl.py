@@ -1,0 +1,86 @@
+"""SPL (IBM Streams): host pools and placement configs for the operators' invocations.
+
+Operators with the same ``partitionColocation`` are fused into one PE, and those with the same
+``partitionExlocation`` never are; the first operator of every PE bears the latter, so that PEs
+which could be fused stay apart. Each PE's host comes from a pool of one, told by a tag.
+"""
+
+from collections.abc import Iterator
+
+from streamplace.engines.deployment import Deployment, Element
+from streamplace.engines.names import identifier
+from streamplace.engines.registry import export
+from streamplace.engines.text import comment, listed
+
+APART = "streamplace"
+"""Name of the groups that keep PEs and their hosts apart."""
+
+
+def host_tag(resource: str) -> str:
+    """Return the tag that marks a device's host; tags hold letters, digits and underscores.
+
+    >>> host_tag("dev-d0")
+    'dev_d0'
+    """
+    return resource.replace("-", "_")
+
+
+def host_tags(element: Element) -> list[str]:
+    """Tags that the host of a PE must have: its own, and what its operators require."""
+    return [host_tag(element.resource), *map(identifier, element.tags)]
+
+
+def tagging(deployment: Deployment) -> Iterator[str]:
+    """Commands that tag the hosts, once per cluster."""
+    for element in deployment.elements:
+        host = f"HOST_OF_{host_tag(element.resource)}"
+        for tag in host_tags(element):
+            yield f"streamtool mktag {tag}"
+        yield f"streamtool chhost --add --tags {','.join(host_tags(element))} {host}"
+
+
+@export("spl", suffix=".spl")
+def as_spl(deployment: Deployment) -> str:
+    """IBM Streams SPL: host pools and a placement config for each operator's invocation."""
+    pools = ",\n".join(f"  {_pool(element)}" for element in deployment.elements)
+    return (
+        f"{comment(_notes(deployment), '//')}\n"
+        f"// In the main composite:\nconfig hostPool :\n{pools};\n\n"
+        f"// In the operators' invocations:\n{''.join(_clauses(deployment))}"
+    )
+
+
+def _notes(deployment: Deployment) -> Iterator[str]:
+    count = len(deployment.elements)
+    yield f"{deployment.title}."
+    yield ""
+    yield "Use: 1. An administrator tags the hosts, once (skip tags that exist):"
+    yield from (f"          {command}" for command in tagging(deployment))
+    yield "     2. Copy each config clause below into the invocation of its operator, and the"
+    yield "        hostPool clause into your main composite. Fusing alone guarantees neither that"
+    yield "        PEs stay separate nor where they run; these clauses do."
+    yield f"     3. streamtool submitjob -C fusionScheme=manual -C fusionTargetPeCount={count} SAB"
+    yield "Check: streamtool lspes --long shows the operators and the host of every PE."
+    if deployment.is_split:
+        yield ""
+        yield "Subtasks are placed one by one: invoke the operator once for each of them."
+    for group in deployment.colocated:
+        yield f"Must share a PE: {listed(group)}"
+    for group in deployment.exlocated:
+        yield f"Must not share a host: {listed(group)}"
+
+
+def _clauses(deployment: Deployment) -> Iterator[str]:
+    for element in deployment.elements:
+        yield f"\n// PE {element.number}, on {listed([element.device])}\n"
+        tag = host_tag(element.resource)
+        clause = f'config placement : partitionColocation("{tag}"), host(Pool_{tag})'
+        apart = f', partitionExlocation("{APART}"), hostExlocation("{APART}")'
+        for i, name in enumerate(element.operators):
+            yield f"// {listed([name])}\n{clause}{'' if i else apart};\n"
+
+
+def _pool(element: Element) -> str:
+    tags = ", ".join(f'"{tag}"' for tag in host_tags(element))
+    pool = f"Pool_{host_tag(element.resource)}"
+    return f"{pool} = createPool({{size=1u, tags=[{tags}]}}, Sys.Shared)"

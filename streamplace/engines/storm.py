@@ -1,0 +1,127 @@
+"""Storm 2: generic resources. Every supervisor offers one of its own, components ask for it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.names import resource, resources, slug, tag_resource
+from streamplace.engines.registry import export
+from streamplace.engines.text import comment, listed, quoted_java
+from streamplace.model.devices import Device
+
+OFFER = 1000.0
+HEAP_MB = 128
+"""Storm's default for the heap of one executor."""
+SPARE = 2
+"""Executors of Storm's own that a worker may get besides."""
+SCHEDULER = "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
+STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.GenericResourceAwareStrategy"
+
+CLASS = """\
+{notes}
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.storm.Config;
+import org.apache.storm.topology.ResourceDeclarer;
+
+public final class Placement {{
+    private static final Map<String, String[]> RESOURCES = new HashMap<>();
+
+    static {{
+{entries}    }}
+
+    private Placement() {{}}
+
+    /** Have a component run on its device: pin("join", builder.setBolt("join", new Join())). */
+    public static <T extends ResourceDeclarer<T>> T pin(String component, T declarer) {{
+        if (!RESOURCES.containsKey(component)) {{
+            throw new IllegalArgumentException("not in the placement: " + component);
+        }}
+        for (String resource : RESOURCES.get(component)) {{
+            declarer.addResource(resource, 1.0);
+        }}
+        return declarer.setCPULoad(1.0); // where it runs is decided; do not count CPU again
+    }}
+
+    /** Settings of the topology: count generic resources, one worker for each device's PE. */
+    public static Config configure(Config conf) {{
+        conf.put("topology.scheduler.strategy",
+            "{strategy}");
+        conf.put("topology.worker.max.heap.size.mb", {heap}.0);
+        return conf;
+    }}
+}}
+"""
+
+
+@export("storm")
+def as_storm(deployment: Deployment) -> dict[str, str]:
+    """Storm 2: storm.yaml fragments for Nimbus and supervisors, component resources in Java."""
+    supervisors = {
+        f"supervisor-{slug(device.name)}.yaml": _supervisor(device)
+        for device in deployment.problem.cluster.devices
+    }
+    return {
+        "nimbus.yaml": _nimbus(deployment),
+        **supervisors,
+        "Placement.java": _java(deployment),
+    }
+
+
+def _nimbus(deployment: Deployment) -> str:
+    notes = [
+        f"{deployment.title}.",
+        "Use: 1. Add this to storm.yaml of Nimbus, and supervisor-DEVICE.yaml to storm.yaml of",
+        "        that device's supervisor; restart them, once per cluster.",
+        "     2. Add Placement.java to your topology and wrap every component in pin().",
+        "Check: in Storm UI, open the topology and a component; Host of its executors is the",
+        "       device. A topology that asks for a missing device stays unassigned.",
+    ]
+    return f'{comment(notes)}storm.scheduler: "{SCHEDULER}"\n'
+
+
+def _supervisor(device: Device) -> str:
+    names = [resource(device.name), *map(tag_resource, sorted(device.tags))]
+    offer = ", ".join(f'"{name}": {OFFER}' for name in names)
+    notes = [
+        f"Device {listed([device.name])}.",
+        "Use: add this to storm.yaml of its supervisor and restart it.",
+        "Check: Storm UI, Supervisor summary, lists the resources.",
+    ]
+    return f"{comment(notes)}supervisor.resources.map: {{{offer}}}\n"
+
+
+def _java(deployment: Deployment) -> str:
+    parallelism = deployment.placed.graph.operators.parallelism
+    executors = np.bincount(deployment.placement.index, weights=parallelism).max()
+    return CLASS.format(
+        notes=comment(_notes(deployment), "//").rstrip("\n"),
+        entries="".join(_entries(deployment)),
+        strategy=STRATEGY,
+        heap=HEAP_MB * max(int(executors) + SPARE, 6),
+    )
+
+
+def _notes(deployment: Deployment) -> Iterator[str]:
+    yield f"{deployment.title}."
+    yield "Use: wrap every component in Placement.pin(), and the topology's settings in"
+    yield "     Placement.configure(); nimbus.yaml tells what the cluster needs."
+    yield "Check: in Storm UI, Host of every component's executors."
+    yield "Storm puts the executors that acknowledge tuples wherever there is room; set"
+    yield "topology.acker.executors to 0 if you do without."
+    if deployment.is_split:
+        yield "Subtasks are placed one by one: each is a component of its own, of parallelism 1."
+    for group in deployment.colocated:
+        yield f"Must share a device: {listed(group)}"
+    for group in deployment.exlocated:
+        yield f"Must not share one: {listed(group)}"
+
+
+def _entries(deployment: Deployment) -> Iterator[str]:
+    own = resources(deployment.problem.cluster.devices.name)
+    requires = deployment.placed.graph.operators.requires
+    for (name, device), tags in zip(deployment.placement.items(), requires, strict=True):
+        names = [own[device], *map(tag_resource, sorted(tags))]
+        values = ", ".join(map(quoted_java, names))
+        yield f"        RESOURCES.put({quoted_java(name)}, new String[] {{{values}}});\n"

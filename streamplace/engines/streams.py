@@ -1,0 +1,111 @@
+"""IBM Streams from Python: a module for streamsx topologies, and a job configuration overlay."""
+
+import json
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import export
+from streamplace.engines.spl import host_tag, host_tags, tagging
+from streamplace.engines.text import indented, python_docstring, python_table
+
+MODULE = '''\
+"""{title}
+
+Use: 1. An administrator tags the hosts, once (skip tags that exist):
+
+{tagging}
+
+     2. Name your streams and sinks as below, and submit with
+
+            from placement import job_config, place
+
+            place({{{example}: …}})  # every stream and sink under its operator's name
+            submit("DISTRIBUTED", topology, job_config().add({{}}))
+
+Check: check(job) is empty when every operator of the running job is in its PE, on a host with
+its tags; streamtool lspes --long shows the same.
+{notes}"""
+
+import json
+from pathlib import Path
+
+from streamsx.topology.context import JobConfig
+
+# Host tags of each PE → its operators.
+PES = {pes}
+
+# Groups that must share a PE, and groups of which no two may share a host.
+COLOCATE = {colocate}
+EXLOCATE = {exlocate}
+
+
+def place(logic):
+    """Fuse streams and sinks, given by operator name, into their PEs and tie these to hosts."""
+    for tags, names in PES.items():
+        first, *others = [logic[name] for name in names]
+        for one in (first, *others):
+            one.resource_tags.update(tags)
+        first.colocate(others)
+
+
+def job_config():
+    """Job configuration: the number of PEs; where they run is told by the tags."""
+    overlay = Path(__file__).with_name("job_config.json")
+    return JobConfig.from_overlays(json.loads(overlay.read_text(encoding="utf-8")))
+
+
+def check(job):
+    """Operators of a running job that are not where they should be, and why."""
+    wrong, running = {{}}, {{operator.name: operator.get_pe() for operator in job.get_operators()}}
+    for tags, names in PES.items():
+        for name in names:
+            if name not in running:
+                wrong[name] = "does not run"
+            elif not set(tags) <= set(running[name].get_resource().tags):
+                wrong[name] = "runs on a host without the tags " + ", ".join(tags)
+            elif names[0] in running and running[name].id != running[names[0]].id:
+                wrong[name] = "runs in another PE than " + names[0]
+    return wrong
+'''
+
+
+@export("streams")
+def as_streams(deployment: Deployment) -> dict[str, str]:
+    """IBM Streams: a Python module for streamsx topologies and a job configuration overlay."""
+    notes = (
+        "\nSubtasks are placed one by one: each is a stream of its own.\n"
+        if deployment.is_split
+        else ""
+    )
+    pes = {tuple(host_tags(e)): list(e.operators) for e in deployment.elements}
+    module = MODULE.format(
+        title=python_docstring(f"{deployment.title}."),
+        tagging=indented(tagging(deployment), 12),
+        example=python_docstring(repr(deployment.placement.operators[0])),
+        notes=notes,
+        pes=python_table(pes),
+        colocate=repr([list(group) for group in deployment.colocated]),
+        exlocate=repr([list(group) for group in deployment.exlocated]),
+    )
+    return {"placement.py": module, "job_config.json": _overlay(deployment)}
+
+
+def _overlay(deployment: Deployment) -> str:
+    """Return the overlay with the keys that say how many PEs there are."""
+    tags = ", ".join(host_tag(e.resource) for e in deployment.elements)
+    document = {
+        "comment": (
+            f"{deployment.title}. Use: streamtool submitjob --jobConfig job_config.json SAB. "
+            "It sets the number of PEs; which operator goes where stands in the program, see "
+            f"placement.py or the SPL export (host tags {tags}). "
+            "Check: streamtool lspes --long."
+        ),
+        "jobConfigOverlays": [
+            {
+                "deploymentConfig": {
+                    "fusionScheme": "manual",
+                    "fusionTargetPeCount": len(deployment.elements),
+                }
+            }
+        ],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,118 @@
+"""Placements on a real cluster."""
+
+import json
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flink_graphs import pipeline
+
+from streamplace.engines.flink.apply import apply, free_groups
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.local import LocalCluster, local_cluster
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.verify import verify
+from streamplace.errors import PlacementError
+
+pytestmark = pytest.mark.xdist_group("flink")
+Submit = Callable[..., str]
+
+
+def random_vectors(seed: int, cluster: LocalCluster) -> tuple[dict, dict[str, list[str]]]:
+    """A pipeline with whole and spread operators, every subtask on a random device."""
+    draw = random.Random(seed)
+    parallelism = [draw.choice([1, 1, 2, 3, 4, 6]) for _ in range(5)]
+    vectors = {
+        f"op{i}": [draw.choice(cluster.devices) for _ in range(p)]
+        for i, p in enumerate(parallelism)
+    }
+    return pipeline(*parallelism), vectors
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_placements_land_exactly(
+    seed: int, rest: Rest, submit: Submit, cluster: LocalCluster
+) -> None:
+    """Whole operators on their devices, spread ones in their counts."""
+    graph, vectors = random_vectors(seed, cluster)
+    found = verify(rest, submit(graph, vectors), vectors)
+    assert found.fine, found
+
+
+def test_cancelled_jobs_can_be_placed_again_elsewhere(
+    rest: Rest, submit: Submit, cluster: LocalCluster
+) -> None:
+    """Another placement of the same job, and the group indexes are free again."""
+    before = free_groups(rest)
+    for device in cluster.devices[1:3]:
+        vectors = {"op0": ["dev-0"], "op1": [device], "op2": ["dev-0", device]}
+        job = submit(pipeline(1, 1, 2), vectors)
+        assert verify(rest, job, vectors).fine
+        rest.cancel(job)
+        rest.cancel(job)  # an ended job is left alone
+    deadline = time.monotonic() + 5
+    while free_groups(rest) != before:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_jobs_beside_each_other_keep_their_counts(rest: Rest, submit: Submit) -> None:
+    """Spread groups of several jobs use different indexes."""
+    vectors = {"op0": ["dev-0", "dev-1", "dev-1"], "op1": ["dev-4", "dev-1"]}
+    jobs = [submit(pipeline(3, 2), vectors) for _ in range(2)]
+    assert all(verify(rest, job, vectors).fine for job in jobs)
+
+
+def test_a_difference_is_found(rest: Rest, submit: Submit) -> None:
+    """On another device, in other counts, missing, and not placed at all."""
+    job = submit(pipeline(1, 2, 1), {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-3"]})
+    others = {"op0": ["dev-1"], "op1": ["dev-1", "dev-1"], "opX": ["dev-3"]}
+    found = verify(rest, job, others)
+    assert {check.operator: check.fine for check in found.checks} == dict.fromkeys(
+        ["op0", "op1", "op2", "opX"], False
+    )
+    rest.cancel(job)
+    assert verify(rest, job, others).problems == (
+        "the job is CANCELED; only a running job has a placement",
+    )
+
+
+def test_an_unknown_device_is_told_before_anything_runs(rest: Rest, submit: Submit) -> None:
+    """One line that names operator, device and what there is."""
+    with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is no TaskManager"):
+        submit(pipeline(1, 1), {"op0": ["dev-0"], "op1": ["dev-9"]})
+    assert rest.running_jobs() == []
+
+
+def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> None:
+    """Operators that are not placed, and other parallelisms than placed."""
+    with pytest.raises(FlinkError, match="operator 'op1' is not placed"):
+        submit(pipeline(1, 1), {"op0": ["dev-0"]})
+    with pytest.raises(FlinkError, match="'op1' has parallelism 3 but is placed for 2"):
+        submit(pipeline(1, 3), {"op0": ["dev-0"], "op1": ["dev-0", "dev-1"]})
+
+
+def test_counts_hold_after_a_task_manager_came_back(
+    rest: Rest, submit: Submit, cluster: LocalCluster
+) -> None:
+    """The job restarts where it was placed."""
+    vectors = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]}
+    job = submit({**pipeline(1, 3), "restart": True}, vectors)
+    cluster.kill("dev-2")
+    cluster.start("dev-2")
+    cluster.wait()
+    rest.wait_running(job)
+    found = verify(rest, job, vectors)
+    assert found.fine, found
+
+
+def test_an_adaptive_scheduler_is_detected(flink: Flink, graph_jar: Path) -> None:
+    """It ignores pins, so that nothing it shows can be trusted."""
+    settings = {"jobmanager.scheduler": "adaptive"}
+    with local_cluster(flink, ["dev-0"], settings=settings, groups=1) as cluster:
+        rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
+        arguments = [json.dumps(pipeline(1, 1))]
+        job = apply(rest, flink, graph_jar, vectors, entry_class="GraphJob", arguments=arguments)
+        assert "scheduler" in verify(rest, job, vectors).problems[0]

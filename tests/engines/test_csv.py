@@ -1,0 +1,47 @@
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamplace.engines.csv import NOTES, read_csv
+from streamplace.errors import FormatError
+
+
+def test_after_the_notes_it_is_a_plain_table(written: Callable[..., Path]) -> None:
+    """Any CSV reader that skips two lines finds a row per operator."""
+    lines = (written("csv") / "placement.csv").read_text().splitlines()[NOTES:]
+    rows = {row["operator"]: row for row in csv.DictReader(lines)}
+    assert rows["score"]["device"] == "gpu"
+    assert rows["score"]["requires"] == "gpu"
+    assert rows["clicks"]["colocate"] == rows["parse"]["colocate"] == "0"
+    assert rows["join"]["exlocate"] == rows["score"]["exlocate"] == "0"
+
+
+def test_data_frames_can_read_it(written: Callable[..., Path]) -> None:
+    """As the first line says."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.read_csv(written("csv") / "placement.csv", skiprows=NOTES)
+    assert frame.set_index("operator").device["join"] == "box1"
+
+
+def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
+    """In any order, with or without notes and byte order mark."""
+    assert read_csv(b"\xef\xbb\xbfdevice,note,operator\r\nd0,x,src\r\n", "f") == {"src": "d0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"", "no columns operator and device"),
+        (b"a,b\n1,2\n", "no columns operator and device"),
+        (b"operator,device\n", "places no operator"),
+        (b"operator,device\nsrc,d0\nsrc,d1\n", "'src' stands twice"),
+        (b"operator,device\nsrc,\n", "'src' has no partner"),
+        (b"operator,device\n\xff,d0\n", "not UTF-8"),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_line(text: bytes, complaint: str) -> None:
+    """With the file's name in front."""
+    with pytest.raises(FormatError, match=f"^t.csv: .*{complaint}"):
+        read_csv(text, "t.csv")

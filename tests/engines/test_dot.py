@@ -1,0 +1,82 @@
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_deployments import DEPLOYMENTS
+
+from streamplace.engines.dot import read_dot
+from streamplace.errors import FormatError
+
+
+def test_graphviz_readers_find_boxes_and_streams(written: Callable[..., Path]) -> None:
+    """Pydot sees one box per device and every stream, parallel ones too."""
+    pydot = pytest.importorskip("pydot")
+    (graph,) = pydot.graph_from_dot_file(str(written("dot") / "placement.dot"))
+    assert [box.get_label() for box in graph.get_subgraphs()] == [
+        '"PE 0 on box0"',
+        '"PE 1 on box1"',
+        '"PE 2 on gpu (gpu)"',
+    ]
+    assert len(graph.get_edges()) == DEPLOYMENTS["shop"].problem.graph.n_streams
+
+
+def test_networkx_reads_it(written: Callable[..., Path]) -> None:
+    """Through pydot, with the device as an attribute."""
+    pytest.importorskip("pydot")
+    import networkx as nx
+
+    graph = nx.nx_pydot.read_dot(written("dot") / "placement.dot")
+    assert graph.number_of_edges() == 6
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("deployment", ["shop", "odd names"])
+def test_graphviz_draws_it(written: Callable[..., Path], deployment: str) -> None:
+    """And the drawing, as DOT, can be read back."""
+    file = written("dot", deployment) / "placement.dot"
+    drawn = subprocess.run(["dot", "-Tdot", str(file)], capture_output=True, check=True).stdout
+    assert read_dot(drawn, "f") == DEPLOYMENTS[deployment].placement.as_dict()
+
+
+def test_a_drawing_that_was_laid_out_can_be_read() -> None:
+    """Graphviz drops quotes, adds attributes and defaults."""
+    pytest.importorskip("pydot")
+    laid_out = b"""digraph shop {
+        graph [bb="0,0,206,108", rankdir=LR];
+        node [label="\\N", shape=box];
+        subgraph cluster_0 {
+            graph [bb="8,8,78,83", label="PE 0 on d0"];
+            src [device=d0, height=0.5, label=src, pe=0, pos="43,34", width=0.75];
+        }
+        "two words" [device="d 1", height=0.5, pos="43,34"];
+        src -> "two words" [label="1/s, 8 bps", pos="e,1,2 3,4"];
+    }"""
+    assert read_dot(laid_out, "f") == {"src": "d0", "two words": "d 1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"digraph {", "not valid DOT"),
+        (b"digraph { a -> b }", "places no operator"),
+        (b"digraph { a [device=d0]; a [device=d1] }", "'a' stands twice"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(
+    text: bytes, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the file's name in front, and nothing else printed."""
+    pytest.importorskip("pydot")
+    with pytest.raises(FormatError, match=f"^t.dot: .*{complaint}"):
+        read_dot(text, "t.dot")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_pydot_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only reading needs it."""
+    monkeypatch.setitem(sys.modules, "pydot", None)
+    with pytest.raises(FormatError, match="pip install pydot"):
+        read_dot(b"digraph { a [device=d0] }", "t.dot")

@@ -1,0 +1,124 @@
+"""What every registered export must satisfy."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+from engine_deployments import DEPLOYMENTS
+
+from streamplace.engines.names import resource
+from streamplace.engines.registry import EXPORTS
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = [
+    pytest.param(export, deployment, id=f"{export}-{deployment}")
+    for export in EXPORTS
+    for deployment in DEPLOYMENTS
+]
+
+
+@pytest.mark.parametrize(("export", "deployment"), CASES)
+def test_every_used_device_and_nothing_unsafe_is_written(export: str, deployment: str) -> None:
+    """Each used device appears, by name or by its resource; file names stay in the folder."""
+    used = DEPLOYMENTS[deployment]
+    files = EXPORTS[export].files(used)
+    text = "\n".join(files.values())
+    for element in used.elements if EXPORTS[export].read is None else ():  # see the round trip
+        assert element.resource in text or element.resource.replace("-", "_") in text
+    assert not any(".." in PurePosixPath(name).parts or name.startswith("/") for name in files)
+    assert all(content.endswith("\n") for content in files.values())
+
+
+@pytest.mark.parametrize("export", list(EXPORTS))
+def test_the_header_says_how_to_use_it_and_how_to_check(export: str) -> None:
+    """Both words stand near the beginning of a file."""
+    files = EXPORTS[export].files(DEPLOYMENTS["shop"])
+    about = [text for text in files.values() if "Use: " in text and "Check: " in text]
+    assert about
+    assert "6 operators in 3 PEs on 3 devices" in about[0]
+
+
+@pytest.mark.parametrize("export", list(EXPORTS))
+def test_groups_and_tags_are_carried(export: str) -> None:
+    """Colocated and exlocated operators are named together, and what an operator requires too."""
+    text = "\n".join(EXPORTS[export].files(DEPLOYMENTS["shop"]).values())
+    assert "gpu" in text
+    if export not in ("csv", "graphml"):  # which number the groups in a column
+        quotes = str.maketrans("", "", "\"'\n ")
+        plain = text.translate(quotes)
+        assert "clicks,parse" in plain
+        assert "join,score" in plain
+
+
+@pytest.mark.parametrize("export", list(EXPORTS))
+def test_an_export_describes_itself_in_one_line(export: str) -> None:
+    """The registry is the only list, so its summaries are what users read."""
+    assert EXPORTS[export].summary.endswith(".")
+    assert len(EXPORTS[export].summary) < 100
+
+
+@pytest.mark.parametrize("export", list(EXPORTS))
+def test_exports_are_what_they_were(export: str) -> None:
+    """Compare with the golden files; GOLDEN=write renews them."""
+    files = EXPORTS[export].files(DEPLOYMENTS["shop"])
+    folder = GOLDEN / export
+    if os.environ.get("GOLDEN") == "write":
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    stored = {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    assert stored == dict(files)
+
+
+SCRIPT = """
+import hashlib
+from engine_deployments import DEPLOYMENTS
+from streamplace.engines.registry import EXPORTS
+for export in EXPORTS:
+    for deployment in DEPLOYMENTS.values():
+        files = EXPORTS[export].files(deployment)
+        print(export, hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest())
+"""
+
+
+def test_exports_do_not_depend_on_the_hash_seed() -> None:
+    """Fresh processes with other hash seeds write the same."""
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
+            },
+        ).stdout
+        for seed in ("0", "4711")
+    }
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+@pytest.mark.parametrize("export", [name for name in EXPORTS if EXPORTS[name].read])
+def test_what_can_be_read_back_is_the_same_placement(export: str, deployment: str) -> None:
+    """Round trip, with whatever names."""
+    (text,) = EXPORTS[export].files(DEPLOYMENTS[deployment]).values()
+    read = EXPORTS[export].read
+    assert read is not None
+    assert read(text.encode(), "file") == DEPLOYMENTS[deployment].placement.as_dict()
+
+
+def test_resources_depend_on_the_device_alone() -> None:
+    """A cluster set up for one placement serves the next."""
+    for deployment in DEPLOYMENTS.values():
+        for element in deployment.elements:
+            assert element.resource == resource(element.device)

@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+from engine_deployments import DEPLOYMENTS
+
+from streamplace.engines.kubernetes import as_kubernetes
+
+yaml = pytest.importorskip("yaml")
+
+
+def manifests(deployment: str) -> list[dict[str, Any]]:
+    """Return the documents of an export."""
+    return list(yaml.safe_load_all(as_kubernetes(DEPLOYMENTS[deployment])))
+
+
+def managers(deployment: str) -> list[dict[str, Any]]:
+    """Return the pod specifications of the TaskManagers, in device order."""
+    pods = (d["spec"]["template"] for d in manifests(deployment) if d["kind"] == "Deployment")
+    return [p["spec"] for p in pods if p["metadata"]["labels"]["component"] == "taskmanager"]
+
+
+def settings(pod: dict[str, Any]) -> dict[str, str]:
+    """Return what a TaskManager is told, by key."""
+    command, *arguments = pod["containers"][0]["args"]
+    assert command == "taskmanager"
+    return dict(a.removeprefix("-D").replace("$$", "$").split("=", 1) for a in arguments)
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_every_manifest_is_valid(deployment: str) -> None:
+    """By the schemas of Kubernetes itself; unknown fields are faults."""
+    validator = pytest.importorskip("kubernetes_validate")
+    for document in manifests(deployment):
+        validator.validate(document, validator.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_every_device_is_one_task_manager_with_a_resource_of_its_own(deployment: str) -> None:
+    """Its id is the device's name, so that REST answers with it."""
+    problem = DEPLOYMENTS[deployment].problem
+    told = [settings(pod) for pod in managers(deployment)]
+    assert [s["taskmanager.resource-id"] for s in told] == list(problem.cluster.devices.name)
+    own = [s["external-resources"].split(";")[0] for s in told]
+    assert len(set(own)) == len(own)
+    assert all(f"external-resource.{o}.amount" in s for o, s in zip(own, told, strict=True))
+
+
+def test_devices_go_to_their_nodes_with_their_cores_and_memory() -> None:
+    """Labels select the node, tags too; two devices never share one."""
+    pods = managers("shop")
+    assert [pod["nodeSelector"] for pod in pods] == [
+        {"streamplace-device": "box0"},
+        {"streamplace-device": "box1"},
+        {"streamplace-device": "gpu", "streamplace-tag-gpu": "true"},
+    ]
+    assert [pod["containers"][0]["resources"]["limits"]["cpu"] for pod in pods] == ["1", "2", "1"]
+    assert settings(pods[1])["taskmanager.memory.process.size"] == "7629m"
+    rule = pods[0]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert rule[0]["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_limits_for_spread_subtasks_are_offered_where_they_are_needed() -> None:
+    """They are many, so a placement of whole operators goes without."""
+    assert not any("lim-" in key for key in settings(managers("shop")[0]))
+    assert any("lim-" in key for key in settings(managers("shop by subtasks")[0]))
+
+
+def test_the_job_manager_is_found_by_its_service() -> None:
+    """The service selects its pod, and the TaskManagers ask for the service's name."""
+    service, control, *_ = manifests("shop")
+    labels = control["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    address = {"name": "JOB_MANAGER_RPC_ADDRESS", "value": service["metadata"]["name"]}
+    assert all(address in pod["containers"][0]["env"] for pod in managers("shop"))

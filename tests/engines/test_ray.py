@@ -1,0 +1,115 @@
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from engine_deployments import DEPLOYMENTS
+
+from streamplace.engines.names import resource
+
+REAL = """
+import json, os, sys
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes on loopback
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+import ray
+from ray.cluster_utils import Cluster
+import placement
+offers = json.loads(sys.argv[1])
+small = {"num_cpus": 0, "object_store_memory": 80 * 2**20, "include_log_monitor": False}
+cluster = Cluster(initialize_head=True, connect=True,
+                  head_node_args={**small, "include_dashboard": False, "resources": offers[0]})
+try:
+    for offer in offers[1:]:
+        cluster.add_node(**small, resources=offer)
+    cluster.wait_for_nodes()
+
+    @ray.remote
+    class Operator:
+        def resources(self):
+            home = ray.get_runtime_context().get_node_id()
+            node = next(node for node in ray.nodes() if node["NodeID"] == home)
+            return [name for name in node["Resources"] if name.startswith("dev-")]
+
+    actors = {name: Operator.options(**options).remote()
+              for name, options in placement.OPTIONS.items()}
+    found = {name: ray.get(actor.resources.remote()) for name, actor in actors.items()}
+    wrong = placement.check(actors)
+    first, *_ = placement.OPTIONS
+    stray = {first: actors[next(n for n in actors if found[n] != found[first])]}
+    print(json.dumps([found, wrong, placement.check(stray)]))
+finally:
+    ray.shutdown()
+    cluster.shutdown()
+"""
+
+
+def offers(folder: Path, devices: tuple[str, ...]) -> list[dict[str, int]]:
+    """What each node would offer, told by a stand-in for `ray` that prints its arguments."""
+    stand_in = folder / "ray"
+    stand_in.write_text('#!/bin/sh\nfor a in "$@"; do printf "%s\\n" "$a"; done\n')
+    stand_in.chmod(0o755)
+    found = []
+    for i, device in enumerate(devices):
+        lines = subprocess.run(
+            ["bash", str(folder / "ray_start.sh"), device, *(["10.0.0.1:6379"] if i else [])],
+            env={"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+        assert lines[:2] == ["start", "--address=10.0.0.1:6379" if i else "--head"]
+        found.append(json.loads(lines[-1].removeprefix("--resources=")))
+    stand_in.unlink()
+    return found
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_actors_ask_for_what_their_node_alone_offers(
+    module: Callable[..., ModuleType], deployment: str
+) -> None:
+    """The start lines and the options fit, with whatever names."""
+    options = module("ray", deployment)
+    devices = DEPLOYMENTS[deployment].problem.cluster.devices.name
+    offered = offers(Path(options.__file__).parent, devices)
+    for name, device in DEPLOYMENTS[deployment].placement.items():
+        wanted = set(options.OPTIONS[name]["resources"])
+        able = [d for d, offer in zip(devices, offered, strict=True) if wanted <= set(offer)]
+        assert able == [device]
+        assert resource(device) in wanted
+
+
+def test_an_unknown_device_is_refused(written: Callable[..., Path]) -> None:
+    """By name, before anything is started."""
+    script = written("ray") / "ray_start.sh"
+    run = subprocess.run(["bash", str(script), "box7"], capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr == "unknown device: box7\n"
+
+
+@pytest.mark.xdist_group("ray")
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+def test_on_a_real_cluster_every_actor_runs_where_it_should(written: Callable[..., Path]) -> None:
+    """Five nodes on loopback; check finds nothing wrong, and an actor that is elsewhere."""
+    folder = written("ray", "spread over five")
+    placed = DEPLOYMENTS["spread over five"]
+    (folder / "real.py").write_text(REAL)
+    nodes = offers(folder, placed.problem.cluster.devices.name)
+    assert len(nodes) == 5
+    run = subprocess.run(
+        [sys.executable, "real.py", json.dumps(nodes)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
+    found, wrong, stray = json.loads(run.stdout.splitlines()[-1])
+    assert found == {name: [resource(device)] for name, device in placed.placement.items()}
+    assert wrong == {}
+    ((_, lacks),) = stray.items()
+    assert lacks == [resource(next(iter(placed.placement.values())))]

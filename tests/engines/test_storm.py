@@ -1,0 +1,92 @@
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_deployments import DEPLOYMENTS
+
+from streamplace.engines.names import resource, tag_resource
+from streamplace.engines.storm import as_storm
+
+STUBS = {
+    "org/apache/storm/Config.java": """
+package org.apache.storm;
+public class Config extends java.util.HashMap<String, Object> {}
+""",
+    "org/apache/storm/topology/ResourceDeclarer.java": """
+package org.apache.storm.topology;
+public interface ResourceDeclarer<T extends ResourceDeclarer> {
+    T setCPULoad(Number amount);
+    T addResource(String resourceName, Number resourceValue);
+}
+""",
+    "Main.java": """
+import org.apache.storm.topology.ResourceDeclarer;
+public class Main implements ResourceDeclarer<Main> {
+    public Main setCPULoad(Number amount) { return this; }
+    public Main addResource(String name, Number value) {
+        System.out.println("  " + name + " " + value);
+        return this;
+    }
+    public static void main(String[] names) throws Exception {
+        var out = new java.io.PrintStream(System.out, true, "UTF-8");
+        System.setOut(out);
+        for (String line : new String(System.in.readAllBytes(), "UTF-8").split("\\0")) {
+            out.println(line);
+            Placement.pin(line, new Main());
+        }
+        Placement.configure(new org.apache.storm.Config()).forEach((k, v) -> out.println(k));
+    }
+}
+""",
+}
+"""What Storm's own classes promise, as far as Placement.java asks for it."""
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_each_supervisor_offers_its_own_resource_and_its_tags(deployment: str) -> None:
+    """In valid YAML, under the key that Storm reads."""
+    yaml = pytest.importorskip("yaml")
+    files = as_storm(DEPLOYMENTS[deployment])
+    offers = [yaml.safe_load(t) for name, t in files.items() if name.startswith("supervisor-")]
+    expected = [
+        [resource(device.name), *map(tag_resource, sorted(device.tags))]
+        for device in DEPLOYMENTS[deployment].problem.cluster.devices
+    ]
+    assert [list(offer["supervisor.resources.map"]) for offer in offers] == expected
+
+
+def test_nimbus_gets_the_scheduler_that_counts_resources() -> None:
+    """The only key of its fragment."""
+    yaml = pytest.importorskip("yaml")
+    fragment = yaml.safe_load(as_storm(DEPLOYMENTS["shop"])["nimbus.yaml"])
+    assert fragment == {
+        "storm.scheduler": "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
+    }
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no Java compiler")
+@pytest.mark.parametrize("deployment", ["shop by subtasks", "odd names"])
+def test_components_ask_for_their_device(written: Callable[..., Path], deployment: str) -> None:
+    """Compiled and run against the interfaces of Storm that it uses, with whatever names."""
+    folder = written("storm", deployment)
+    for name, text in STUBS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    sources = [str(folder / name) for name in (*STUBS, "Placement.java")]
+    subprocess.run(["javac", "-encoding", "UTF-8", "-d", str(folder), *sources], check=True)
+    placed = DEPLOYMENTS[deployment]
+    operators = placed.placed.graph.operators
+    run = subprocess.run(
+        ["java", "-XX:+UseSerialGC", "-cp", str(folder), "Main"],
+        input="\0".join(operators.name).encode(),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    expected = ""
+    for (name, device), tags in zip(placed.placement.items(), operators.requires, strict=True):
+        wanted = [resource(device), *map(tag_resource, sorted(tags))]
+        expected += name + "\n" + "".join(f"  {r} 1.0\n" for r in wanted)
+    assert run.stdout.decode().startswith(expected)
+    assert "topology.scheduler.strategy" in run.stdout.decode()

@@ -1,0 +1,109 @@
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from engine_deployments import DEPLOYMENTS, shop
+
+
+@pytest.fixture
+def placement(module: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The exported module, on the real streamsx.
+
+    streamsx asks pkg_resources for its own version, which newer setuptools no longer have.
+    """
+    pytest.importorskip("dill", reason="streamsx is not installed")
+    if importlib.util.find_spec("pkg_resources") is None:
+        from packaging.version import parse
+
+        stand_in: Any = ModuleType("pkg_resources")
+        stand_in.working_set = SimpleNamespace(find=lambda _: None)
+        stand_in.Requirement = SimpleNamespace(parse=lambda text: text)
+        stand_in.parse_version = parse
+        monkeypatch.setitem(sys.modules, "pkg_resources", stand_in)
+    pytest.importorskip("streamsx.topology.context", reason="streamsx is not installed")
+    return module("streams")
+
+
+def topology(placement: ModuleType) -> list[dict[str, Any]]:
+    """Operators of the shop as streamsx hands them to the compiler, after placing them."""
+    from streamsx.topology.topology import Topology
+
+    graph = Topology("shop")
+    logic = {name: graph.source([1], name=name) for name in ("clicks", "orders")}
+    logic["parse"] = logic["clicks"].map(str, name="parse")
+    logic["join"] = logic["parse"].union({logic["orders"]}).map(str, name="join")
+    logic["score"] = logic["join"].map(str, name="score")
+    logic["sink"] = logic["score"].for_each(print, name="sink")
+    placement.place(logic)
+    operators: list[dict[str, Any]] = graph.graph.generateSPLGraph()["operators"]
+    return [operator for operator in operators if operator["name"] in logic]
+
+
+def test_streamsx_fuses_and_tags_as_placed(placement: ModuleType) -> None:
+    """Same colocation tag where the device is the same, and the device's host tags."""
+    assignment = DEPLOYMENTS["shop"].placement
+    found = {o["name"]: o["config"]["placement"] for o in topology(placement)}
+    assert set(found) == set(assignment)
+    for name, device in assignment.items():
+        tags = {f"dev_{device}"} | set(shop().graph.operators[name].requires)
+        assert set(found[name]["resourceTags"]) == tags
+        mates = {other for other in assignment if assignment[other] == device}
+        fused = {
+            o for o in found if found[o].get("colocateTags") == found[name].get("colocateTags")
+        }
+        assert fused == mates
+
+
+def test_streamsx_reads_the_overlay_completely(placement: ModuleType) -> None:
+    """Every key is one that streamsx knows: nothing is left as raw overlay."""
+    config = placement.job_config()
+    assert config.target_pe_count == 3
+    assert config.raw_overlay is None
+    written = json.loads(Path(placement.__file__).with_name("job_config.json").read_text())
+    assert config.as_overlays() == written
+
+
+def job(hosts: dict[str, tuple[str, list[str]]]) -> SimpleNamespace:
+    """A running job as streamsx shows it: name → PE and tags of its host."""
+
+    def operator(name: str) -> SimpleNamespace:
+        pe, tags = hosts[name]
+        resource = SimpleNamespace(tags=tags)
+        running = SimpleNamespace(id=pe, get_resource=lambda: resource)
+        return SimpleNamespace(name=name, get_pe=lambda: running)
+
+    return SimpleNamespace(get_operators=lambda: [operator(name) for name in hosts])
+
+
+def test_check_finds_what_runs_elsewhere(placement: ModuleType) -> None:
+    """Another host, another PE, or nowhere."""
+    right = {
+        name: (device, [f"dev_{device}", "gpu", "application"])
+        for name, device in DEPLOYMENTS["shop"].placement.items()
+    }
+    assert placement.check(job(right)) == {}
+    wrong = {**right, "score": ("gpu", ["dev_box0"]), "sink": ("99", ["dev_box1"])}
+    del wrong["parse"]
+    assert placement.check(job(wrong)) == {
+        "parse": "does not run",
+        "score": "runs on a host without the tags dev_gpu, gpu",
+        "sink": "runs in another PE than orders",
+    }
+
+
+@pytest.mark.parametrize("deployment", ["odd names", "shop by subtasks"])
+def test_the_module_is_valid_python(written: Callable[..., Path], deployment: str) -> None:
+    """Whatever the operators are called."""
+    source = (written("streams", deployment) / "placement.py").read_text()
+    names: dict[str, Any] = {}
+    compile(source, "placement.py", "exec")
+    table = source.partition("PES = ")[2].partition("\n}\n")[0] + "\n}"
+    exec(f"PES = {table}", names)
+    assert [v for pe in names["PES"].values() for v in pe] == [
+        v for e in DEPLOYMENTS[deployment].elements for v in e.operators
+    ]
