@@ -15,11 +15,9 @@ from streamplace.errors import FormatError, SettingError
 if TYPE_CHECKING:
     from streamplace.evaluate.compare import Contest
     from streamplace.evaluate.records import Record
-    from streamplace.evaluate.standings import Standing
+    from streamplace.evaluate.standings import Standing, Table
     from streamplace.model.graph import StreamGraph
     from streamplace.placers.registry import Budget
-
-Table = dict[float, "dict[str, Standing]"]
 
 
 @click.command(
@@ -75,15 +73,16 @@ def command(
     from streamplace.evaluate.standings import optima, standings
     from streamplace.model.units import tuple_rate
 
+    graphs = _graphs(data, split, limit)
     contest = Contest(
         tuple(placers.split(",")),
         cluster.build(),
-        tuple(tuple_rate(rate) for rate in rates),
+        tuple(tuple_rate(rate) for rate in rates) or _common_rate(graphs),
         seed,
         budget,
         _options.constraints_of(constraints_file),
     )
-    records = _records(contest, _graphs(data, split, limit), output, jobs)
+    records = _records(contest, graphs, output, jobs)
     best = optima([*records, *known_optima().values()])
     table = standings(records, reference, best)
     document = as_document(table)
@@ -102,6 +101,12 @@ def _graphs(data: Path, split: str | None, limit: int | None) -> "list[StreamGra
     if not found:
         raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
     return found
+
+
+def _common_rate(graphs: "list[StreamGraph]") -> tuple[float, ...]:
+    """The rate that all graphs have, none where they differ."""
+    rates = {graph.source_rate for graph in graphs}
+    return tuple(rates) if len(rates) == 1 else ()
 
 
 def _records(
@@ -128,7 +133,7 @@ def _records(
             ]
 
 
-def _plots(records: "list[Record]", table: Table, best: dict[str, float], output: Path) -> None:
+def _plots(records: "list[Record]", table: "Table", best: dict[str, float], output: Path) -> None:
     from streamplace.evaluate import contest_plots as plots
     from streamplace.evaluate.figures import save
 
@@ -144,33 +149,37 @@ def _plots(records: "list[Record]", table: Table, best: dict[str, float], output
     say(f"results.jsonl, table.json, {', '.join(drawn)} → {output}/")
 
 
-def as_document(table: Table) -> dict[str, Any]:
+def as_document(table: "Table") -> dict[str, Any]:
     """JSON document of a comparison."""
     return {
         "rates": {
-            f"{rate:g}" if rate < 1e6 else str(int(rate)): {
-                "placers": {name: _without_nan(asdict(s)) for name, s in by_placer.items()}
-            }
-            for rate, by_placer in sorted(table.items())
+            _key(rate): {"placers": {name: _without_nan(asdict(s)) for name, s in found.items()}}
+            for rate, found in sorted(table.items())
         }
     }
+
+
+def _key(rate: float | None) -> str:
+    if rate is None:
+        return "own"
+    return f"{rate:g}" if rate < 1e6 else str(int(rate))
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if value != value else value for key, value in row.items()}
 
 
-def show(table: Table, reference: str) -> None:
+def show(table: "Table", reference: str) -> None:
     """Print the paper's Table 1, one per rate, with the distance to the optimum beside it."""
     from rich.table import Table as RichTable
+
+    from streamplace.evaluate.standings import heading
 
     out = console()
     for rate, by_placer in sorted(table.items()):
         graphs = max(s.graphs for s in by_placer.values())
         proven = max(s.proven for s in by_placer.values())
-        out.print(
-            f"[bold]{rate:g} tuples/s[/bold], {graphs} graphs, {proven} with a proven optimum"
-        )
+        out.print(f"[bold]{heading(rate)}[/bold], {graphs} graphs, {proven} with a proven optimum")
         rows = RichTable(
             "placer",
             "mean",

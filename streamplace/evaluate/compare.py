@@ -32,7 +32,7 @@ class Contest:
     placers
         Placers by name, options after colons (``metis:k=3``).
     rates
-        Total source rates; empty for every graph's own.
+        Total source rates; empty for every graph's own, in one table.
     """
 
     placers: tuple[str, ...]
@@ -48,10 +48,10 @@ class Contest:
         seconds = "no time limit" if self.budget.seconds is None else f"{self.budget.seconds:g} s"
         return f"{seconds}, {self.budget.evaluations or 'any'} evaluations, seed {self.seed}"
 
-    def problems(self, graph: StreamGraph) -> Iterator[tuple[float, Problem]]:
-        """Problem of a graph at every rate."""
-        for rate in self.rates or (graph.source_rate,):
-            scaled = graph if rate == graph.source_rate else graph.at_rate(rate)
+    def problems(self, graph: StreamGraph) -> Iterator[tuple[float | None, Problem]]:
+        """Problem of a graph at every rate, or at its own, whose rate is told as None."""
+        for rate in self.rates or (None,):
+            scaled = graph if rate is None else graph.at_rate(rate)
             yield rate, Problem(scaled, self.cluster, self.constraints)
 
 
@@ -107,7 +107,7 @@ class _Referee:
         return found
 
     def _record(
-        self, placer: Placer, name: str, problem: Problem, digest: str, rate: float
+        self, placer: Placer, name: str, problem: Problem, digest: str, rate: float | None
     ) -> Record:
         facts = (digest, problem.graph.name, rate, name, self.contest.terms)
         try:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.standings import Standing
+from streamplace.evaluate.standings import Standing, Table, heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 PALETTE = ("#3366aa", "#dd7733", "#44997a", "#b0467c", "#8a7333", "#6a55b0", "#55a9d4", "#333333")
 LINES = ("-", "--", "-.", ":")
-
-Table = dict[float, dict[str, Standing]]
 
 
 def draw_cdf(records: Sequence[Record]) -> "Figure":
@@ -32,7 +30,7 @@ def draw_cdf(records: Sequence[Record]) -> "Figure":
                 [0, *values, 1], [0, *shares, 1], drawstyle="steps-post", label=name, **_style(i)
             )
         axis.set(xlabel="relative throughput", ylabel="share of graphs", xlim=(0, 1), ylim=(0, 1))
-        axis.set_title(f"{rate:g} tuples/s", fontsize=10)
+        axis.set_title(heading(rate), fontsize=10)
     axes[0].legend(fontsize=8, frameon=False, loc="upper left")
     return figure
 
@@ -49,7 +47,7 @@ def draw_devices(table: Table) -> "Figure":
             axis.bar(at, heights, width * 0.92, label=name, color=_style(i)["color"])
         axis.set_xticks(range(len(counts)), [str(k) for k in counts])
         axis.set(xlabel="devices used", ylabel="graphs")
-        axis.set_title(f"{rate:g} tuples/s", fontsize=10)
+        axis.set_title(heading(rate), fontsize=10)
     figure.legend(
         *axes[0].get_legend_handles_labels(),
         fontsize=8,
@@ -70,7 +68,7 @@ def draw_scatter(records: Sequence[Record], best: Mapping[str, float]) -> "Figur
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     axes = axes[: len(names)]
-    rates = sorted({r.rate for r in records})
+    rates = list(_by_rate(records))
     for axis, name in zip(axes, names, strict=True):
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
         for i, rate in enumerate(rates):
@@ -85,7 +83,7 @@ def draw_scatter(records: Sequence[Record], best: Mapping[str, float]) -> "Figur
                 markersize=2.5,
                 alpha=0.6,
                 color=PALETTE[i],
-                label=f"{rate:g} tuples/s",
+                label=heading(rate),
             )
         axis.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="optimum")
         axis.set_title(name, fontsize=10)
@@ -106,7 +104,7 @@ def draw_tradeoff(table: Table) -> "Figure | None":
         axis.set_xscale("log")
         axis.margins(x=0.25, y=0.12)
         axis.set(xlabel="milliseconds per graph", ylabel="mean share of the optimum")
-        axis.set_title(f"{rate:g} tuples/s", fontsize=10)
+        axis.set_title(heading(rate), fontsize=10)
     return figure
 
 
@@ -116,11 +114,11 @@ def _labelled_point(axis: "Axes", standing: Standing, name: str, i: int) -> None
     axis.annotate(name, at, xytext=(6, 4 if i % 2 else -10), textcoords="offset points", fontsize=8)
 
 
-def _by_rate(records: Sequence[Record]) -> dict[float, dict[str, list[Record]]]:
-    found: defaultdict[float, dict[str, list[Record]]] = defaultdict(dict)
+def _by_rate(records: Sequence[Record]) -> dict[float | None, dict[str, list[Record]]]:
+    found: defaultdict[float | None, dict[str, list[Record]]] = defaultdict(dict)
     for record in records:
         found[record.rate].setdefault(record.placer, []).append(record)
-    return dict(sorted(found.items()))
+    return {rate: found[rate] for rate in sorted(found, key=lambda rate: rate or 0.0)}
 
 
 def _style(i: int) -> dict[str, Any]:

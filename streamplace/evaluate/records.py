@@ -25,6 +25,8 @@ class Record:
         Content hash of the problem.
     budget
         The budget and seed it was given, as a text; another budget is another record.
+    rate
+        Total rate of the sources; None for the graph's own.
     value
         Relative throughput, None where the placer could not place.
     devices
@@ -33,7 +35,7 @@ class Record:
 
     problem: str
     graph: str
-    rate: float
+    rate: float | None
     placer: str
     budget: str
     value: float | None

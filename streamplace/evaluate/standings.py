@@ -48,11 +48,18 @@ class Standing:
     failed: int
 
 
-def standings(
-    records: Iterable[Record], reference: str, known: Mapping[str, float]
-) -> dict[float, dict[str, Standing]]:
+Table = dict[float | None, dict[str, Standing]]
+"""Standings by rate and placer; None is the graphs' own rates."""
+
+
+def heading(rate: float | None) -> str:
+    """What stands above the results of a rate."""
+    return "own rates" if rate is None else f"{rate:g} tuples/s"
+
+
+def standings(records: Iterable[Record], reference: str, known: Mapping[str, float]) -> Table:
     """Standing of every placer at every rate, against a reference placer and the known optima."""
-    tables: defaultdict[float, defaultdict[str, list[Record]]]
+    tables: defaultdict[float | None, defaultdict[str, list[Record]]]
     tables = defaultdict(lambda: defaultdict(list))
     for record in records:
         tables[record.rate][record.placer].append(record)

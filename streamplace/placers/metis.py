@@ -4,6 +4,10 @@ Vertices weigh what operators load the CPU, edges the bytes per second between t
 METIS balances and cuts, but knows no throughput: it uses exactly k parts, however light the graph.
 """
 
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -71,16 +75,32 @@ def _parts(
     options = pymetis.Options(seed=seed)
     if ufactor is not None:
         options.ufactor = ufactor
-    found = pymetis.part_graph(
-        len(power),
-        pymetis.CSRAdjacency(graph.start, graph.neighbour),
-        vweights=partition.whole(load),
-        eweights=graph.weight,
-        tpwgts=None if len(set(power.tolist())) == 1 else (power / power.sum()).tolist(),
-        recursive=recursive,
-        options=options,
-    )
+    with _printing_to_stderr():
+        found = pymetis.part_graph(
+            len(power),
+            pymetis.CSRAdjacency(graph.start, graph.neighbour),
+            vweights=partition.whole(load),
+            eweights=graph.weight,
+            tpwgts=None if len(set(power.tolist())) == 1 else (power / power.sum()).tolist(),
+            recursive=recursive,
+            options=options,
+        )
     return np.array(found.vertex_part, np.int32)[unit]
+
+
+@contextmanager
+def _printing_to_stderr() -> Iterator[None]:
+    """METIS complains of small graphs on standard output, where others read JSON."""
+    libc = ctypes.CDLL(None)
+    libc.fflush(None)
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        libc.fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _loads(problem: Problem, unit: Ints) -> Floats:

@@ -28,6 +28,22 @@ def test_json_has_the_table_of_every_placer_at_every_rate(run: Callable, data: s
     assert metis["graphs"] == 6
 
 
+def test_graphs_with_rates_of_their_own_share_a_table(
+    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless --rate asks for others, applications are compared at the rates they come with."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    size = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "1")
+    (tmp_path / "graphs").mkdir()
+    for rate in ("5000", "8000"):
+        run("generate", "branched", *size, "--rate", rate, "-o", f"graphs/{rate}.json")
+    answer = run("compare", "graphs", "--placers", "metis,random", "--json")
+    table = json.loads(answer.out)["rates"]
+    assert set(table) == {"own"}
+    assert table["own"]["placers"]["metis"]["graphs"] == 2
+    assert "own rates, 2 graphs" in run("compare", "graphs", "--placers", "metis").out
+
+
 def test_the_output_folder_holds_results_table_and_plots(
     run: Callable, data: str, tmp_path: Path
 ) -> None:

@@ -164,3 +164,13 @@ def test_a_hundred_thousand_operators_are_cut_into_balanced_parts():
     streams = Streams(operators, source, target, selectivity=np.full(len(target), 0.5))
     graph = StreamGraph("large", operators, streams)
     assert loads(graph, placed(graph, Cluster.uniform(8)), 8).max() < 0.15
+
+
+def test_what_metis_prints_stays_off_standard_output(capfd):
+    """More parts than it can fill make it complain; standard output is for JSON."""
+    operators = [Operator("v0", ipt=100, rate=1), *(Operator(f"v{i}", ipt=1) for i in range(1, 5))]
+    streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(4)]
+    placed(StreamGraph.of("pipeline", operators, streams), Cluster.uniform(4))
+    captured = capfd.readouterr()
+    assert "***" in captured.err
+    assert captured.out == ""
