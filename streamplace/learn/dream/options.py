@@ -23,9 +23,7 @@ class AllocatorConfig(Config):
     width: Annotated[int, Field(ge=2, le=4096, multiple_of=2, description="of all vectors")] = 128
     devices: Annotated[int, Field(ge=1, le=64, description="that the model knows")] = 5
     embedding: Annotated[int, Field(ge=1, le=1024, description="width of a device's vector")] = 32
-    order: Annotated[Order, Field(description="in which operators are decided about")] = (
-        "topological"
-    )
+    order: Annotated[Order, Field(description="in which operators are decided about")] = "bfs"
     random_ties: Annotated[
         bool, Field(description="in training, shuffle operators that may come in any order")
     ] = True
@@ -67,7 +65,6 @@ class GraphAllocatorConfig(AllocatorConfig):
 
 PAPER: dict[str, Any] = {
     "width": 512,
-    "order": "bfs",
     "random_ties": False,
     "on_policy": 3,
     "replayed": 3,

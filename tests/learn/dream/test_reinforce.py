@@ -150,8 +150,9 @@ def _order_of(learner: Reinforce, seed: int) -> NDArray[np.int64]:
 def test_random_samples_fill_the_memory_of_hard_problems() -> None:
     """More of them while nothing good is known."""
     hard = Problem(fork_join(4), FIVE)
-    plain = learner_of(problems=(hard,), exploration=0.0, places=64)
-    eager = learner_of(problems=(hard,), exploration=0.0, places=64, exploration_while_poor=500)
+    options = {"exploration": 0.0, "places": 64, "threshold": 1.0}
+    plain = learner_of(problems=(hard,), **options)
+    eager = learner_of(problems=(hard,), **options, exploration_while_poor=500)
     for learner in (plain, eager):
         learner.loss(np.array([0]), 0, 0)
     assert (plain.memory.rewards >= 0).sum() <= 8
