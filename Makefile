@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: demo test lint docs bench build clean
+.PHONY: demo test lint docs bench build clean pyflink
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
@@ -25,6 +25,11 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/pytest benchmarks --benchmark-columns=median,iqr,rounds
+
+# PyFlink for the tests of Flink programs in Python, in an environment of its own (840 MB).
+pyflink: $(READY)
+	@$(PYTHON) -m venv $(VENV)/pyflink
+	@$(VENV)/pyflink/bin/pip install --quiet --disable-pip-version-check apache-flink==2.3.0
 
 build: $(READY)
 	$(BIN)/python -m build

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import VERSION, Flink, fetched_home, find_flink
+from streamplace.engines.flink.dist import VERSION, Flink, fetch_flink, fetched_home
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.rest import Rest
-from streamplace.errors import StreamplaceError
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 FETCHED = fetched_home(VERSION).parents[2]
@@ -21,16 +20,23 @@ FETCHED = fetched_home(VERSION).parents[2]
 
 
 @pytest.fixture(scope="session")
-def flink() -> Flink:
-    """Flink as it is installed or was fetched here; tests that need it are skipped without."""
+def fetched() -> Callable[[str], Flink]:
+    """Flink in a version, downloaded once per machine; tests that need it are skipped sans Java."""
     if shutil.which("javac") is None:
         pytest.skip("there is no Java (JDK) on this machine")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(FETCHED))
-        try:
-            return find_flink()
-        except StreamplaceError as error:
-            pytest.skip(str(error))
+
+    def fetch(version: str) -> Flink:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(FETCHED))
+            return fetch_flink(version)
+
+    return fetch
+
+
+@pytest.fixture(scope="session")
+def flink(fetched: Callable[[str], Flink]) -> Flink:
+    """Flink in the version that streamplace is made for."""
+    return fetched(VERSION)
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ class Placed:
         from pyflink.java_gateway import get_gateway
 
         graph = self._env._generate_stream_graph(clear_transformations=True, job_name=job_name)
-        faults = [fault for node in graph.getStreamNodes() if (fault := self._put(node))]
+        faults = [fault for node in graph.getStreamNodes().toArray() if (fault := self._put(node))]
         if faults:
             raise ValueError(f"streamplace: {'; '.join(faults)}")
         jvm = get_gateway().jvm

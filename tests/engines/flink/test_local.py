@@ -1,0 +1,132 @@
+"""The local cluster as its user meets it: up, in use from the command line, and gone again."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from flink_graphs import pipeline
+
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.local import local_cluster
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.verify import verify
+from streamplace.errors import SettingError
+
+pytestmark = pytest.mark.xdist_group("flink")
+STREAMPLACE = [sys.executable, "-m", "streamplace.cli.main"]
+
+
+def processes_of(home: Path) -> list[str]:
+    """Command lines of processes that run on this Flink."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in found if str(home) in line and "java" in line]
+
+
+@pytest.fixture
+def lonely_home(flink: Flink, tmp_path: Path) -> Path:
+    """The same Flink under a path of its own, so that its processes can be told from others."""
+    home = tmp_path / "flink-of-this-test"
+    home.symlink_to(flink.home)
+    return home
+
+
+@pytest.fixture
+def started(lonely_home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """``streamplace flink local`` with two devices, and the address that it printed."""
+    command = [*STREAMPLACE, "flink", "local", "--devices", "2", "--flink-home", str(lonely_home)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_however_it_ends(
+    how: signal.Signals, started: tuple[subprocess.Popen[str], str], lonely_home: Path
+) -> None:
+    """Asked by Ctrl-C or a signal, or shot."""
+    process, url = started
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
+    assert len(processes_of(lonely_home)) >= 3
+    process.send_signal(how)
+    assert process.wait(30) == (0 if how != signal.SIGKILL else -signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while found := processes_of(lonely_home):
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
+    """In the words of the process that ended."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with (
+            pytest.raises(SettingError, match=r"jobmanager ended; its log says: .*[Aa]ddress"),
+            local_cluster(flink, ["dev-0"], groups=1, port=taken.getsockname()[1]),
+        ):
+            pytest.fail("it came up on a port that is taken")
+
+
+def test_the_ten_minutes_of_the_guide(
+    run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
+) -> None:
+    """Measure, place, apply and verify, all from the command line."""
+    job = {**pipeline(1, 2, 1), "operators": pipeline(1, 2, 1)["operators"]}
+    address = ("--rest", rest.url)
+    everywhere = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-0"]}
+    first = apply(
+        rest, flink, graph_jar, everywhere, entry_class="GraphJob", arguments=[json.dumps(job)]
+    )
+    assert run("flink", "cluster", *address, "-o", "cluster.toml").status == 0
+    answer = run("flink", "profile", *address, "--seconds", "2", "-o", "graph.json")
+    assert "3 operators" in answer.err
+    rest.cancel(first)
+    place = ("place", "graph.json", "--cluster", "cluster.toml", "--subtasks")
+    assert run(*place, "-o", "placement.json").status == 0
+    placed = ("--placement", "placement.json", *address)
+    home = ("--entry-class", "GraphJob", "--flink-home", str(flink.home))
+    answer = run("flink", "apply", str(graph_jar), *placed, *home, "--", json.dumps(job))
+    assert answer.status == 0, answer.err
+    assert rest.running_jobs() == [answer.out.strip()]
+    answer = run("flink", "verify", *placed)
+    assert answer.status == 0
+    assert "Every subtask runs where it was placed." in answer.out
+    document = json.loads((tmp_path / "placement.json").read_text())
+    document["assignment"] = {
+        name: "dev-4" if device != "dev-4" else "dev-3"
+        for name, device in document["assignment"].items()
+    }
+    (tmp_path / "placement.json").write_text(json.dumps(document))
+    assert run("flink", "verify", *placed).status == 1
+
+
+def test_flink_1_20_pins_alike(fetched: Callable[[str], Flink], tmp_path: Path) -> None:
+    """The internal classes that pinning changes are there, and do the same."""
+    flink = fetched("1.20.5")
+    jar = tmp_path / "job.jar"
+    source = Path(__file__).parents[3] / "examples" / "flink" / "GraphJob.java"
+    build_jar(flink, [source], jar)
+    vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
+    with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], groups=2) as cluster:
+        rest, arguments = Rest(cluster.url), [json.dumps(pipeline(1, 3, 1))]
+        job = apply(rest, flink, jar, vectors, entry_class="GraphJob", arguments=arguments)
+        found = verify(rest, job, vectors)
+    assert found.fine, found

@@ -1,0 +1,73 @@
+"""PyFlink and SQL programs on a real cluster, pinned by the exported module alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamplace.engines.flink.export import placed_py
+from streamplace.engines.flink.local import LocalCluster
+from streamplace.engines.flink.pinning import pinning
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.verify import verify
+
+pytestmark = pytest.mark.xdist_group("flink")
+PROGRAMS = Path(__file__).parent / "python"
+PYTHON = Path(sys.prefix) / "pyflink" / "bin" / "python"
+"""PyFlink and OR-tools cannot share an environment: they ask for different protobufs."""
+
+
+@pytest.fixture
+def python_jar() -> Path:
+    """The part of PyFlink that runs inside TaskManagers."""
+    found = list(PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/flink-python-*"))
+    if not found:
+        pytest.skip(f"there is no PyFlink in {PYTHON.parents[1]}; run: make pyflink")
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "placement"),
+    [
+        ("numbers_job", {"numbers": "dev-2", "square": "dev-0", "pick": "dev-1", "show": "dev-2"}),
+        (
+            "sql_job",
+            {
+                "bids[1]": "dev-4",
+                "Calc[2]": "dev-0",
+                "GroupAggregate[4]": "dev-1",
+                "totals[5]": "dev-4",
+            },
+        ),
+    ],
+)
+def test_a_program_runs_where_it_was_placed(
+    program: str,
+    placement: dict[str, str],
+    python_jar: Path,
+    rest: Rest,
+    cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    """One line of the program is changed, and nothing of streamplace is needed to run it."""
+    vectors = {operator: [device] for operator, device in placement.items()}
+    code = placed_py(pinning(vectors, cluster.devices))
+    (tmp_path / "placed.py").write_text(code, encoding="utf-8")
+    shutil.copy(PROGRAMS / f"{program}.py", tmp_path)
+    address = cluster.url.removeprefix("http://").split(":")
+    done = subprocess.run(
+        [str(PYTHON), f"{program}.py", *address, str(python_jar)],
+        cwd=tmp_path,
+        env={**os.environ, "_python_worker_execution_mode": "process"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.split()[-1]
+    rest.wait_running(job, 120)
+    found = verify(rest, job, vectors)
+    assert found.fine, found
