@@ -50,10 +50,10 @@ class Variant:
 VARIANTS = (
     Variant("B: LSTM encoder and decoder", "encdec"),
     Variant("B+F1: graph encoder", "encdec-gnn"),
-    Variant("B+F1, breadth first", "encdec-gnn", 'order = "bfs"'),
+    Variant("B+F1, depth first", "encdec-gnn", 'order = "topological"'),
     Variant("B+F1&F2: dream", "dream"),
     Variant("dream without the devices' state", "dream", "device_state = false"),
-    Variant("the same, breadth first", "dream", 'device_state = false\norder = "bfs"'),
+    Variant("dream, depth first", "dream", 'order = "topological"'),
     Variant("dream without its memory", "dream", "replayed = 0"),
     Variant("dream without canonical devices", "dream", "canonical = false"),
     Variant("pilot, one look", "pilot", placing=":looks=1"),

@@ -37,7 +37,7 @@ def apply(
     entry = entry_class or main_class(jar)
     if entry is None:
         raise PlacementError(f"{spot(jar)}: names no main class; give --entry-class")
-    offered = offered_resources(rest)
+    offered = rest.offered()
     check_offers(offered, vectors)
     with placed_jar(flink, jar, pinning(vectors, list(offered), free_groups(rest))) as placed:
         uploaded = rest.upload(placed)
@@ -48,14 +48,6 @@ def apply(
         rest.cancel(job)
         raise
     return job
-
-
-def offered_resources(rest: Rest) -> dict[str, dict[str, float]]:
-    """TaskManager → the external resources that it has in all."""
-    return {
-        manager["id"]: manager["totalResource"].get("extendedResources", {})
-        for manager in rest.task_managers()
-    }
 
 
 def free_groups(rest: Rest) -> list[int]:

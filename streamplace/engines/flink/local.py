@@ -17,7 +17,7 @@ from streamplace.engines.flink.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.dist import Flink, find_java
 from streamplace.engines.flink.names import GROUPS
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.names import resources
+from streamplace.engines.names import resource, resources
 from streamplace.errors import SettingError, StreamplaceError
 
 JOB_MANAGER = "jobmanager"
@@ -131,7 +131,7 @@ class LocalCluster:
             time.sleep(0.5)
 
     def wait(self) -> None:
-        """Wait until every device has joined.
+        """Wait until every device has joined and offers itself.
 
         Raises
         ------
@@ -141,7 +141,8 @@ class LocalCluster:
         rest, deadline = Rest(self.url), time.monotonic() + START_SECONDS
         while True:
             with suppress(StreamplaceError):
-                if {manager["id"] for manager in rest.task_managers()} >= set(self.devices):
+                offered = rest.offered()
+                if all(resource(device) in offered.get(device, ()) for device in self.devices):
                     return
             self._check_alive()
             if time.monotonic() > deadline:

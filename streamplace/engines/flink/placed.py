@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamplace.engines.flink.apply import check_offers, free_groups, offered_resources
+from streamplace.engines.flink.apply import check_offers, free_groups
 from streamplace.engines.flink.hook import Placed
 from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
 from streamplace.engines.flink.rest import Rest
@@ -39,7 +39,7 @@ def placed(
     if rest is None:
         answer = pinning(vectors, devices)
     else:
-        offered = offered_resources(Rest(rest))
+        offered = Rest(rest).offered()
         check_offers(offered, vectors)
         answer = pinning(vectors, list(offered), free_groups(Rest(rest)))
     return Placed(env, answer.operators, answer.parallelism, answer.groups)

@@ -46,6 +46,13 @@ class Rest:
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
         return managers
 
+    def offered(self) -> dict[str, dict[str, float]]:
+        """TaskManager → the external resources that it has in all."""
+        return {
+            manager["id"]: manager["totalResource"].get("extendedResources", {})
+            for manager in self.task_managers()
+        }
+
     def job(self, job: str) -> dict[str, Any]:
         """State and vertices of a job."""
         answer: dict[str, Any] = self.get(f"/jobs/{quote(job, safe='')}")

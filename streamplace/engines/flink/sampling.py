@@ -1,4 +1,4 @@
-"""Sampling a running job: what each of its vertices did between two looks."""
+"""Sampling a running job: what each of its vertices did between two moments."""
 
 import time
 from collections.abc import Sequence
@@ -8,14 +8,16 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.rest import Rest
 
-SETTLING_SECONDS = 1.2
-"""A look returns what Flink fetched at the look before, so each is taken twice."""
+POLL_SECONDS = 0.25
+PATIENCE_SECONDS = 30.0
+"""For answers that change rarely; what has not changed by then is idle."""
 _METRICS = (
     "numRecordsIn",
     "numRecordsOut",
     "numBytesIn",
     "accumulateBusyTimeMs",
     "accumulateBackPressuredTimeMs",
+    "accumulateIdleTimeMs",
 )
 
 
@@ -36,47 +38,70 @@ class Activity:
     back_pressured: float
 
 
+@dataclass(slots=True)
+class _Watch:
+    """Looks at one vertex at moments when its counters had just changed."""
+
+    previous: dict[str, float] | None = None
+    changed: float | None = None
+    first: tuple[float, dict[str, float]] | None = None
+    last: tuple[float, dict[str, float]] | None = None
+
+    def see(self, now: float, counters: dict[str, float]) -> None:
+        """Take in an answer; the one after a change has the news of all TaskManagers."""
+        if self.changed is not None:
+            look = (self.changed, counters)
+            if self.first is None:
+                self.first = look
+            else:
+                self.last = look
+            self.changed = None
+        elif self.previous is not None and counters != self.previous:
+            self.changed = now
+        self.previous = counters
+
+    @property
+    def span(self) -> float:
+        """Seconds between the first look and the last."""
+        return self.last[0] - self.first[0] if self.first and self.last else 0.0
+
+    def activity(self) -> Activity:
+        """Rates between the first look and the last; none where nothing ever changed."""
+        if self.first is None or self.last is None:
+            return Activity(0.0, 0.0, 0.0, 0.0, 0.0)
+        before, after = self.first[1], self.last[1]
+        rate = {name: (after[name] - before[name]) / self.span for name in _METRICS}
+        return Activity(
+            rate["numRecordsIn"],
+            rate["numRecordsOut"],
+            rate["numBytesIn"],
+            rate["accumulateBusyTimeMs"] / 1000,
+            rate["accumulateBackPressuredTimeMs"] / 1000,
+        )
+
+
 def sample(rest: Rest, job: str, vertices: Sequence[str], seconds: float) -> dict[str, Activity]:
-    """Activity of the vertices, each watched for about ``seconds``.
+    """Activity of the vertices, each watched for at least ``seconds``.
 
-    Every vertex is measured against its own clock: the time between its two answers.
+    Flink answers with what it last fetched from the TaskManagers, which it does when asked and
+    every ten seconds at most (``metrics.fetcher.update-interval``). So rates are taken between two
+    moments at which a vertex's counters were seen to change: both answers are equally old.
     """
-    _look(rest, job, vertices)
-    time.sleep(SETTLING_SECONDS)
-    first = _look(rest, job, vertices)
-    time.sleep(max(0.0, seconds - SETTLING_SECONDS))
-    _look(rest, job, vertices)
-    time.sleep(SETTLING_SECONDS)
-    second = _look(rest, job, vertices)
-    return {vertex: _activity(first[vertex], second[vertex]) for vertex in vertices}
-
-
-def _look(rest: Rest, job: str, vertices: Sequence[str]) -> dict[str, dict[str, float]]:
-    return {vertex: _counters(rest, job, vertex) for vertex in vertices}
+    watches = {vertex: _Watch() for vertex in vertices}
+    deadline = time.monotonic() + seconds + PATIENCE_SECONDS
+    while time.monotonic() < deadline and any(w.span < seconds for w in watches.values()):
+        for vertex, watch in watches.items():
+            watch.see(time.monotonic(), _counters(rest, job, vertex))
+        time.sleep(POLL_SECONDS)
+    return {vertex: watch.activity() for vertex, watch in watches.items()}
 
 
 def _counters(rest: Rest, job: str, vertex: str) -> dict[str, float]:
-    """Sums over the subtasks, and when they were read."""
+    """Sums over the subtasks."""
     path = f"/jobs/{quote(job, safe='')}/vertices/{vertex}/subtasks/metrics?agg=sum&get="
     rows: list[dict[str, Any]] = rest.get(path + ",".join(_METRICS))
     found = {row["id"]: _number(row["sum"]) for row in rows}
-    return {
-        "at": time.monotonic(),
-        **{name: found.get(name, 0.0) for name in _METRICS},
-    }
-
-
-def _activity(first: dict[str, float], second: dict[str, float]) -> Activity:
-    """Rates between two looks."""
-    span = second["at"] - first["at"]
-    rate = {name: (second[name] - first[name]) / span for name in first if name != "at"}
-    return Activity(
-        rate["numRecordsIn"],
-        rate["numRecordsOut"],
-        rate["numBytesIn"],
-        rate["accumulateBusyTimeMs"] / 1000,
-        rate["accumulateBackPressuredTimeMs"] / 1000,
-    )
+    return {name: found.get(name, 0.0) for name in _METRICS}
 
 
 def _number(value: object) -> float:

@@ -23,8 +23,8 @@ from streamplace.learn.dream.orders import decision_order
 from streamplace.learn.dream.placing import greedy_rows
 from streamplace.learn.dream.policy import Policy
 from streamplace.learn.learner import Report
-from streamplace.learn.pilot.reward import reward_named
 from streamplace.learn.registry import Task
+from streamplace.learn.reward import reward_named
 from streamplace.model.problem import Problem
 
 Rows = NDArray[np.int64]

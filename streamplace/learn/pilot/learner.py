@@ -22,7 +22,6 @@ from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
 from streamplace.learn.pilot.network import Network, heads_of, network_of
 from streamplace.learn.pilot.placing import FEATURES, LOOKS, Trained
-from streamplace.learn.pilot.reward import Reward, reward_named
 from streamplace.learn.pilot.rollout import (
     NOTHING,
     Heads,
@@ -33,6 +32,7 @@ from streamplace.learn.pilot.rollout import (
 )
 from streamplace.learn.pilot.variety import elsewhere
 from streamplace.learn.pilot.view import View, view_of
+from streamplace.learn.reward import Reward, reward_named
 from streamplace.model.problem import Problem
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ def rollouts(
     Returns
     -------
     The devices [S, T], -1 all along where the rules left no choice at some decision, and the
-    log-probabilities [S].
+    log-probabilities [S]; without a record, given decisions are not judged and add none.
     """
     s, n_steps = given.shape
     u, d, h = len(view.order), len(view.group), len(heads.out)
