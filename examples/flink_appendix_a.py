@@ -1,6 +1,5 @@
 """Appendix A of the DREAM paper on a real Flink: which placement is better, and by how much.
 
-
 A pipeline of a source, three work operators and a sink runs on five TaskManagers, each with a
 quarter of a core and a network card of 40 Mbps. HIGH work fills a device, LOW hardly counts; BIG
 tuples ask for 2.6 network cards, SMALL ones for a thousandth. P1 puts all operators on one device,
@@ -12,7 +11,6 @@ import json
 import signal
 import sys
 import tempfile
-import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sampling import sample
+from streamplace.engines.flink.sampling import settled_rate
 from streamplace.evaluate.queues import run_queues
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
@@ -69,39 +67,36 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A cluster to measure on, and the seconds that a job warms up and is then measured."""
+    """A cluster to measure on, and the seconds that are measured at a time."""
 
     rest: Rest
     flink: Flink
     jar: Path
-    warm_up: float
     seconds: float
 
-    def start(self, graph: StreamGraph, devices: dict[str, str]) -> str:
-        """Run a graph whose instructions are rounds of a random number generator."""
+    def start(self, graph: StreamGraph, devices: dict[str, str]) -> tuple[str, float]:
+        """Run a graph whose instructions are rounds of a random number generator.
+
+        Returns the job and the tuples/s that arrive at its sink.
+        """
+        vectors = {name: [device] for name, device in devices.items()}
+        arguments = [json.dumps(as_job(graph))]
         job = apply(
-            self.rest,
-            self.flink,
-            self.jar,
-            {name: [device] for name, device in devices.items()},
-            entry_class="GraphJob",
-            arguments=[json.dumps(as_job(graph))],
+            self.rest, self.flink, self.jar, vectors, entry_class="GraphJob", arguments=arguments
         )
-        time.sleep(self.warm_up)
-        return job
+        sink = self.rest.job(job)["vertices"][-1]["id"]
+        return job, settled_rate(self.rest, job, sink, self.seconds)
 
     def sink_rate(self, graph: StreamGraph, devices: dict[str, str]) -> float:
         """Tuples/s that arrive at the sink."""
-        job = self.start(graph, devices)
-        sink = next(v["id"] for v in self.rest.job(job)["vertices"] if "sink" in v["name"])
-        seen = sample(self.rest, job, [sink], self.seconds)[sink]
+        job, rate = self.start(graph, devices)
         self.rest.cancel(job)
-        return seen.records_in
+        return rate
 
     def rounds_per_second(self) -> float:
         """Rounds that a whole core makes in a second, measured by the CPU time of a trial."""
         trial = pipeline(tuple(TRIAL), TRIAL_ROUNDS, SMALL, TRIAL_RATE)
-        job = self.start(trial, TRIAL)
+        job, _ = self.start(trial, TRIAL)
         seen = profile(self.rest, job, self.seconds)
         self.rest.cancel(job)
         work = next(task.id for task in seen.tasks if task.name == "w1")
@@ -156,7 +151,7 @@ def cells(bench: Bench) -> Iterator[Cell]:
             )
 
 
-def measured_cells(warm_up: float, seconds: float) -> Iterator[Cell]:
+def measured_cells(seconds: float) -> Iterator[Cell]:
     """Start the cluster and go through the cells; nothing is left of it afterwards."""
     flink, source = find_flink(), Path(__file__).parent / "flink" / "GraphJob.java"
     with (
@@ -165,22 +160,23 @@ def measured_cells(warm_up: float, seconds: float) -> Iterator[Cell]:
     ):
         jar = Path(folder) / "graph-job.jar"
         build_jar(flink, [source], jar)
-        yield from cells(Bench(Rest(cluster.url), flink, jar, warm_up, seconds))
+        yield from cells(Bench(Rest(cluster.url), flink, jar, seconds))
 
 
 def main() -> None:
     """Print the table row by row, and write it where asked to."""
     parser = ArgumentParser(description="Appendix A of the DREAM paper on a real Flink.")
     parser.add_argument("-o", "--output", type=Path, help="write the table to this file too")
-    parser.add_argument("--warm-up", type=float, default=10, help="seconds before each measurement")
-    parser.add_argument("--seconds", type=float, default=15, help="seconds of each measurement")
+    parser.add_argument(
+        "--seconds", type=float, default=10, help="seconds that are measured at a time"
+    )
     options = parser.parse_args()
     if reason := why_unlimited():
         sys.exit(reason)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(HEAD, end="", flush=True)
     rows = []
-    for cell in measured_cells(options.warm_up, options.seconds):
+    for cell in measured_cells(options.seconds):
         rows.append(cell.row())
         print(rows[-1], end="", flush=True)
     if options.output is not None:
