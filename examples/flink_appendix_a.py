@@ -151,9 +151,9 @@ def cells(bench: Bench) -> Iterator[Cell]:
             )
 
 
-def measured_cells(seconds: float) -> Iterator[Cell]:
+def measured_cells(flink: Flink, seconds: float) -> Iterator[Cell]:
     """Start the cluster and go through the cells; nothing is left of it afterwards."""
-    flink, source = find_flink(), Path(__file__).parent / "flink" / "GraphJob.java"
+    source = Path(__file__).parent / "flink" / "GraphJob.java"
     with (
         tempfile.TemporaryDirectory() as folder,
         limited_cluster(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
@@ -176,7 +176,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(HEAD, end="", flush=True)
     rows = []
-    for cell in measured_cells(options.seconds):
+    for cell in measured_cells(find_flink(), options.seconds):
         rows.append(cell.row())
         print(rows[-1], end="", flush=True)
     if options.output is not None:

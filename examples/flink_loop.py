@@ -32,7 +32,7 @@ MIPS = 1000.0
 """Speed of a whole core, a unit of account: the profile and the cluster must only agree."""
 CORES, BANDWIDTH = 0.25, 40e6
 FAST = 10e9
-RATE = 600.0
+RATE = 500.0
 HEADROOM = 2.0
 """Placed for so many times the rate: Java itself needs a part of every device."""
 JOB = "LogJob"
@@ -117,19 +117,18 @@ def devices() -> tuple[Cluster, Callable[[Flink], AbstractContextManager[LocalCl
     )
 
 
-def main() -> None:
+def run(flink: Flink, seconds: float) -> None:
     """Run the loop on a cluster of its own; nothing is left of it afterwards."""
-    parser = ArgumentParser(description="Measure, place, apply and verify a Flink job.")
-    parser.add_argument("--seconds", type=float, default=10, help="seconds measured at a time")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    flink, source = find_flink(), Path(__file__).parent / "flink" / f"{JOB}.java"
+    source = Path(__file__).parent / "flink" / f"{JOB}.java"
     cluster, started = devices()
     with tempfile.TemporaryDirectory() as folder, started(flink) as running:
         jar = Path(folder) / "log-job.jar"
         build_jar(flink, [source], jar)
-        loop(flink, Rest(running.url), jar, cluster, options.seconds)
+        loop(flink, Rest(running.url), jar, cluster, seconds)
 
 
 if __name__ == "__main__":
-    main()
+    parser = ArgumentParser(description="Measure, place, apply and verify a Flink job.")
+    parser.add_argument("--seconds", type=float, default=10, help="seconds measured at a time")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    run(find_flink(), parser.parse_args().seconds)
