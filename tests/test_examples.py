@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+EXAMPLES = sorted(
+    path
+    for path in (Path(__file__).parents[1] / "examples").glob("*.py")
+    if not path.name.startswith("flink_")  # they have tests of their own, in engines/flink
+)
 ARGUMENTS = {"demo.py": ["demo"]}
 
 

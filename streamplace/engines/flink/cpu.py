@@ -9,9 +9,19 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-_THREAD = re.compile(r'^"(.+?) \((\d+)/\d+\)#\d+" .*?\bcpu=([\d.]+)ms', re.MULTILINE)
+_THREAD = re.compile(
+    r'^"(.+?) \((\d+)/\d+\)#\d+" .*?\bcpu=([\d.]+)ms elapsed=([\d.]+)s', re.MULTILINE
+)
 _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+
+
+class ThreadTime(NamedTuple):
+    """Seconds of CPU that a thread has had, and seconds that it has lived."""
+
+    cpu: float
+    elapsed: float
 
 
 def local_task_managers() -> list[int]:
@@ -27,35 +37,44 @@ def local_task_managers() -> list[int]:
     return found
 
 
-def thread_seconds() -> dict[tuple[int, str, str], float]:
-    """CPU seconds so far of every task's thread: (process, task, subtask) → seconds."""
+def thread_times() -> dict[tuple[int, str, str], ThreadTime]:
+    """Times so far of every task's thread, by (process, task, subtask)."""
     jcmd = shutil.which("jcmd")
-    found: dict[tuple[int, str, str], float] = {}
+    found: dict[tuple[int, str, str], ThreadTime] = {}
     for pid in local_task_managers() if jcmd else ():
         command = [str(jcmd), str(pid), "Thread.print"]
         dump = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        found.update({(pid, *key): seconds for key, seconds in read_threads(dump).items()})
+        found.update({(pid, *key): times for key, times in read_threads(dump).items()})
     return found
 
 
-def read_threads(dump: str) -> dict[tuple[str, str], float]:
-    """CPU seconds of the tasks' threads in a Java thread dump.
+def read_threads(dump: str) -> dict[tuple[str, str], ThreadTime]:
+    """Times of the tasks' threads in a Java thread dump, by (task, subtask).
 
-    >>> read_threads('"Source: a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.1s tid=1')
-    {('Source: a', '1'): 0.0125}
+    >>> read_threads('"Source: a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1')
+    {('Source: a', '1'): ThreadTime(cpu=0.0125, elapsed=9.1)}
     """
-    found: dict[tuple[str, str], float] = {}
-    for task, subtask, milliseconds in _THREAD.findall(dump):
-        key = (task, subtask)
-        found[key] = found.get(key, 0.0) + float(milliseconds) / 1000
+    found: dict[tuple[str, str], ThreadTime] = {}
+    for task, subtask, cpu, elapsed in _THREAD.findall(dump):
+        namesake = found.get((task, subtask), ThreadTime(0.0, 0.0))
+        found[task, subtask] = ThreadTime(
+            namesake.cpu + float(cpu) / 1000, max(namesake.elapsed, float(elapsed))
+        )
     return found
 
 
-def seconds_by_task(
-    first: Mapping[tuple[int, str, str], float], second: Mapping[tuple[int, str, str], float]
+def cores_by_task(
+    first: Mapping[tuple[int, str, str], ThreadTime],
+    second: Mapping[tuple[int, str, str], ThreadTime],
 ) -> dict[str, float]:
-    """CPU seconds that each task spent between two looks; threads seen only once are left out."""
+    """Core seconds per second of each task between two looks.
+
+    Every thread is measured against its own clock, as looking at a busy process can take seconds.
+    Threads seen only once are left out.
+    """
     spent: dict[str, float] = {}
     for key in first.keys() & second.keys():
-        spent[key[1]] = spent.get(key[1], 0.0) + second[key] - first[key]
+        span = second[key].elapsed - first[key].elapsed
+        cpu = second[key].cpu - first[key].cpu
+        spent[key[1]] = spent.get(key[1], 0.0) + (cpu / span if span > 0 else 0.0)
     return spent

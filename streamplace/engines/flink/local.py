@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,11 +39,11 @@ appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 """
 _LOOPBACK = "127.0.0.1"
+_ADDRESS = ("taskmanager.host", "taskmanager.bind-host")
 _COMMON: Settings = {
     "jobmanager.rpc.address": _LOOPBACK,
     "jobmanager.bind-host": _LOOPBACK,
-    "taskmanager.host": _LOOPBACK,
-    "taskmanager.bind-host": _LOOPBACK,
+    **dict.fromkeys(_ADDRESS, _LOOPBACK),
     "rest.address": _LOOPBACK,
     "rest.bind-address": _LOOPBACK,
     "jobmanager.memory.heap.size": "256m",
@@ -76,6 +76,20 @@ _COMMON: Settings = {
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """Where a TaskManager runs, if not simply on this machine.
+
+    Attributes
+    ----------
+    entry
+        Command line that runs there what follows it; it must become that process (``exec``).
+    """
+
+    address: str
+    entry: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LocalCluster:
     """A running cluster.
 
@@ -85,6 +99,8 @@ class LocalCluster:
         Where its REST interface answers.
     folder
         Configuration and log of every process, in a folder of its name; gone when it has stopped.
+    hosts
+        Hosts of devices that have one.
     processes
         The JobManager and the TaskManager of every device, by name.
     """
@@ -93,6 +109,7 @@ class LocalCluster:
     devices: tuple[str, ...]
     flink: Flink
     folder: Path
+    hosts: Mapping[str, Host]
     processes: dict[str, subprocess.Popen[bytes]]
 
     def start(self, name: str) -> None:
@@ -103,9 +120,10 @@ class LocalCluster:
         own = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / 'log4j.properties'}"
         options = [*java, log4j, f"-Djava.io.tmpdir={own}"]
+        entry = self.hosts[name].entry if name in self.hosts else ()
         with (own / "log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*options, "-cp", classes, main, "--configDir", str(own)],
+                [*entry, *options, "-cp", classes, main, "--configDir", str(own)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -167,28 +185,38 @@ def local_cluster(
     settings: Settings | None = None,
     groups: int = GROUPS,
     port: int | None = None,
+    hosts: Mapping[str, Host] | None = None,
 ) -> Iterator[LocalCluster]:
     """Run a session cluster while the block runs; every process has ended after it.
 
     The processes die with this one, however it ends (on Linux, where a child can ask for that).
+    Devices that have a host run there; ``settings`` must then give the JobManager an address that
+    the hosts reach.
     """
     resources(devices)
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
     rest, rpc = port or _free_port(), _free_port()
     shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
-    cluster = LocalCluster(f"http://{_LOOPBACK}:{rest}", tuple(devices), flink, folder, {})
+    url = f"http://{_LOOPBACK}:{rest}"
+    cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {})
     try:
         (folder / "log4j.properties").write_text(_LOG4J)
         _configure(folder / JOB_MANAGER, shared)
         cluster.start(JOB_MANAGER)
         for device in devices:
-            _configure(folder / device, {**shared, **device_settings(device, devices, groups)})
+            own = device_settings(device, devices, groups)
+            own.update(_address(cluster.hosts.get(device)))
+            _configure(folder / device, {**shared, **own})
             cluster.start(device)
         cluster.wait()
         yield cluster
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _address(host: Host | None) -> Settings:
+    return {key: host.address for key in _ADDRESS} if host else {}
 
 
 def _configure(folder: Path, settings: Settings) -> None:

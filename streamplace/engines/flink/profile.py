@@ -1,10 +1,9 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamplace.engines.flink.cpu import seconds_by_task, thread_seconds
+from streamplace.engines.flink.cpu import cores_by_task, thread_times
 from streamplace.engines.flink.flows import flows, payloads
 from streamplace.engines.flink.plan import Edge, Task, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
@@ -123,18 +122,17 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
     it is Flink's busy time, which overestimates cheap operators; the doubts then say so.
     """
     name, tasks, edges = read_plan(rest, job)
-    begin, first = time.monotonic(), thread_seconds()
+    first = thread_times()
     activity = sample(rest, job, [task.id for task in tasks], seconds)
-    span, second = time.monotonic() - begin, thread_seconds()
-    spent = seconds_by_task(first, second)
+    cores = cores_by_task(first, thread_times())
     seen = Profile(name, tasks, edges, activity, {}, [])
-    cpu = {task.id: _cpu(seen, task, spent, span) for task in tasks}
+    cpu = {task.id: _cpu(seen, task, cores) for task in tasks}
     return Profile(name, tasks, edges, activity, cpu, seen.doubts)
 
 
-def _cpu(seen: Profile, task: Task, spent: Mapping[str, float], span: float) -> float:
-    if task.thread_name in spent:
-        return spent[task.thread_name] / span
+def _cpu(seen: Profile, task: Task, cores: Mapping[str, float]) -> float:
+    if task.thread_name in cores:
+        return cores[task.thread_name]
     seen.doubts.append(f"ipt of {task.name}: from busy time, no thread time at hand")
     return seen.activity[task.id].busy
 

@@ -11,6 +11,7 @@ from streamplace.engines.flink.rest import Rest
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 30.0
 """For answers that change rarely; what has not changed by then is idle."""
+MOST_WINDOWS, ALIKE = 12, 0.1
 _METRICS = (
     "numRecordsIn",
     "numRecordsOut",
@@ -94,6 +95,20 @@ def sample(rest: Rest, job: str, vertices: Sequence[str], seconds: float) -> dic
             watch.see(time.monotonic(), _counters(rest, job, vertex))
         time.sleep(POLL_SECONDS)
     return {vertex: watch.activity() for vertex, watch in watches.items()}
+
+
+def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
+    """Tuples/s that a vertex reads, once two windows of ``seconds`` in a row agree within 10 %.
+
+    A job begins slowly: its classes are loaded and compiled, and its queues fill. After twelve
+    windows the last one counts, whatever it says.
+    """
+    before = rate = 0.0
+    for _ in range(MOST_WINDOWS):
+        before, rate = rate, sample(rest, job, [vertex], seconds)[vertex].records_in
+        if abs(rate - before) < ALIKE * before:
+            break
+    return rate
 
 
 def _counters(rest: Rest, job: str, vertex: str) -> dict[str, float]:

@@ -50,7 +50,7 @@ def cluster(flink: Flink) -> Iterator[LocalCluster]:
 def graph_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job that runs any stream graph given as JSON."""
     jar = tmp_path_factory.mktemp("jar") / "graph-job.jar"
-    build_jar(flink, [Path(__file__).parent / "java" / "GraphJob.java"], jar)
+    build_jar(flink, [Path(__file__).parents[3] / "examples" / "flink" / "GraphJob.java"], jar)
     return jar
 
 

@@ -122,7 +122,7 @@ def test_flink_1_20_pins_alike(fetched: Callable[[str], Flink], tmp_path: Path) 
     """The internal classes that pinning changes are there, and do the same."""
     flink = fetched("1.20.5")
     jar = tmp_path / "job.jar"
-    source = Path(__file__).parent / "java" / "GraphJob.java"
+    source = Path(__file__).parents[3] / "examples" / "flink" / "GraphJob.java"
     build_jar(flink, [source], jar)
     vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
     with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], groups=2) as cluster:

@@ -6,6 +6,7 @@ import pytest
 
 from streamplace.engines.flink import profile as profiling
 from streamplace.engines.flink import sampling
+from streamplace.engines.flink.cpu import ThreadTime
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.rest import FlinkError
 
@@ -15,13 +16,14 @@ WRITTEN = {"v0": 100.0, "v1": 250.0, "v2": 0.0}
 SIZE = {"v1": 400.0, "v2": 40.0}
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 MIPS = 1000.0
+START = 100.0
 
 
 class Clock:
     """Time that passes only while somebody sleeps."""
 
     def __init__(self) -> None:
-        self.now = 100.0
+        self.now = START
 
     def monotonic(self) -> float:
         """Seconds."""
@@ -71,18 +73,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees."""
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
-    monkeypatch.setattr(profiling, "time", made)
     return made
 
 
-def threads(clock: Clock) -> dict[tuple[int, str, str], float]:
-    """CPU seconds of the tasks' threads, two subtasks each."""
-    return {(7, name, str(i)): CPU[v] * clock.now / 2 for v, name in NAMES.items() for i in (1, 2)}
+def threads(clock: Clock) -> dict[tuple[int, str, str], ThreadTime]:
+    """Times of the tasks' threads, two subtasks each; the second look comes late."""
+    clock.sleep(3.0 if clock.now > START else 1.0)
+    return {
+        (7, name, str(i)): ThreadTime(CPU[v] * clock.now / 2, clock.now)
+        for v, name in NAMES.items()
+        for i in (1, 2)
+    }
 
 
 def test_a_profile_is_the_truth(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rates, selectivities, payloads, CPU per tuple, parallelism and partitioning."""
-    monkeypatch.setattr(profiling, "thread_seconds", lambda: threads(clock))
+    monkeypatch.setattr(profiling, "thread_times", lambda: threads(clock))
     seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
     graph = seen.graph(MIPS)
     assert graph.operators.name == ("src", "split", "out")
@@ -99,7 +105,7 @@ def test_a_profile_is_the_truth(clock: Clock, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_doubtful_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-pressured sources, and busy time where there are no threads to look at."""
-    monkeypatch.setattr(profiling, "thread_seconds", dict)
+    monkeypatch.setattr(profiling, "thread_times", dict)
     graph = profile(LazyRest(clock, blocked=1.5), "job", 10).graph(MIPS)  # type: ignore[arg-type]
     told = str(graph.attributes["unmeasured"])
     assert "rate of src: back-pressured 75 % of the time" in told
@@ -109,7 +115,7 @@ def test_what_is_doubtful_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_silent_source_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph without rates would be no use."""
-    monkeypatch.setattr(profiling, "thread_seconds", dict)
+    monkeypatch.setattr(profiling, "thread_times", dict)
     monkeypatch.setitem(WRITTEN, "v0", 0.0)
     with pytest.raises(FlinkError, match="source 'src' sent nothing"):
         profile(LazyRest(clock), "job", 10).graph(MIPS)  # type: ignore[arg-type]

@@ -1,0 +1,212 @@
+"""Appendix A of the DREAM paper on a real Flink: which placement is better, and by how much.
+
+A pipeline of a source, three work operators and a sink runs on five TaskManagers, each with a
+quarter of a core and a network card of 40 Mbps. HIGH work fills a device, LOW hardly counts; BIG
+tuples ask for 2.6 network cards, SMALL ones for a thousandth. P1 puts all operators on one device,
+P2 each on one of its own. Needs Linux, root and a JDK, and takes about three minutes.
+"""
+
+import itertools
+import json
+import signal
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamsim import throughput
+from streamsim.engine import Settings
+
+from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink, find_flink
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.limited import limited_cluster, why_unlimited
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sampling import settled_rate
+from streamplace.evaluate.queues import run_queues
+
+DEVICES = tuple(f"dev-{i}" for i in range(5))
+CORES, BANDWIDTH = 0.25, 40e6
+RATE = 100.0
+BIG, SMALL = 128 * 1024, 64
+HIGH, LOW = 1.0, 0.0005
+"""Shares of a device that an operator's work fills at full rate."""
+OPERATORS = ("src", "w1", "w2", "w3", "sink")
+PLACEMENTS = {"P1": DEVICES[:1] * 5, "P2": DEVICES}
+TRIAL = {"src": DEVICES[0], "w1": DEVICES[1], "sink": DEVICES[2]}
+TRIAL_ROUNDS, TRIAL_RATE = 1_000_000, 50.0
+LONG = Settings(duration=120, dt=0.02, warm_up=60, capacity=400)
+HEAD = """\
+| CPU | payload | placement | measured | steady state | engine |
+|---|---|---|---:|---:|---:|
+"""
+PAGE = """\
+# Appendix A on Flink
+
+Which placement is better depends on what fills up first. The DREAM paper's appendix A shows it in a \
+simulator; here it is on a real Flink. Five TaskManagers have a quarter of a core (a cgroup) and a \
+network card of 40 Mbps (a network namespace) each. A source of 100 tuples/s, three work operators \
+and a sink run in a row:
+
+- HIGH work fills a device at full rate, so three of them fill three; LOW is a two-thousandth of it.
+- BIG tuples are 128 KiB, which is 2.6 times what a network card carries; SMALL ones are 64 bytes.
+- P1 puts all five operators on one device, P2 each on one of its own.
+
+`python examples/flink_appendix_a.py -o docs/flink-appendix-a.md` wrote this page, in tuples/s at the \
+sink:
+
+{table}
+The predictions know the work and the payloads alone, and the work is counted in rounds of a random \
+number generator that were timed on the same machine just before. What Java and Flink need besides \
+(threads of their own, compiling, garbage, copying bytes) is not in them. It comes out of the same \
+quarter of a core, so a device that the predictions call full carries less in truth. The order of \
+the placements is what to look at.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One placement of one pipeline: tuples/s at the sink, measured and predicted twice."""
+
+    cpu: str
+    payload: str
+    placement: str
+    measured: float
+    steady: float
+    engine: float
+
+    def row(self) -> str:
+        """Return the cell as a row of the table."""
+        numbers = (self.measured, self.steady, self.engine)
+        words = (self.cpu, self.payload, self.placement, *(f"{x:.0f}" for x in numbers))
+        return f"| {' | '.join(words)} |\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A cluster to measure on, and the seconds that are measured at a time."""
+
+    rest: Rest
+    flink: Flink
+    jar: Path
+    seconds: float
+
+    def start(self, graph: StreamGraph, devices: dict[str, str]) -> tuple[str, float]:
+        """Run a graph whose instructions are rounds of a random number generator.
+
+        Returns the job and the tuples/s that arrive at its sink.
+        """
+        vectors = {name: [device] for name, device in devices.items()}
+        arguments = [json.dumps(as_job(graph))]
+        job = apply(
+            self.rest, self.flink, self.jar, vectors, entry_class="GraphJob", arguments=arguments
+        )
+        sink = self.rest.job(job)["vertices"][-1]["id"]
+        return job, settled_rate(self.rest, job, sink, self.seconds)
+
+    def sink_rate(self, graph: StreamGraph, devices: dict[str, str]) -> float:
+        """Tuples/s that arrive at the sink."""
+        job, rate = self.start(graph, devices)
+        self.rest.cancel(job)
+        return rate
+
+    def rounds_per_second(self) -> float:
+        """Rounds that a whole core makes in a second, measured by the CPU time of a trial."""
+        trial = pipeline(tuple(TRIAL), TRIAL_ROUNDS, SMALL, TRIAL_RATE)
+        job, _ = self.start(trial, TRIAL)
+        seen = profile(self.rest, job, self.seconds)
+        self.rest.cancel(job)
+        work = next(task.id for task in seen.tasks if task.name == "w1")
+        return TRIAL_ROUNDS * seen.activity[work].records_in / seen.cpu[work]
+
+
+def pipeline(names: tuple[str, ...], rounds: float, payload: float, rate: float) -> StreamGraph:
+    """A source, work operators and a sink in a row."""
+    source, *work, sink = names
+    operators = [
+        Operator(source, 0, payload, rate),
+        *(Operator(name, rounds, payload) for name in work),
+        Operator(sink),
+    ]
+    return StreamGraph.of("pipeline", operators, [Stream(*p) for p in itertools.pairwise(names)])
+
+
+def as_job(graph: StreamGraph) -> dict[str, Any]:
+    """Return a graph in the words of GraphJob.java."""
+    columns = graph.operators
+    rows = zip(columns.name, columns.ipt, columns.payload, columns.rate, strict=True)
+    names = itertools.pairwise(columns.name)
+    return {
+        "name": graph.name,
+        "operators": [
+            {"name": name, "rounds": int(ipt), "payload": int(payload), "rate": float(rate)}
+            for name, ipt, payload, rate in rows
+        ],
+        "streams": [{"from": source, "to": target} for source, target in names],
+    }
+
+
+def cells(bench: Bench) -> Iterator[Cell]:
+    """Measure and predict every placement of every pipeline."""
+    speed = CORES * bench.rounds_per_second()
+    devices = [Device(d, speed / 1e6, egress=BANDWIDTH, ingress=BANDWIDTH) for d in DEVICES]
+    cluster = Cluster.of(devices, bandwidth=BANDWIDTH)
+    for (cpu, share), (size, payload) in itertools.product(
+        (("HIGH", HIGH), ("LOW", LOW)), (("BIG", BIG), ("SMALL", SMALL))
+    ):
+        graph = pipeline(OPERATORS, share * speed / RATE, payload, RATE)
+        problem = Problem(graph, cluster)
+        for name, chosen in PLACEMENTS.items():
+            placement = problem.placement([DEVICES.index(device) for device in chosen])
+            yield Cell(
+                cpu,
+                size,
+                name,
+                bench.sink_rate(graph, placement.as_dict()),
+                RATE * float(throughput(problem.instance, [placement.index])[0]),
+                RATE * run_queues(problem, placement, LONG).relative_throughput,
+            )
+
+
+def measured_cells(flink: Flink, seconds: float) -> Iterator[Cell]:
+    """Start the cluster and go through the cells; nothing is left of it afterwards."""
+    source = Path(__file__).parent / "flink" / "GraphJob.java"
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        limited_cluster(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
+    ):
+        jar = Path(folder) / "graph-job.jar"
+        build_jar(flink, [source], jar)
+        yield from cells(Bench(Rest(cluster.url), flink, jar, seconds))
+
+
+def main() -> None:
+    """Print the table row by row, and write a page about it where asked to."""
+    parser = ArgumentParser(description="Appendix A of the DREAM paper on a real Flink.")
+    parser.add_argument("-o", "--output", type=Path, help="write a page with the table")
+    parser.add_argument(
+        "--seconds", type=float, default=10, help="seconds that are measured at a time"
+    )
+    options = parser.parse_args()
+    if reason := why_unlimited():
+        sys.exit(reason)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    print(HEAD, end="", flush=True)
+    rows = []
+    with closing(measured_cells(find_flink(), options.seconds)) as found:
+        for cell in found:
+            rows.append(cell.row())
+            print(rows[-1], end="", flush=True)
+    if options.output is not None:
+        page = PAGE.format(table=HEAD + "".join(rows))
+        options.output.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

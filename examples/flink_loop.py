@@ -1,0 +1,134 @@
+"""A Flink job from measuring to placing: what does a placement gain, and was it foretold.
+
+`flink/LogJob.java` watches the log of a web shop and knows nothing of streamplace. It is started as
+Flink places it, profiled, placed, started again where it was placed, and checked. The five
+TaskManagers have a quarter of a core and a network card of 40 Mbps each, where that can be had
+(Linux and root); the log offers more lines than one of them can take.
+"""
+
+import signal
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from streamplace import Cluster, Device, StreamGraph, place, simulate
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink, find_flink
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.limited import limited_cluster, why_unlimited
+from streamplace.engines.flink.local import LocalCluster, local_cluster
+from streamplace.engines.flink.pinning import counts, vectors_of
+from streamplace.engines.flink.plan import read_plan
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sampling import settled_rate
+from streamplace.engines.flink.tasks import members, read_vertices
+from streamplace.engines.flink.verify import verify
+
+DEVICES = tuple(f"dev-{i}" for i in range(5))
+MIPS = 1000.0
+"""Speed of a whole core, a unit of account: the profile and the cluster must only agree."""
+CORES, BANDWIDTH = 0.25, 40e6
+FAST = 10e9
+RATE = 500.0
+HEADROOM = 2.0
+"""Placed for so many times the rate: Java itself needs a part of every device."""
+JOB = "LogJob"
+SETTINGS = {
+    "taskmanager.numberOfTaskSlots": 4,
+    "taskmanager.memory.segment-size": "4kb",  # short queues: what is measured at both ends agrees
+    "pipeline.operator-chaining.enabled": False,  # every operator is measured by itself
+}
+
+
+def throughput(rest: Rest, job: str, seconds: float) -> float:
+    """Lines/s that are searched for attacks."""
+    _, tasks, _ = read_plan(rest, job)
+    detect = next(task.id for task in tasks if task.name == "detect")
+    return settled_rate(rest, job, detect, seconds)
+
+
+def where(rest: Rest, job: str) -> dict[str, list[str]]:
+    """Operator → the devices that Flink chose for its subtasks."""
+    return {
+        name: [device for device, n in vertex.devices.items() for _ in range(n)]
+        for vertex in read_vertices(rest, job, rest.job(job))
+        for name in members(vertex.name, ())
+    }
+
+
+def foretold(graph: StreamGraph, cluster: Cluster, vectors: Mapping[str, Sequence[str]]) -> float:
+    """Lines/s that a placement sustains in the steady state."""
+    expansion = graph.expand()
+    assignment = {
+        subtask: device
+        for name, devices in vectors.items()
+        for subtask, device in zip(expansion.subtasks(name), devices, strict=True)
+    }
+    return graph.source_rate * simulate(expansion.graph, assignment, cluster).relative_throughput
+
+
+def shown(vectors: Mapping[str, Sequence[str]], operator: str) -> str:
+    """Devices of an operator in words."""
+    found = counts(sorted(vectors[operator]))
+    return ", ".join(f"{device} × {n}" if n > 1 else device for device, n in found.items())
+
+
+def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) -> None:
+    """Measure, place, apply, verify; print what came of it."""
+    job = rest.run_jar(rest.upload(jar), JOB, [str(RATE)])
+    rest.wait_running(job)
+    before, default = throughput(rest, job, seconds), where(rest, job)
+    seen = profile(rest, job, seconds)
+    rest.cancel(job)
+
+    graph = seen.graph(MIPS).at_rate(RATE)  # the source is held back: what it offers is known
+    subtasks = graph.at_rate(HEADROOM * RATE).expand().graph
+    chosen = vectors_of(place(subtasks, cluster).placement.as_dict())
+    for doubt in seen.doubts:
+        print(f"note: {doubt}")
+
+    job = apply(rest, flink, jar, chosen, entry_class=JOB, arguments=[str(RATE)])
+    after, found = throughput(rest, job, seconds), verify(rest, job, chosen)
+    rest.cancel(job)
+
+    print("\n| operator | Flink's choice | streamplace's choice |\n|---|---|---|")
+    for name in graph.operators.name:
+        print(f"| {name} | {shown(default, name)} | {shown(chosen, name)} |")
+    wrong = [check.operator for check in found.checks if not check.fine]
+    print(f"\nverified: {'every subtask runs where it was placed' if found.fine else wrong}")
+    print(f"\n| {RATE:.0f} lines/s offered | measured | steady state |\n|---|---:|---:|")
+    for title, measured, vectors in (("Flink", before, default), ("streamplace", after, chosen)):
+        print(f"| {title} | {measured:.0f} | {foretold(graph, cluster, vectors):.0f} |")
+
+
+def devices() -> tuple[Cluster, Callable[[Flink], AbstractContextManager[LocalCluster]]]:
+    """Return the devices as streamplace sees them, and what starts them."""
+    if reason := why_unlimited():
+        print(f"{reason}; so they share this machine's cores, and no gain is to be expected")
+        cluster = Cluster.of([Device(name, MIPS) for name in DEVICES], bandwidth=FAST)
+        return cluster, lambda flink: local_cluster(flink, DEVICES, settings=SETTINGS)
+    cards = {"egress": BANDWIDTH, "ingress": BANDWIDTH}
+    limited = [Device(name, CORES * MIPS, **cards) for name in DEVICES]
+    return Cluster.of(limited, bandwidth=BANDWIDTH), lambda flink: limited_cluster(
+        flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=SETTINGS
+    )
+
+
+def run(flink: Flink, seconds: float) -> None:
+    """Run the loop on a cluster of its own; nothing is left of it afterwards."""
+    source = Path(__file__).parent / "flink" / f"{JOB}.java"
+    cluster, started = devices()
+    with tempfile.TemporaryDirectory() as folder, started(flink) as running:
+        jar = Path(folder) / "log-job.jar"
+        build_jar(flink, [source], jar)
+        loop(flink, Rest(running.url), jar, cluster, seconds)
+
+
+if __name__ == "__main__":
+    parser = ArgumentParser(description="Measure, place, apply and verify a Flink job.")
+    parser.add_argument("--seconds", type=float, default=10, help="seconds measured at a time")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    run(find_flink(), parser.parse_args().seconds)

@@ -1,0 +1,147 @@
+"""Limited devices: a local Flink whose TaskManagers have a slow core and a slow network each.
+
+Every TaskManager runs in a network namespace of its own, joined to the others by a bridge, and its
+CPU is held down by a cgroup. So one machine shows what placements do on several.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from streamplace.engines.flink.config import Settings
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.local import Host, LocalCluster, local_cluster
+from streamplace.errors import SettingError
+
+TOOLS = ("ip", "tc", "nsenter")
+CGROUPS = Path("/sys/fs/cgroup/cpu")
+"""The CPU controller of cgroup v1; v2 is not supported."""
+PERIOD_US = 100_000
+MOST_DEVICES = 250
+_NETWORK = "198.18"  # RFC 2544: for benchmarks of networks, so no real network has it
+_SHAPING = ("burst", "256kb", "latency", "200ms")
+
+
+def why_unlimited() -> str | None:
+    """Why devices cannot be limited on this machine; None where they can be."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "only root on Linux can limit CPU and network of devices"
+    if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
+        return f"there is no {' and no '.join(missing)} to limit the network of devices"
+    if not os.access(CGROUPS / "cpu.cfs_quota_us", os.W_OK):
+        return f"there is no {CGROUPS} (cgroup v1) that could limit the CPU of devices"
+    return None
+
+
+@contextmanager
+def limited_cluster(
+    flink: Flink,
+    devices: Sequence[str],
+    *,
+    cores: float,
+    bandwidth_bps: float,
+    settings: Settings | None = None,
+) -> Iterator[LocalCluster]:
+    """Run a session cluster of limited devices while the block runs, and leave nothing behind.
+
+    Parameters
+    ----------
+    cores
+        Share of a core that a TaskManager gets, once the cluster is up; one that is started again
+        is not limited.
+    bandwidth_bps
+        What a device sends at most, and what it receives at most.
+
+    Raises
+    ------
+    SettingError
+        Where devices cannot be limited; it says why.
+    """
+    if reason := why_unlimited():
+        raise SettingError(reason)
+    if len(devices) > MOST_DEVICES:
+        raise SettingError(f"{len(devices)} limited devices; one machine takes {MOST_DEVICES}")
+    with ExitStack() as undo:
+        gateway, hosts = _network(devices, bandwidth_bps, undo)
+        shared = {**(settings or {}), **_job_manager(gateway)}
+        with local_cluster(flink, devices, settings=shared, hosts=hosts) as cluster:
+            for i, device in enumerate(devices):
+                _limit_cpu(cluster.processes[device].pid, _name("c", i), cores, undo)
+            yield cluster
+
+
+def _job_manager(address: str) -> Settings:
+    return {"jobmanager.rpc.address": address, "jobmanager.bind-host": address}
+
+
+def _name(kind: str, i: int) -> str:
+    """Name of something that this process makes; interfaces have at most 15 letters."""
+    return f"sp{os.getpid()}{kind}{i}"
+
+
+def _network(
+    devices: Sequence[str], bandwidth_bps: float, undo: ExitStack
+) -> tuple[str, dict[str, Host]]:
+    """Address of this machine on a new bridge, and a host of every device behind it."""
+    bridge, subnet = _name("b", 0), f"{_NETWORK}.{os.getpid() % 256}"
+    undo.callback(_try, f"ip link del {bridge}")
+    _do(f"ip link add {bridge} type bridge")
+    _do(f"ip address add {subnet}.1/24 dev {bridge}")
+    _do(f"ip link set {bridge} up")
+    hosts = {}
+    for i, device in enumerate(devices):
+        address = f"{subnet}.{i + 2}"
+        _join(bridge, i, address, round(bandwidth_bps), undo)
+        hosts[device] = Host(address, ("nsenter", f"--net=/run/netns/{_name('n', i)}"))
+    return f"{subnet}.1", hosts
+
+
+def _join(bridge: str, i: int, address: str, bandwidth_bps: int, undo: ExitStack) -> None:
+    """Make a namespace with one interface, plugged into the bridge; both ends are shaped."""
+    space, plug = _name("n", i), _name("v", i)
+    undo.callback(_try, f"ip netns del {space}")
+    _do(f"ip netns add {space}")
+    undo.callback(_try, f"ip link del {plug}")  # before its namespace, which would go on with it
+    _do(f"ip link add {plug} type veth peer name eth0 netns {space}")
+    _do(f"ip link set {plug} master {bridge} up")
+    _do(f"ip -n {space} address add {address}/24 dev eth0")
+    for interface in ("lo", "eth0"):
+        _do(f"ip -n {space} link set {interface} up")
+    shaping = f"root tbf rate {bandwidth_bps}bit {' '.join(_SHAPING)}"
+    _do(f"tc -n {space} qdisc add dev eth0 {shaping}")
+    _do(f"tc qdisc add dev {plug} {shaping}")
+
+
+def _limit_cpu(process: int, name: str, cores: float, undo: ExitStack) -> None:
+    group = CGROUPS / name
+    undo.callback(_remove_group, group)
+    group.mkdir()
+    (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+    (group / "cpu.cfs_quota_us").write_text(str(round(cores * PERIOD_US)))
+    (group / "cgroup.procs").write_text(str(process))
+
+
+def _remove_group(group: Path) -> None:
+    """Remove a cgroup; the kernel may still hold one whose last process has just ended."""
+    for _ in range(50):
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.1)
+
+
+def _do(command: str) -> None:
+    done = subprocess.run(command.split(), capture_output=True, text=True)
+    if done.returncode:
+        raise SettingError(f"cannot limit devices: {command}: {done.stderr.strip()}")
+
+
+def _try(command: str) -> None:
+    subprocess.run(command.split(), capture_output=True, check=False)

@@ -1,0 +1,82 @@
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamplace.engines.flink import limited
+from streamplace.engines.flink.limited import CGROUPS, limited_cluster, why_unlimited
+from streamplace.engines.flink.local import Host
+
+DEVICES = ("dev-0", "dev-1")
+MARK = f"sp{os.getpid()}"
+
+
+def told(command: str) -> str:
+    """What a command prints."""
+    return subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
+
+
+def left() -> list[str]:
+    """What this process has made, of interfaces, namespaces and cgroups."""
+    network = told("ip -brief link") + told("ip netns")
+    words = [word for word in network.split() if word.startswith(MARK)]
+    return words + [path.name for path in CGROUPS.glob(f"{MARK}*")]
+
+
+@contextmanager
+def sleepers(
+    flink: None, devices: tuple[str, ...], *, settings: object, hosts: Mapping[str, Host]
+) -> Iterator[Any]:
+    """A cluster of processes that do nothing."""
+    made = {d: subprocess.Popen([*hosts[d].entry, "sleep", "60"]) for d in devices}
+    try:
+        yield SimpleNamespace(processes=made, hosts=hosts)
+    finally:
+        for process in made.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def no_flink(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Limited devices on which nothing runs."""
+    if reason := why_unlimited():
+        pytest.skip(reason)
+    monkeypatch.setattr(limited, "local_cluster", sleepers)
+
+
+@pytest.mark.usefixtures("no_flink")
+def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
+    """CPU and both directions of the network; Ctrl-C ends it like anything else."""
+
+    def interrupted() -> None:
+        with limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7) as cluster:  # type: ignore[arg-type]
+            process, host = cluster.processes["dev-1"], cluster.hosts["dev-1"]
+            inside = f"nsenter {host.entry[1]}"
+            assert host.address in told(f"{inside} ip -brief address show eth0")
+            assert "rate 40Mbit" in told(f"{inside} tc qdisc show dev eth0")
+            assert "rate 40Mbit" in told(f"tc qdisc show dev {MARK}v1")
+            (group,) = CGROUPS.glob(f"{MARK}c1")
+            assert group.joinpath("cgroup.procs").read_text().split() == [str(process.pid)]
+            assert group.joinpath("cpu.cfs_quota_us").read_text().strip() == "25000"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert left() == []
+
+
+@pytest.mark.usefixtures("no_flink")
+def test_what_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first device is taken back when the second fails."""
+    monkeypatch.setattr(limited, "_name", lambda kind, i: f"{MARK}{kind}{0 if kind == 'n' else i}")
+    with (
+        pytest.raises(limited.SettingError, match="ip netns add"),
+        limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7),  # type: ignore[arg-type]
+    ):
+        pass
+    assert left() == []
