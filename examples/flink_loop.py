@@ -97,8 +97,9 @@ def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) 
     print("\n| operator | Flink's choice | streamplace's choice |\n|---|---|---|")
     for name in graph.operators.name:
         print(f"| {name} | {shown(default, name)} | {shown(chosen, name)} |")
-    wrong = [check.operator for check in found.checks if not check.fine]
-    print(f"\nverified: {'every subtask runs where it was placed' if found.fine else wrong}")
+    faults = [*found.problems, *(check.operator for check in found.checks if not check.fine)]
+    verdict = "every subtask runs where it was placed" if found.fine else f"not so: {faults}"
+    print(f"\nverified: {verdict}")
     print(f"\n| {RATE:.0f} lines/s offered | measured | steady state |\n|---|---:|---:|")
     for title, measured, vectors in (("Flink", before, default), ("streamplace", after, chosen)):
         print(f"| {title} | {measured:.0f} | {foretold(graph, cluster, vectors):.0f} |")
