@@ -33,6 +33,8 @@ from streamplace.evaluate.queues import run_queues
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 CORES, BANDWIDTH = 0.25, 40e6
+START_SECONDS = 300.0
+"""A device that is throttled takes long to load a job."""
 RATE = 100.0
 BIG, SMALL = 128 * 1024, 64
 HIGH, LOW = 1.0, 0.0005
@@ -105,7 +107,13 @@ class Bench:
         vectors = {name: [device] for name, device in devices.items()}
         arguments = [json.dumps(as_job(graph))]
         job = apply(
-            self.rest, self.flink, self.jar, vectors, entry_class="GraphJob", arguments=arguments
+            self.rest,
+            self.flink,
+            self.jar,
+            vectors,
+            entry_class="GraphJob",
+            arguments=arguments,
+            seconds=START_SECONDS,
         )
         sink = self.rest.job(job)["vertices"][-1]["id"]
         return job, settled_rate(self.rest, job, sink, self.seconds)
