@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "datasets" / "branched.jsonl.gz"
 SHIPPED = ROOT / "streamplace" / "weights"
 RATES = (1e4, 2e4)
+TRAINING = "training.jsonl.gz"
+RECIPE = f"streamplace generate recipe datasets/training.toml -o {TRAINING}\n"
 LIMITS = {
     "pilot": "Any number of devices of any speed, constraints, several sources. Trained on graphs "
     "of 4 to 27 operators on two to five devices; on hundreds of operators search alone is better.",
@@ -75,7 +77,7 @@ def card(path: Path) -> str:
     return f"""# {model}
 
 ```console
-{training["command"]}
+{RECIPE if TRAINING in training["command"] else ""}{training["command"]}
 ```
 {start}
 Seed {training["seed"]}, {training["problems"]} training problems, best epoch
