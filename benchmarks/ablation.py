@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for variant in VARIANTS:
         folder = given.output / variant.run
         epochs = given.epochs or EPOCHS[variant.family]
-        curves[variant.title] = trained(variant, learn, folder, epochs)
+        points = trained(variant, learn, folder, epochs)
+        if not variant.placing:
+            curves[variant.title] = points
         rows.append(judged(variant, folder / "best.safetensors", test))
         print(rows[-1]["row"], flush=True)
     (given.output / "ablation.json").write_text(json.dumps(rows, indent=1) + "\n")
@@ -88,8 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def trained(
     variant: Variant, graphs: list[StreamGraph], folder: Path, epochs: int
-) -> list[tuple[float, float]]:
-    """Minutes and validation after every epoch."""
+) -> list[tuple[int, float]]:
+    """Epochs and validation after each."""
     config = folder.parent / f"{variant.run}.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f"[model]\n{variant.options}\n")
@@ -102,11 +104,7 @@ def trained(
         epochs=epochs,
         resume=folder.exists(),
     )
-    minutes = np.cumsum([epoch.seconds for epoch in result.history.epochs]) / 60
-    return [
-        (float(end), float(epoch.validation or 0.0))
-        for end, epoch in zip(minutes, result.history.epochs, strict=True)
-    ]
+    return [(epoch.epoch, float(epoch.validation or 0.0)) for epoch in result.history.epochs]
 
 
 def judged(variant: Variant, weights: Path, graphs: list[StreamGraph]) -> dict[str, object]:
@@ -140,15 +138,22 @@ def placed(name: str, graphs: list[StreamGraph]) -> np.ndarray:
     )
 
 
-def drawn(curves: dict[str, list[tuple[float, float]]], path: Path) -> None:
-    """Validation by minutes of training, one line per variant."""
+def drawn(curves: dict[str, list[tuple[int, float]]], path: Path) -> None:
+    """Validation by epoch, one line per variant."""
     figure, (left, right) = new_figure(2, width=9.0, height=3.6)
     for title, points in curves.items():
         axis = right if "pilot" in title else left
         axis.plot(*zip(*points, strict=True), linewidth=1.4, label=title)
-    for axis in (left, right):
-        axis.set(xlabel="minutes of training", ylabel="validation, greedy", ylim=(0.6, 0.96))
-        axis.legend(fontsize=7, frameon=False, loc="lower right")
+    for axis, columns, least in ((left, 2, 0.55), (right, 1, 0.9)):
+        axis.set(xlabel="epoch", ylabel="validation, greedy", ylim=(least, 0.95))
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.legend(
+            fontsize=7,
+            frameon=False,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.18),
+            ncols=columns,
+        )
     save(figure, path)
 
 
