@@ -14,6 +14,8 @@ from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.rest import Rest
 
+collect_ignore = ["python"]  # programs for an interpreter of their own
+
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 FETCHED = fetched_home(VERSION).parents[2]
 """The user's cache folder, as it is before tests get one of their own."""

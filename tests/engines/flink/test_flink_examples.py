@@ -30,7 +30,7 @@ def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
     appendix = example("flink_appendix_a")
     measured = {
         (cell.cpu, cell.payload, cell.placement): cell.measured
-        for cell in appendix.measured_cells(flink, seconds=6)
+        for cell in appendix.measured_cells(flink, seconds=3)
     }
     gain = {
         (cpu, size): measured[cpu, size, "P2"] / measured[cpu, size, "P1"]
@@ -49,7 +49,7 @@ def test_the_loop_ends_verified_where_devices_cannot_be_limited(
     """It says that nothing is gained then, and carries the offered rate."""
     loop = example("flink_loop")
     monkeypatch.setattr(loop, "why_unlimited", lambda: "devices have no limits")
-    loop.run(flink, seconds=4)
+    loop.run(flink, seconds=2)
     told = capsys.readouterr().out
     assert "devices have no limits" in told
     assert "verified: every subtask runs where it was placed" in told
