@@ -41,12 +41,8 @@ class Activity:
 
 @dataclass(slots=True)
 class _Watch:
-    """Looks at one vertex at moments when its counters had just changed.
+    """Looks at one vertex at moments when its counters had just changed."""
 
-    The first change does not count: it may bring what Flink fetched when the job began.
-    """
-
-    warm: bool = False
     previous: dict[str, float] | None = None
     changed: float | None = None
     first: tuple[float, dict[str, float]] | None = None
@@ -56,9 +52,7 @@ class _Watch:
         """Take in an answer; the one after a change has the news of all TaskManagers."""
         if self.changed is not None:
             look = (self.changed, counters)
-            if not self.warm:
-                self.warm = True
-            elif self.first is None:
+            if self.first is None:
                 self.first = look
             else:
                 self.last = look
