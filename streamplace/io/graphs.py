@@ -44,7 +44,7 @@ def read_graph(path: Path) -> StreamGraph:
 def read_graphs(path: Path) -> Iterator[StreamGraph]:
     """All graphs of a file or of the ``.json`` files of a folder, one after the other."""
     if path.is_dir():
-        files = sorted(path.glob("*.json"))
+        files = sorted(f for f in path.glob("*.json") if not f.name.endswith(".manifest.json"))
         if not files:
             raise FormatError(f"{spot(path)}: the folder holds no .json file; name another")
         for file in files:

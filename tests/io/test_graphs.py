@@ -75,6 +75,13 @@ def test_a_folder_is_read_in_order_of_names(tmp_path):
     assert [graph.n_operators for graph in read_graphs(tmp_path)] == [2, 3]
 
 
+def test_manifests_in_a_folder_are_no_graphs(tmp_path):
+    """A folder of data sets alone is told that it holds no graph, not that a graph is broken."""
+    (tmp_path / "b.manifest.json").write_text("{}")
+    with pytest.raises(FormatError, match=r"the folder holds no .json file"):
+        list(read_graphs(tmp_path))
+
+
 def test_a_graph_without_a_name_is_called_after_its_file(tmp_path):
     """And after its line, in a data set."""
     document = {key: value for key, value in GRAPH.items() if key != "name"}
