@@ -57,11 +57,11 @@ def started(lonely_home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.wait()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_however_it_ends(
     how: signal.Signals, started: tuple[subprocess.Popen[str], str], lonely_home: Path
 ) -> None:
-    """Asked by Ctrl-C, or shot."""
+    """Asked by Ctrl-C or a signal, or shot."""
     process, url = started
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
     assert len(processes_of(lonely_home)) >= 3
@@ -89,7 +89,7 @@ def test_the_ten_minutes_of_the_guide(
     run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
     """Measure, place, apply and verify, all from the command line."""
-    job = {**pipeline(1, 2, 1), "operators": pipeline(1, 2, 1)["operators"]}
+    job = pipeline(1, 2, 1)
     address = ("--rest", rest.url)
     everywhere = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-0"]}
     first = apply(
