@@ -39,6 +39,7 @@ def apply(
         raise PlacementError(f"{spot(jar)}: names no main class; give --entry-class")
     offered = rest.offered()
     check_offers(offered, vectors)
+    rest.wait_released()
     with placed_jar(flink, jar, pinning(vectors, list(offered), free_groups(rest))) as placed:
         uploaded = rest.upload(placed)
     job = rest.run_jar(uploaded, MAIN, [entry, *arguments])

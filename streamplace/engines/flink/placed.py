@@ -39,7 +39,9 @@ def placed(
     if rest is None:
         answer = pinning(vectors, devices)
     else:
-        offered = Rest(rest).offered()
+        cluster = Rest(rest)
+        offered = cluster.offered()
         check_offers(offered, vectors)
-        answer = pinning(vectors, list(offered), free_groups(Rest(rest)))
+        cluster.wait_released()
+        answer = pinning(vectors, list(offered), free_groups(cluster))
     return Placed(env, answer.operators, answer.parallelism, answer.groups)

@@ -82,15 +82,25 @@ class Rest:
         return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
 
     def cancel(self, job: str) -> None:
-        """Cancel a job and wait until it has ended; one that has ended is left alone."""
-        if self.job(job)["state"] in ENDED:
-            return
-        try:
-            self._ask("PATCH", f"/jobs/{quote(job, safe='')}", None, None)
-        except FlinkError:
-            if self.job(job)["state"] not in ENDED:  # it did not end by itself meanwhile
-                raise
-        self.wait(job, ENDED)
+        """Cancel a job and wait until it has ended and left; one that has ended is left alone."""
+        if self.job(job)["state"] not in ENDED:
+            try:
+                self._ask("PATCH", f"/jobs/{quote(job, safe='')}", None, None)
+            except FlinkError:
+                if self.job(job)["state"] not in ENDED:  # it did not end by itself meanwhile
+                    raise
+            self.wait(job, ENDED)
+        self.wait_released()
+
+    def wait_released(self, seconds: float = 10.0) -> None:
+        """Wait, not for ever, until no slot belongs to a job that has ended.
+
+        TaskManagers give slots back a moment after a job has ended; until then what it had is
+        taken.
+        """
+        deadline = time.monotonic() + seconds
+        while self._slot_holders() & self._ended_jobs() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
 
     def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
         """Wait until a job is in one of the states; returns the one it is in then."""
@@ -125,6 +135,17 @@ class Rest:
         history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
         entries = history.get("entries") or [{"stacktrace": "no exception is known"}]
         return root_cause(entries[0]["stacktrace"])
+
+    def _ended_jobs(self) -> set[str]:
+        return {job["id"] for job in self.get("/jobs")["jobs"] if job["status"] in ENDED}
+
+    def _slot_holders(self) -> set[str]:
+        """Jobs that have a slot."""
+        details = (
+            self.get(f"/taskmanagers/{quote(manager['id'], safe='')}")
+            for manager in self.task_managers()
+        )
+        return {slot["jobId"] for detail in details for slot in detail.get("allocatedSlots", [])}
 
     def _ask(self, method: str, path: str, body: bytes | None, kind: str | None) -> Any:
         headers = {} if kind is None else {"Content-Type": kind}
