@@ -93,9 +93,9 @@ def places(view: View, chosen: Ints) -> Ints:
     return places_after(view, chosen, chosen.shape[1] // len(view.order))
 
 
-def answer(problem: Problem, seed: int = 0, *, looks: int = 2) -> Ints:
-    """Devices of the operators [N] that an untrained pilot thinks likeliest."""
-    return Trained(pilot_network(seed)).greedy(problem, looks)[-1]
+def answer(problem: Problem, seed: int = 0, *, walks: int = 1, looks: int = 2) -> Ints:
+    """Devices of the operators [N] that an untrained pilot thinks likeliest in the end."""
+    return Trained(pilot_network(seed)).greedy(problem, walks, looks)[-1]
 
 
 def answers(problem: Problem, samples: int, seed: int) -> Ints:

@@ -19,7 +19,8 @@ def pilot(
     seed: int,
     budget: Budget,
     weights: str = "",
-    looks: int = 4,
+    walks: int = 2,
+    looks: int = 3,
     samples: int = 8,
     refine: str = "anneal",
 ) -> Found:
@@ -29,8 +30,10 @@ def pilot(
     ----------
     weights
         File of trained weights; those that come with streamplace where empty.
+    walks
+        Times that the policy begins, each time at another operator.
     looks
-        Times that the policy goes through the operators, deciding about each anew.
+        Times that it goes through the operators of a walk, deciding about each anew.
     samples
         Placements drawn from the policy besides the likeliest one; the best goes on.
     refine
@@ -39,14 +42,17 @@ def pilot(
     from streamplace.io.weights import shipped
     from streamplace.learn.pilot.placing import trained
 
-    if looks < 1 or samples < 0:
-        raise SettingError(f"looks={looks}, samples={samples}; looks is at least 1, samples 0")
+    if min(looks, walks) < 1 or samples < 0:
+        raise SettingError(
+            f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "
+            "samples 0"
+        )
     if refine != "none" and "start" not in PLACERS[refine].defaults():
         raise SettingError(f"placer {refine!r} cannot go on from a placement; refine by anneal")
     start = time.perf_counter()
     policy = trained(Path(weights) if weights else shipped("pilot"))
-    most = looks + samples if budget.evaluations is None else budget.evaluations
-    rows = policy.greedy(problem, min(looks, most))
+    most = walks * looks + samples if budget.evaluations is None else budget.evaluations
+    rows = policy.greedy(problem, min(walks, -(-most // looks)), min(looks, most))[:most]
     if min(samples, most - len(rows)) > 0:
         drawn = policy.sampled(problem, min(samples, most - len(rows)), seed)
         rows = np.concatenate([rows, drawn])

@@ -21,7 +21,7 @@ from streamplace.learn.learner import Report
 from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
 from streamplace.learn.pilot.network import Network, heads_of, network_of
-from streamplace.learn.pilot.placing import FEATURES, LOOKS, Trained
+from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, Trained
 from streamplace.learn.pilot.rollout import (
     NOTHING,
     Heads,
@@ -116,7 +116,7 @@ class PilotLearner:
         """Relative throughput of the greedy placement of every validation problem."""
         pilot = Trained(network_of(self._tensors()))
         problems = self._task.validation
-        return np.array([self._reward(p, pilot.greedy(p, LOOKS)).max() for p in problems])
+        return np.array([self._reward(p, pilot.greedy(p, WALKS, LOOKS)).max() for p in problems])
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Best placements known and their values."""

@@ -10,10 +10,15 @@ from streamplace.model.level import Level
 
 Ints = NDArray[np.int32]
 
+NOWHERE = -1
 
-def decision_order(level: Level) -> Ints:
-    """Units [U] in the order of `grown`; those without a choice before, then those with rivals."""
-    sequence = grown(level)
+
+def decision_order(level: Level, walk: int = 0) -> Ints:
+    """Units [U] in the order of `grown`; those without a choice before, then those with rivals.
+
+    The first walk begins at the heaviest pair, the k-th after it at the k-th lightest unit.
+    """
+    sequence = grown(level, _lightest(level, walk - 1) if walk else NOWHERE)
     if not level.ruled:
         return sequence
     choices = level.allowed[level.kind].sum(axis=1)
@@ -22,18 +27,28 @@ def decision_order(level: Level) -> Ints:
     return sequence[np.argsort(key[sequence], kind="stable")]
 
 
-@kernel
-def grown(level: Level) -> Ints:
-    """Units from the heaviest pair on, always the one to which most bytes/s lead from those before.
+def _lightest(level: Level, k: int) -> int:
+    """Unit with the k-th least bytes/s to and from it."""
+    owner = np.repeat(np.arange(level.n_units), np.diff(level.start))
+    flow = np.bincount(owner, level.sent + level.taken, level.n_units)
+    return int(np.argsort(flow, kind="stable")[k % level.n_units])
 
-    This is a maximum adjacency order; ties go to the unit of the heavier pair, then to the first.
+
+@kernel
+def grown(level: Level, first: int) -> Ints:
+    """Units from ``first`` on, always the one to which most bytes/s lead from those before.
+
+    This is a maximum adjacency order; ties go to the unit of the heavier pair, then to the first,
+    and so does the beginning if it is `NOWHERE`.
     """
     n = len(level.load)
     heaviest, pull, done = np.zeros(n), np.zeros(n), np.zeros(n, np.bool_)
     for u in range(n):
         for e in range(level.start[u], level.start[u + 1]):
             heaviest[u] = max(heaviest[u], level.sent[e] + level.taken[e])
-    heap = [(0.0, -heaviest[u], np.int64(u)) for u in range(n)]
+    if first != NOWHERE:
+        pull[first] = np.inf
+    heap = [(-pull[u], -heaviest[u], np.int64(u)) for u in range(n)]
     heapq.heapify(heap)
     order, end = np.empty(n, np.int32), 0
     while end < n:

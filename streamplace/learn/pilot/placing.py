@@ -13,7 +13,7 @@ from streamplace.io.weights import read_weights
 from streamplace.learn.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.pilot.network import Network, heads_of, network_of
 from streamplace.learn.pilot.rollout import NOTHING, places_after, rollouts
-from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View, view_of
+from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View, on_walk, view_of
 from streamplace.model.problem import Problem
 
 Ints = NDArray[np.int32]
@@ -27,9 +27,8 @@ FEATURES = [
 ]
 """What pilot looks at; weights fit only the features that they were trained on."""
 
-
-LOOKS = 4
-"""Times that every operator is decided about, by default."""
+WALKS, LOOKS = 2, 3
+"""Beginnings, and times that every operator is decided about in each, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,14 @@ class Trained:
 
     network: Network
 
-    def greedy(self, problem: Problem, looks: int) -> Ints:
-        """Devices [looks, N] after every look, at every decision the likeliest."""
-        view = view_of(problem)
-        chosen = self._chosen(view, np.full((1, looks * len(view.order)), -1, np.float32))
-        return np.concatenate(
-            [_legal(problem, places_after(view, chosen, look + 1)) for look in range(looks)]
-        )
+    def greedy(self, problem: Problem, walks: int, looks: int) -> Ints:
+        """Devices [walks · looks, N] after every look, at every decision the likeliest."""
+        view, rows = view_of(problem), []
+        for walk in range(walks):
+            seen = on_walk(view, walk) if walk else view
+            chosen = self._chosen(seen, np.full((1, looks * len(seen.order)), -1, np.float32))
+            rows += [_legal(problem, places_after(seen, chosen, look + 1)) for look in range(looks)]
+        return np.concatenate(rows)
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Devices [samples, N] drawn from the policy, looked at once."""

@@ -78,6 +78,21 @@ def view_of(problem: Problem) -> View:
     )
 
 
+def on_walk(view: View, walk: int) -> View:
+    """See the same problem, begun elsewhere; the first walk is 0."""
+    sequence = decision_order(view.level, walk)
+    units = view.units.copy()
+    units[:, UNIT_FEATURES.index("position")] = _position(sequence)
+    return view._replace(order=sequence, units=units)
+
+
+def _position(sequence: Ints) -> Doubles:
+    """Part of the units that come before each."""
+    position = np.empty(len(sequence))
+    position[sequence] = np.arange(len(sequence)) / len(sequence)
+    return position
+
+
 def _typical(wire: Doubles) -> float:
     """Median seconds per byte between two devices."""
     between = wire[~np.eye(len(wire), dtype=bool)]
@@ -99,8 +114,6 @@ def _unit_features(
     for peak, flow in zip(most, (sent, taken), strict=True):
         np.maximum.at(peak, owner, flow)
     ways = [np.bincount(owner[flow > 0], minlength=u) for flow in (sent, taken)]
-    position = np.empty(u)
-    position[sequence] = np.arange(u) / u
     whole = [
         least.sum() / d,
         least.max(),
@@ -114,7 +127,7 @@ def _unit_features(
         *(_log(flow) for flow in (*sums, *most)),
         *(_small(flow) for flow in most),
         *(np.log1p(way) for way in ways),
-        position,
+        _position(sequence),
         _small(least / max(least.mean(), FLOOR)),
         *(np.full(u, value) for value in whole),
     ]

@@ -13,7 +13,7 @@ from streamplace.generate.branched import Branched, branched
 from streamplace.io.weights import read_tensors, write_tensors, write_weights
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.parameters import arrays_of, put_arrays
-from streamplace.learn.pilot.placing import FEATURES, LOOKS, trained
+from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, trained
 from streamplace.learn.registry import MODELS, Task
 from streamplace.learn.shards import gradient
 from streamplace.model import Cluster, Problem
@@ -305,6 +305,6 @@ def test_what_is_written_places_as_the_learner_validates(tmp_path):
     assert PilotConfig(**spec["config"]) == PilotConfig(**SMALL)
     path = tmp_path / "w.safetensors"
     write_weights(path, {"model": "pilot", "training": {}, **spec}, arrays_of(pupil.module))
-    rows = [trained(path).greedy(problem, LOOKS) for problem in work.validation]
+    rows = [trained(path).greedy(problem, WALKS, LOOKS) for problem in work.validation]
     values = [THROUGHPUT.evaluate(*pair).max() for pair in zip(work.validation, rows, strict=True)]
     assert values == pytest.approx(pupil.validate())

@@ -5,7 +5,7 @@ from pilots import tangle, torn, uneven
 from problems import PROBLEMS, constrained
 from strategies import problems
 
-from streamplace.learn.pilot.view import view_of
+from streamplace.learn.pilot.view import UNIT_FEATURES, on_walk, view_of
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 
@@ -20,11 +20,14 @@ def between(problem, view):
     return total, single
 
 
-def assert_grown(problem):
+def assert_grown(view, problem, first=None):
     """Every unit is the one to which most leads, among those as free as it."""
-    view = view_of(problem)
     total, single = between(problem, view)
     done, left = [], list(range(view.level.n_units))
+    if first is not None:
+        assert view.order[0] == first
+        done.append(first)
+        left.remove(first)
     while left:
         pull = {u: (total[u, done].sum(), single[u]) for u in left}
         chosen = view.order[len(done)]
@@ -39,7 +42,7 @@ def assert_grown(problem):
 @pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
 def test_the_unit_to_which_most_leads_is_next(name):
     """From the heaviest pair on; where nothing leads anywhere, from the next heaviest."""
-    assert_grown(PROBLEMS[name])
+    assert_grown(view_of(PROBLEMS[name]), PROBLEMS[name])
 
 
 @settings(max_examples=30)
@@ -49,7 +52,22 @@ def test_every_unit_is_placed_once(problem):
     view = view_of(problem)
     assert sorted(view.order.tolist()) == list(range(view.level.n_units))
     if problem.rules is None:
-        assert_grown(problem)
+        assert_grown(view, problem)
+
+
+@pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
+@pytest.mark.parametrize("walk", [1, 2, 3])
+def test_other_walks_begin_at_the_lightest_units(name, walk):
+    """From there on they grow as the first does, and only what depends on the order differs."""
+    view = view_of(PROBLEMS[name])
+    total, _ = between(PROBLEMS[name], view)
+    light = np.argsort(total.sum(axis=1), kind="stable")
+    seen = on_walk(view, walk)
+    assert_grown(seen, PROBLEMS[name], first=light[(walk - 1) % len(light)])
+    position = UNIT_FEATURES.index("position")
+    assert np.array_equal(np.argsort(seen.units[:, position]), seen.order)
+    others = [np.delete(v.units, position, axis=1) for v in (view, seen)]
+    assert np.array_equal(*others)
 
 
 def test_heavy_pairs_are_decided_together():

@@ -104,7 +104,7 @@ def test_units_of_measurement_do_not_matter(k, seed):
 def test_every_answer_is_legal(name):
     """Greedy, after every look, or drawn."""
     problem = PROBLEMS[name]
-    greedy = [answer(problem, looks=looks) for looks in (1, 2, 4)]
+    greedy = [answer(problem, walks=walks, looks=walks) for walks in (1, 2, 4)]
     rows = np.concatenate([greedy, answers(problem, 200, seed=0)])
     assert rows.shape == (203, problem.n_operators)
     assert problem.legal(rows).all()
@@ -113,10 +113,11 @@ def test_every_answer_is_legal(name):
 
 
 @settings(max_examples=30)
-@given(problems(windowed=True), st.integers(1, 3))
-def test_any_problem_is_answered_legally(problem, looks):
+@given(problems(windowed=True), st.integers(1, 3), st.integers(1, 3))
+def test_any_problem_is_answered_legally(problem, walks, looks):
     """Whatever its graph, cluster and rules."""
-    rows = np.concatenate([answer(problem, looks=looks)[None], answers(problem, 5, seed=0)])
+    greedy = answer(problem, walks=walks, looks=looks)
+    rows = np.concatenate([greedy[None], answers(problem, 5, seed=0)])
     assert problem.legal(rows).all()
 
 
@@ -131,9 +132,20 @@ def test_more_looks_begin_with_fewer():
     """Looking again changes nothing about what came before."""
     policy = Trained(pilot_network())
     for problem in PROBLEMS.values():
-        rows = policy.greedy(problem, 4)
+        rows = policy.greedy(problem, 1, 4)
         assert rows.shape == (4, problem.n_operators)
-        assert np.array_equal(rows[:2], policy.greedy(problem, 2))
+        assert np.array_equal(rows[:2], policy.greedy(problem, 1, 2))
+
+
+def test_more_walks_begin_with_fewer():
+    """And they begin elsewhere, so that some end elsewhere."""
+    policy, others = Trained(pilot_network()), []
+    for problem in PROBLEMS.values():
+        rows = policy.greedy(problem, 3, 2)
+        assert rows.shape == (6, problem.n_operators)
+        assert np.array_equal(rows[:4], policy.greedy(problem, 2, 2))
+        others.append(not np.array_equal(rows[1], rows[3]))
+    assert any(others)
 
 
 def test_fewer_samples_are_the_first_of_more():
@@ -154,7 +166,7 @@ def test_a_weights_file_is_a_pilot(tmp_path):
     """It answers as the network that was written."""
     policy = trained(weights_file(tmp_path / "w.safetensors", seed=5))
     for problem in PROBLEMS.values():
-        assert np.array_equal(policy.greedy(problem, 3)[-1], answer(problem, 5, looks=3))
+        assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, 5, looks=3))
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
@@ -192,7 +204,7 @@ def test_placing_needs_no_torch(tmp_path):
     script = (
         "import sys; from pathlib import Path; from problems import PROBLEMS; "
         "from streamplace.learn.pilot.placing import trained; "
-        f"trained(Path({str(path)!r})).greedy(PROBLEMS['diamond'], 2); "
+        f"trained(Path({str(path)!r})).greedy(PROBLEMS['diamond'], 2, 2); "
         "assert 'torch' not in sys.modules"
     )
     tests = Path(__file__).parents[2]
