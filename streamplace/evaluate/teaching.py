@@ -203,14 +203,15 @@ class _Classroom:
         return built_on(self.start, str(self.lesson.start), self.model, task, self.preset)
 
     def _origin(self) -> dict[str, Any]:
-        """What the weights file tells about its making."""
+        """What the weights file tells about its making, and about that of those it began from."""
+        start = self.start
         return {
             "command": self.lesson.command,
             "seed": self.lesson.seed,
             "data": self.settings["data"],
             "rates": list(self.lesson.rates),
             "problems": len(self.training),
-            "start": self.settings["start"],
+            "start": start and {"sha256": self.settings["start"], **start.document["training"]},
             "streamplace": version("streamplace"),
         }
 

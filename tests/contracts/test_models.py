@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,11 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
     assert 0 < result.value <= 1
     again = train(trained.model, tmp_path, start=trained.weights)
     assert again.history.before == pytest.approx(trained.history.score)
+    first, second = (read_weights(run.weights).document["training"] for run in (trained, again))
+    assert first["start"] is None
+    begun = {**second["start"]}
+    assert begun.pop("sha256") == sha256(trained.weights.read_bytes()).hexdigest()
+    assert begun == first
 
 
 def test_training_on_other_data_keeps_the_features_it_began_with(
