@@ -11,11 +11,20 @@ from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from numba import njit
+from numba.core import event
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 COMMON: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "nogil": True}
+
+_compiling = event.TimingListener()  # type: ignore[no-untyped-call]
+event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
+
+
+def compiling_seconds() -> float:
+    """Time that this process has spent compiling kernels; those found in the cache cost none."""
+    return _compiling.duration if _compiling.done else 0.0
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

@@ -6,7 +6,6 @@ are counted, because they are dear, the learned policy begins: it needs a handfu
 needs thousands. Where seconds are counted, search is as good within a millisecond.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Result, placer
+from streamplace.placers.stopwatch import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Team:
 
     def __init__(self, problem: Problem, objective: Objective, seed: int, budget: Budget) -> None:
         self._problem, self._objective, self._seed = problem, objective, seed
-        self._start = time.perf_counter()
+        self._start = now()
         self._budget = budget
         self._evaluations = budget.evaluations
         self._best: Result | None = None
@@ -118,7 +118,7 @@ class Team:
         left = self._left(share)
         if left is None:
             return
-        began = time.perf_counter() - self._start
+        began = now() - self._start
         try:
             member = PLACERS[name].with_options(**options) if options else PLACERS[name]
             result = member.place(self._problem, self._objective, seed=self._seed, budget=left)
@@ -137,7 +137,7 @@ class Team:
         """Budget of the next member; None where nothing is left and there is an answer."""
         seconds, evaluations = self._budget.seconds, self._evaluations
         if seconds is not None:
-            seconds -= time.perf_counter() - self._start
+            seconds -= now() - self._start
             if seconds <= 0 and self._best is not None:
                 return None
             seconds = max(seconds * (share or 1.0), 1e-6)

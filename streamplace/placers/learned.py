@@ -1,6 +1,5 @@
 """What the placers of the paper's models have in common."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from streamplace.errors import SettingError
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, Improvement
+from streamplace.placers.stopwatch import now
 
 
 def placed_by(
@@ -34,7 +34,7 @@ def placed_by(
 
     if samples < 0:
         raise SettingError(f"samples is {samples}; it must be at least 0")
-    start = time.perf_counter()
+    start = now()
     policy = trained(Path(weights) if weights else shipped(model), model)
     rows = policy.place_many([problem])[0].index[None]
     if budget.evaluations is not None:
@@ -43,5 +43,5 @@ def placed_by(
         rows = np.concatenate([rows, policy.sampled(problem, samples, seed)])
     values = objective.evaluate(problem, rows)
     best = objective.best(values)
-    improvement = Improvement(time.perf_counter() - start, float(values[best]))
+    improvement = Improvement(now() - start, float(values[best]))
     return Found(problem.placement(rows[best]), trace=(improvement,))

@@ -3,7 +3,6 @@
 The paper's oracles try 2 to 5 parts on 5 devices; these try 1 to all of them.
 """
 
-import time
 from dataclasses import replace
 from typing import Literal
 
@@ -12,6 +11,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer, placer
+from streamplace.placers.stopwatch import now
 
 
 @placer("metis-oracle")
@@ -55,11 +55,11 @@ def oracle_of(base: Placer) -> Placer:
 def _best_k(
     base: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> Found:
-    start = time.perf_counter()
+    start = now()
     best: Placement | None = None
     best_value, trace = 0.0, []
     for k in range(1, problem.n_devices + 1):
-        left = _share(budget, problem.n_devices, time.perf_counter() - start, k)
+        left = _share(budget, problem.n_devices, now() - start, k)
         if best is not None and left is None:
             break
         tried = base.with_options(k=k).place(
@@ -67,7 +67,7 @@ def _best_k(
         )
         if best is None or objective.better(tried.value, best_value):
             best, best_value = tried.placement, tried.value
-            trace.append(Improvement(time.perf_counter() - start, best_value))
+            trace.append(Improvement(now() - start, best_value))
     assert best is not None
     return Found(best, trace=tuple(trace))
 

@@ -1,6 +1,5 @@
 """Pilot: our own policy places at once; the rest of the budget goes into sampling and search."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ from streamplace.errors import SettingError
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
+from streamplace.placers.stopwatch import now
 
 
 @placer("pilot")
@@ -49,7 +49,7 @@ def pilot(
         )
     if refine != "none" and "start" not in PLACERS[refine].defaults():
         raise SettingError(f"placer {refine!r} cannot go on from a placement; refine by anneal")
-    start = time.perf_counter()
+    start = now()
     policy = trained(Path(weights) if weights else shipped("pilot"))
     most = walks * looks + samples if budget.evaluations is None else budget.evaluations
     rows = policy.greedy(problem, min(walks, -(-most // looks)), min(looks, most))[:most]
@@ -58,7 +58,7 @@ def pilot(
         rows = np.concatenate([rows, drawn])
     values = objective.evaluate(problem, rows)
     best = objective.best(values)
-    spent = time.perf_counter() - start
+    spent = now() - start
     found = Found(problem.placement(rows[best]), trace=(Improvement(spent, float(values[best])),))
     left = _left(budget, spent, len(rows))
     if refine == "none" or left is None:

@@ -1,13 +1,12 @@
 """Random: the best of many random placements."""
 
-import time
-
 import numpy as np
 
 from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, Improvement, placer
+from streamplace.placers.stopwatch import now
 
 DEFAULT_SAMPLES = 1000
 BATCH_CELLS = 1_000_000
@@ -16,7 +15,7 @@ BATCH_CELLS = 1_000_000
 @placer("random")
 def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Sample placements on random numbers of devices and keep the best; 1000 by default."""
-    start = time.perf_counter()
+    start = now()
     rng = np.random.default_rng(seed)
     left = budget.evaluations or DEFAULT_SAMPLES
     per_batch = max(1, BATCH_CELLS // problem.n_operators)
@@ -29,7 +28,7 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
         i = objective.best(values)
         if not trace or objective.better(values[i], best_value):
             best, best_value = batch[i], float(values[i])
-            trace.append(Improvement(time.perf_counter() - start, best_value))
+            trace.append(Improvement(now() - start, best_value))
     return Found(problem.placement(best), trace=tuple(trace))
 
 
@@ -43,4 +42,4 @@ def sample(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
 
 
 def _late(start: float, budget: Budget) -> bool:
-    return budget.seconds is not None and time.perf_counter() - start > budget.seconds
+    return budget.seconds is not None and now() - start > budget.seconds

@@ -2,7 +2,6 @@
 
 import inspect
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import seconds
 from streamplace.objectives.registry import Objective
+from streamplace.placers.stopwatch import now
 from streamplace.registry import Registry
 
 LOG = logging.getLogger(__name__)
@@ -105,11 +105,11 @@ class Placer:
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
         """Place, check that the answer is legal, and judge it."""
-        start = time.perf_counter()
+        start = now()
         answer = self.function(
             problem, objective, seed=seed, budget=self.budget or budget or Budget(), **self.options
         )
-        elapsed = time.perf_counter() - start
+        elapsed = now() - start
         found = answer if isinstance(answer, Found) else Found(answer)
         try:
             problem.check(found.placement)

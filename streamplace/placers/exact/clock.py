@@ -1,8 +1,7 @@
 """What is left of a budget."""
 
-import time
-
 from streamplace.placers.registry import Budget, Improvement
+from streamplace.placers.stopwatch import now
 
 
 class Clock:
@@ -10,7 +9,7 @@ class Clock:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._start = time.perf_counter()
+        self._start = now()
         self._spent = 0
         self.trace: list[Improvement] = []
 
@@ -20,14 +19,14 @@ class Clock:
 
     def note(self, value: float) -> None:
         """Record an improvement."""
-        self.trace.append(Improvement(time.perf_counter() - self._start, value))
+        self.trace.append(Improvement(now() - self._start, value))
 
     @property
     def seconds(self) -> float | None:
         """Seconds left, None without limit."""
         if self._budget.seconds is None:
             return None
-        return max(0.0, self._budget.seconds - (time.perf_counter() - self._start))
+        return max(0.0, self._budget.seconds - (now() - self._start))
 
     @property
     def evaluations(self) -> int | None:

@@ -1,0 +1,24 @@
+"""The clock of budgets."""
+
+import time
+
+import numpy as np
+from streamsim.jit import compiling_seconds, kernel
+
+from streamplace.placers.stopwatch import now
+
+
+def test_it_stands_still_while_a_kernel_is_compiled() -> None:
+    """Only at the first call; the clock on the wall goes on."""
+
+    @kernel
+    def doubled(x: np.ndarray) -> np.ndarray:
+        return x + x
+
+    wall, began, before = time.perf_counter(), now(), compiling_seconds()
+    doubled(np.ones(3))
+    compiled = compiling_seconds() - before
+    assert compiled > 0
+    assert now() - began <= time.perf_counter() - wall - compiled
+    doubled(np.ones(3))
+    assert compiling_seconds() == before + compiled
