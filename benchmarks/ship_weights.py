@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "datasets" / "branched.jsonl.gz"
 SHIPPED = ROOT / "streamplace" / "weights"
 RATES = (1e4, 2e4)
-TRAINING = "training.jsonl.gz"
-RECIPE = f"streamplace generate recipe datasets/training.toml -o {TRAINING}\n"
+RECIPES = ("training", "training-more")
+HALVED = "\nThe last training began from weights in half precision.\n"
 LIMITS = {
     "pilot": "Any number of devices of any speed, constraints, several sources. Trained on graphs "
     "of 4 to 27 operators on two to five devices; on hundreds of operators search alone is better.",
@@ -73,13 +74,12 @@ def card(path: Path) -> str:
         for row in rows
     )
     options = ", ".join(f"{name} {value}" for name, value in document["config"].items())
-    start = "" if training["start"] is None else f"\nIt began from: {training['start']}\n"
     return f"""# {model}
 
 ```console
-{RECIPE if TRAINING in training["command"] else ""}{training["command"]}
+{made(training)}
 ```
-{start}
+{HALVED if training["start"] else ""}
 Seed {training["seed"]}, {training["problems"]} training problems, best epoch
 {training["epochs"]}, validation {training["validation"]:.4f}, streamplace
 {training["streamplace"]}. SHA-256 of the data: `{training["data"]}`.
@@ -95,6 +95,17 @@ graphs that are better than, equal to and worse than METIS's.
 
 For: {LIMITS.get(model, PAPER_LIMITS)}
 """
+
+
+def made(training: dict[str, Any]) -> str:
+    """Commands that made weights, from the first training on."""
+    data = [
+        f"streamplace generate recipe datasets/{name}.toml -o {name}.jsonl.gz"
+        for name in RECIPES
+        if f"--data {name}.jsonl.gz" in training["command"]
+    ]
+    before = [made(training["start"])] if training["start"] else []
+    return "\n".join([*before, *data, training["command"]])
 
 
 def measured(model: str, path: Path, rate: float) -> Figures:
