@@ -18,10 +18,18 @@ _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 
 
 class ThreadTime(NamedTuple):
-    """Seconds of CPU that a thread has had, and seconds that it has lived."""
+    """Seconds of CPU that threads of one name have had together, and that the oldest has lived."""
 
     cpu: float
     elapsed: float
+    threads: int = 1
+
+
+class Cores(NamedTuple):
+    """Core seconds per second of all threads that bear a task's name."""
+
+    cores: float = 0.0
+    threads: int = 0
 
 
 def local_task_managers() -> list[int]:
@@ -52,13 +60,15 @@ def read_threads(dump: str) -> dict[tuple[str, str], ThreadTime]:
     """Times of the tasks' threads in a Java thread dump, by (task, subtask).
 
     >>> read_threads('"Source: a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1')
-    {('Source: a', '1'): ThreadTime(cpu=0.0125, elapsed=9.1)}
+    {('Source: a', '1'): ThreadTime(cpu=0.0125, elapsed=9.1, threads=1)}
     """
     found: dict[tuple[str, str], ThreadTime] = {}
     for task, subtask, cpu, elapsed in _THREAD.findall(dump):
-        namesake = found.get((task, subtask), ThreadTime(0.0, 0.0))
+        namesake = found.get((task, subtask), ThreadTime(0.0, 0.0, 0))
         found[task, subtask] = ThreadTime(
-            namesake.cpu + float(cpu) / 1000, max(namesake.elapsed, float(elapsed))
+            namesake.cpu + float(cpu) / 1000,
+            max(namesake.elapsed, float(elapsed)),
+            namesake.threads + 1,
         )
     return found
 
@@ -66,15 +76,19 @@ def read_threads(dump: str) -> dict[tuple[str, str], ThreadTime]:
 def cores_by_task(
     first: Mapping[tuple[int, str, str], ThreadTime],
     second: Mapping[tuple[int, str, str], ThreadTime],
-) -> dict[str, float]:
-    """Core seconds per second of each task between two looks.
+) -> dict[str, Cores]:
+    """Cores that each task took between two looks.
 
     Every thread is measured against its own clock, as looking at a busy process can take seconds.
     Threads seen only once are left out.
     """
-    spent: dict[str, float] = {}
+    spent: dict[str, Cores] = {}
     for key in first.keys() & second.keys():
         span = second[key].elapsed - first[key].elapsed
         cpu = second[key].cpu - first[key].cpu
-        spent[key[1]] = spent.get(key[1], 0.0) + (cpu / span if span > 0 else 0.0)
+        before = spent.get(key[1], Cores())
+        spent[key[1]] = Cores(
+            before.cores + (cpu / span if span > 0 else 0.0),
+            before.threads + second[key].threads,
+        )
     return spent

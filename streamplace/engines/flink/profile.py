@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamplace.engines.flink.cpu import cores_by_task, thread_times
+from streamplace.engines.flink.cpu import Cores, cores_by_task, thread_times
 from streamplace.engines.flink.flows import flows, payloads
 from streamplace.engines.flink.plan import Edge, Task, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
@@ -118,8 +118,9 @@ class Profile:
 def profile(rest: Rest, job: str, seconds: float) -> Profile:
     """Watch a running job for about ``seconds``.
 
-    CPU time is that of the tasks' threads where their TaskManagers run on this machine. Elsewhere
-    it is Flink's busy time, which overestimates cheap operators; the doubts then say so.
+    CPU time is that of the tasks' threads where all their TaskManagers run on this machine, and no
+    other task bears their name. Else it is Flink's busy time, which overestimates cheap operators;
+    the doubts then say so.
     """
     name, tasks, edges = read_plan(rest, job)
     first = thread_times()
@@ -130,10 +131,14 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
     return Profile(name, tasks, edges, activity, cpu, seen.doubts)
 
 
-def _cpu(seen: Profile, task: Task, cores: Mapping[str, float]) -> float:
-    if task.thread_name in cores:
-        return cores[task.thread_name]
-    seen.doubts.append(f"ipt of {task.name}: from busy time, no thread time at hand")
+def _cpu(seen: Profile, task: Task, cores: Mapping[str, Cores]) -> float:
+    found = cores.get(task.thread_name, Cores())
+    if found.threads == task.parallelism:
+        return found.cores
+    seen.doubts.append(
+        f"ipt of {task.name}: from busy time, {found.threads or 'no'} threads on this machine bear "
+        f"its name instead of {task.parallelism}"
+    )
     return seen.activity[task.id].busy
 
 

@@ -103,6 +103,29 @@ def test_a_profile_is_the_truth(clock: Clock, monkeypatch: pytest.MonkeyPatch) -
     assert "unmeasured" not in graph.attributes
 
 
+@pytest.mark.parametrize(
+    ("threads_of_split", "told"), [(1, "1 threads on this machine"), (4, "4 threads")]
+)
+def test_threads_that_cannot_be_the_tasks_are_not_taken_for_them(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, threads_of_split: int, told: str
+) -> None:
+    """A part of them is on other machines, or another job's tasks bear the same name."""
+    scarce = threads_of_split == 1
+
+    def seen_threads() -> dict[tuple[int, str, str], ThreadTime]:
+        found = threads(clock)
+        one, two = ((7, "split", i) for i in "12")
+        doubled = {(8, *key[1:]): found[key] for key in (one, two)}
+        return {key: t for key, t in found.items() if key != two} if scarce else found | doubled
+
+    monkeypatch.setattr(profiling, "thread_times", seen_threads)
+    seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
+    assert seen.cpu["v1"] == pytest.approx(0.2)
+    (doubt,) = seen.doubts
+    assert doubt.startswith("ipt of split: from busy time")
+    assert told in doubt
+
+
 def test_what_is_doubtful_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-pressured sources, and busy time where there are no threads to look at."""
     monkeypatch.setattr(profiling, "thread_times", dict)
