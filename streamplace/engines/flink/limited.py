@@ -5,12 +5,13 @@ CPU is held down by a cgroup. So one machine shows what placements do on several
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from streamplace.engines.flink.config import Settings
@@ -19,12 +20,12 @@ from streamplace.engines.flink.local import Host, LocalCluster, local_cluster
 from streamplace.errors import SettingError
 
 TOOLS = ("ip", "tc", "nsenter")
-CGROUPS = Path("/sys/fs/cgroup/cpu")
-"""The CPU controller of cgroup v1; v2 is not supported."""
 PERIOD_US = 100_000
 MOST_DEVICES = 250
+NO_CGROUP = "there is no cgroup, v1 or v2, that could limit the CPU of devices"
 _NETWORK = "198.18"  # RFC 2544: for benchmarks of networks, so no real network has it
 _SHAPING = ("burst", "256kb", "latency", "200ms")
+_OURS = re.compile(r"sp(\d+)[a-z]\d+")
 
 
 def why_unlimited() -> str | None:
@@ -33,8 +34,8 @@ def why_unlimited() -> str | None:
         return "only root on Linux can limit CPU and network of devices"
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
         return f"there is no {' and no '.join(missing)} to limit the network of devices"
-    if not os.access(CGROUPS / "cpu.cfs_quota_us", os.W_OK):
-        return f"there is no {CGROUPS} (cgroup v1) that could limit the CPU of devices"
+    if cgroups() is None:
+        return NO_CGROUP
     return None
 
 
@@ -66,6 +67,7 @@ def limited_cluster(
         raise SettingError(reason)
     if len(devices) > MOST_DEVICES:
         raise SettingError(f"{len(devices)} limited devices; one machine takes {MOST_DEVICES}")
+    _sweep()
     with ExitStack() as undo:
         gateway, hosts = _network(devices, bandwidth_bps, undo)
         shared = {**(settings or {}), **_job_manager(gateway)}
@@ -73,6 +75,42 @@ def limited_cluster(
             for i, device in enumerate(devices):
                 _limit_cpu(cluster.processes[device].pid, _name("c", i), cores, undo)
             yield cluster
+
+
+def cgroups() -> Path | None:
+    """Where groups that limit the CPU can be made: under the controller of v1, else under v2."""
+    first = Path("/sys/fs/cgroup/cpu")
+    if os.access(first / "cpu.cfs_quota_us", os.W_OK):
+        return first
+    for mount in Path("/proc/self/mounts").read_text().splitlines():
+        _, folder, kind, *_ = mount.split()
+        if kind == "cgroup2":
+            with suppress(OSError):  # it has no CPU to give, or not to us
+                (Path(folder) / "cgroup.subtree_control").write_text("+cpu")
+                return Path(folder)
+    return None
+
+
+def _groups() -> Path:
+    if (found := cgroups()) is None:
+        raise SettingError(NO_CGROUP)
+    return found
+
+
+def _sweep() -> None:
+    """Remove what earlier processes left behind when they were killed."""
+    left = [*Path("/sys/class/net").glob("sp*"), *Path("/run/netns").glob("sp*")]
+    left += _groups().glob("sp*")
+    for path in left:
+        owner = _OURS.fullmatch(path.name)
+        if owner is None or Path("/proc", owner[1]).exists():
+            continue
+        if path.parent.name == "net":
+            _try(f"ip link del {path.name}")
+        elif path.parent.name == "netns":
+            _try(f"ip netns del {path.name}")
+        else:
+            _remove_group(path)
 
 
 def _job_manager(address: str) -> Settings:
@@ -118,11 +156,14 @@ def _join(bridge: str, i: int, address: str, bandwidth_bps: int, undo: ExitStack
 
 
 def _limit_cpu(process: int, name: str, cores: float, undo: ExitStack) -> None:
-    group = CGROUPS / name
+    group, quota = _groups() / name, round(cores * PERIOD_US)
     undo.callback(_remove_group, group)
     group.mkdir()
-    (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-    (group / "cpu.cfs_quota_us").write_text(str(round(cores * PERIOD_US)))
+    if (group / "cpu.max").exists():
+        (group / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+    else:
+        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (group / "cpu.cfs_quota_us").write_text(str(quota))
     (group / "cgroup.procs").write_text(str(process))
 
 

@@ -1,14 +1,15 @@
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from streamplace.engines.flink import limited
-from streamplace.engines.flink.limited import CGROUPS, limited_cluster, why_unlimited
+from streamplace.engines.flink.limited import cgroups, limited_cluster, why_unlimited
 from streamplace.engines.flink.local import Host
 
 DEVICES = ("dev-0", "dev-1")
@@ -20,11 +21,27 @@ def told(command: str) -> str:
     return subprocess.run(command.split(), capture_output=True, text=True, check=True).stdout
 
 
-def left() -> list[str]:
-    """What this process has made, of interfaces, namespaces and cgroups."""
+def left(mark: str = MARK) -> list[str]:
+    """What a process, else this one, has made, of interfaces, namespaces and cgroups."""
     network = told("ip -brief link") + told("ip netns")
-    words = [word for word in network.split() if word.startswith(MARK)]
-    return words + [path.name for path in CGROUPS.glob(f"{MARK}*")]
+    words = [word for word in network.split() if word.startswith(mark)]
+    return words + [path.name for path in groups().glob(f"{mark}*")]
+
+
+def groups() -> Path:
+    """Folder of the cgroups that limit the CPU."""
+    folder = cgroups()
+    assert folder is not None
+    return folder
+
+
+def quota(group: Path) -> float:
+    """Cores that a cgroup may take, by either version's files."""
+    if (group / "cpu.max").exists():
+        most, period = (group / "cpu.max").read_text().split()
+    else:
+        most, period = ((group / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+    return int(most) / int(period)
 
 
 @contextmanager
@@ -60,9 +77,9 @@ def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
             assert host.address in told(f"{inside} ip -brief address show eth0")
             assert "rate 40Mbit" in told(f"{inside} tc qdisc show dev eth0")
             assert "rate 40Mbit" in told(f"tc qdisc show dev {MARK}v1")
-            (group,) = CGROUPS.glob(f"{MARK}c1")
+            group = groups() / f"{MARK}c1"
             assert group.joinpath("cgroup.procs").read_text().split() == [str(process.pid)]
-            assert group.joinpath("cpu.cfs_quota_us").read_text().strip() == "25000"
+            assert quota(group) == 0.25
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -80,3 +97,25 @@ def test_what_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     ):
         pass
     assert left() == []
+
+
+@pytest.mark.usefixtures("no_flink")
+def test_what_a_killed_process_left_is_swept_up() -> None:
+    """But not what belongs to one that lives."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    dead, alive = (f"sp{pid}" for pid in (ended.pid, os.getppid()))
+    try:
+        for mark in (dead, alive):
+            told(f"ip netns add {mark}n0")
+            told(f"ip link add {mark}b0 type bridge")
+            (groups() / f"{mark}c0").mkdir()
+        with limited_cluster(None, DEVICES, cores=0.25, bandwidth_bps=4e7):  # type: ignore[arg-type]
+            assert left(dead) == []
+            assert len(left(alive)) == 3
+    finally:
+        for mark in (dead, alive):
+            for command in (f"ip netns del {mark}n0", f"ip link del {mark}b0"):
+                subprocess.run(command.split(), capture_output=True, check=False)
+            with suppress(FileNotFoundError):
+                (groups() / f"{mark}c0").rmdir()
