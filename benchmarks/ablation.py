@@ -56,8 +56,9 @@ VARIANTS = (
     Variant("dream, depth first", "dream", 'order = "topological"'),
     Variant("dream without its memory", "dream", "replayed = 0"),
     Variant("dream without canonical devices", "dream", "canonical = false"),
-    Variant("pilot, one look", "pilot", placing=":looks=1"),
-    Variant("pilot, four looks", "pilot"),
+    Variant("pilot, one walk with one look", "pilot", placing=":walks=1:looks=1"),
+    Variant("pilot, one walk with three looks", "pilot", placing=":walks=1"),
+    Variant("pilot, two walks with three looks", "pilot"),
     Variant("pilot by imitation alone", "pilot", "warm_up = 1000"),
     Variant("pilot without supervision", "pilot", "warm_up = 0\nimitation = 0.0"),
 )
