@@ -10,6 +10,8 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
 
+SAMPLES = 30
+
 
 @placer("pilot")
 def pilot(
@@ -21,7 +23,7 @@ def pilot(
     weights: str = "",
     walks: int = 2,
     looks: int = 3,
-    samples: int = 8,
+    samples: int | None = None,
     refine: str = "anneal",
 ) -> Found:
     """Learned policy for any cluster, at once; then refined by search within the budget.
@@ -35,13 +37,16 @@ def pilot(
     looks
         Times that it goes through the operators of a walk, deciding about each anew.
     samples
-        Placements drawn from the policy besides the likeliest one; the best goes on.
+        Placements drawn from the policy besides the likeliest ones; the best of all goes on. By
+        default 30 where evaluations are counted, and none where seconds are: search needs less.
     refine
         Placer that goes on from there, or ``none``.
     """
     from streamplace.io.weights import shipped
     from streamplace.learn.pilot.placing import trained
 
+    if samples is None:
+        samples = SAMPLES if budget.evaluations is not None else 0
     if min(looks, walks) < 1 or samples < 0:
         raise SettingError(
             f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "

@@ -1,0 +1,132 @@
+"""Costs of the applications in datasets/applications, measured on a real Flink.
+
+Run ``python benchmarks/applications.py [NAME ...]``. One after the other runs alone on a local
+cluster, as `datasets/applications/jobs` has them; each is profiled as by ``streamplace flink
+profile``, and what was measured goes into the application's file. Its topology, the kinds of its
+operators and its windows stay, and selectivities that the measurement confirms.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from streamplace.engines.flink.dist import Flink, find_flink
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.local import local_cluster
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.rest import Rest
+from streamplace.io.graphs import graph_from_dict, graph_to_dict, write_graph
+
+FOLDER = Path(__file__).parents[1] / "datasets" / "applications"
+JOBS = FOLDER / "jobs"
+SETTINGS = {"pipeline.operator-chaining.enabled": False}  # every operator is measured by itself
+MIPS = 2500.0
+GLANCE_RATE, CORES = 2000.0, 0.4
+"""Tuples/s of a first glance; then so many that a job uses this part of a core."""
+WARM_UP_SECONDS = 20.0
+ALIKE = 0.05
+"""Selectivities that the file knows stay where what was measured differs by less."""
+FULL, MOST = 0.9, 3.0
+"""At the rate in the file the heaviest operator fills this part of a device, all this many."""
+
+
+def class_name(application: str) -> str:
+    """Return the class of an application's job.
+
+    >>> class_name("word-count")
+    'WordCount'
+    """
+    return "".join(word.capitalize() for word in application.split("-"))
+
+
+def look(rest: Rest, jar: str, entry: str, rate: float, seconds: float) -> dict[str, Any]:
+    """Graph of a job that runs alone, after a while."""
+    job = rest.run_jar(jar, entry, [f"{rate:.0f}"])
+    try:
+        rest.wait_running(job)
+        time.sleep(WARM_UP_SECONDS)
+        return graph_to_dict(profile(rest, job, seconds).graph(MIPS))
+    finally:
+        rest.cancel(job)
+
+
+def load(document: dict[str, Any]) -> list[float]:
+    """Cores of 2500 MIPS that every operator takes."""
+    graph = graph_from_dict(document)
+    return [float(x) for x in graph.operators.ipt * graph.input_rate / (MIPS * 1e6)]
+
+
+def ends(stream: dict[str, Any]) -> tuple[str, str]:
+    """Operators that a stream joins."""
+    return stream["from"], stream["to"]
+
+
+def rounded(number: float, digits: int) -> float:
+    """Return a number with so many digits that count.
+
+    >>> rounded(1234.5, 2)
+    1200.0
+    """
+    return float(f"{number:.{digits - 1}e}")
+
+
+def merged(known: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+    """Put what was measured into what is known of an application."""
+    costs = {row["name"]: row for row in seen["operators"]}
+    flows, streams = (sorted(of["streams"], key=ends) for of in (seen, known))
+    if set(costs) != {row["name"] for row in known["operators"]} or (
+        [ends(row) for row in flows] != [ends(row) for row in streams]
+    ):
+        raise SystemExit(f"{known['name']}: the job's operators and streams are not the file's")
+    windows = {row["name"] for row in known["operators"] if "window" in row}
+    for row in known["operators"]:
+        row["ipt"] = rounded(costs[row["name"]]["ipt"], 3)
+        row["payload"] = rounded(costs[row["name"]].get("payload", 0), 3)
+    for row, flow in zip(streams, flows, strict=True):
+        carried, said = flow.get("selectivity", 1.0), row.get("selectivity", 1.0)
+        if row["from"] not in windows and abs(carried - said) > ALIKE * said:
+            row["selectivity"] = rounded(carried, 2)
+        row.pop("payload", None)
+        if "payload" in flow:
+            row["payload"] = rounded(flow["payload"], 3)
+    source = next(row for row in known["operators"] if "rate" in row)
+    source["rate"] = 1000.0
+    loads = load(known)
+    source["rate"] = rounded(1000 * min(FULL / max(loads), MOST / sum(loads)), 2)
+    known["attributes"].pop("unmeasured", None)
+    if "unmeasured" in seen["attributes"]:
+        known["attributes"]["unmeasured"] = seen["attributes"]["unmeasured"]
+    return known
+
+
+def measure(flink: Flink, names: Sequence[str], seconds: float) -> None:
+    """Run, profile and write applications."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        local_cluster(flink, ["dev-0"], settings=SETTINGS) as cluster,
+    ):
+        rest, built = Rest(cluster.url), Path(folder) / "applications.jar"
+        build_jar(flink, sorted(JOBS.glob("*.java")), built)
+        jar = rest.upload(built)
+        for name in names:
+            entry, path = class_name(name), FOLDER / f"{name}.json"
+            glance = look(rest, jar, entry, GLANCE_RATE, 5)
+            rate = GLANCE_RATE * CORES / sum(load(glance))
+            seen = look(rest, jar, entry, rate, seconds)
+            known = merged(json.loads(path.read_text("utf-8")), seen)
+            write_graph(graph_from_dict(known), path)
+            doubts = known["attributes"].get("unmeasured", "everything was measured")
+            print(f"{name}: {sum(load(seen)):.2f} cores at {rate:.0f} tuples/s; {doubts}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Measure the applications on a real Flink.")
+    parser.add_argument("names", nargs="*", help="such as word-count; all, where none is named")
+    parser.add_argument("--seconds", type=float, default=20, help="measured of each")
+    given = parser.parse_args()
+    every = sorted(path.stem for path in FOLDER.glob("*.json"))
+    measure(find_flink(), given.names or every, given.seconds)

@@ -1,0 +1,45 @@
+/* What the applications share: sources that hold a rate, and sinks. */
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.connector.source.util.ratelimit.RateLimiterStrategy;
+import org.apache.flink.connector.datagen.source.DataGeneratorSource;
+import org.apache.flink.connector.datagen.source.GeneratorFunction;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
+
+final class Application {
+    private Application() {}
+
+    /** Tuples made from their numbers 0, 1, 2 …, as many per second as the first argument says. */
+    static <T> DataStream<T> source(
+            StreamExecutionEnvironment env,
+            String name,
+            String[] arguments,
+            GeneratorFunction<Long, T> tuple,
+            TypeInformation<T> type) {
+        double rate = Double.parseDouble(arguments[0]);
+        DataGeneratorSource<T> tuples =
+                new DataGeneratorSource<>(
+                        tuple, Long.MAX_VALUE, RateLimiterStrategy.perSecond(rate), type);
+        return env.fromSource(tuples, WatermarkStrategy.noWatermarks(), name);
+    }
+
+    /** Takes in a stream and forgets it. */
+    static <T> void sink(DataStream<T> stream, String name) {
+        stream.sinkTo(new DiscardingSink<>()).name(name);
+    }
+
+    /** A number that looks random, the same for the same seed; as SplitMix64 makes them. */
+    static long scrambled(long seed) {
+        long mixed = seed + 0x9e3779b97f4a7c15L;
+        mixed = (mixed ^ (mixed >>> 30)) * 0xbf58476d1ce4e5b9L;
+        mixed = (mixed ^ (mixed >>> 27)) * 0x94d049bb133111ebL;
+        return mixed ^ (mixed >>> 31);
+    }
+
+    /** A number in 0…1 that looks random, the same for the same seed. */
+    static double fraction(long seed) {
+        return (scrambled(seed) >>> 11) * 0x1.0p-53;
+    }
+}
