@@ -25,9 +25,11 @@ FOLDER = Path(__file__).parents[1] / "datasets" / "applications"
 JOBS = FOLDER / "jobs"
 SETTINGS = {"pipeline.operator-chaining.enabled": False}  # every operator is measured by itself
 MIPS = 2500.0
-GLANCE_RATE, CORES = 2000.0, 0.4
+GLANCE_RATE, CORES = 10_000.0, 0.5
 """Tuples/s of a first glance; then so many that a job uses this part of a core."""
 WARM_UP_SECONDS = 20.0
+RARE = 20.0
+"""Tuples/s below which most of what an operator costs is being woken up."""
 ALIKE = 0.05
 """Selectivities that the file knows stay where what was measured differs by less."""
 FULL, MOST = 0.9, 3.0
@@ -98,9 +100,20 @@ def merged(known: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
     loads = load(known)
     source["rate"] = rounded(1000 * min(FULL / max(loads), MOST / sum(loads)), 2)
     known["attributes"].pop("unmeasured", None)
-    if "unmeasured" in seen["attributes"]:
-        known["attributes"]["unmeasured"] = seen["attributes"]["unmeasured"]
+    doubts = [*filter(None, [seen["attributes"].get("unmeasured")]), *rarities(seen)]
+    if doubts:
+        known["attributes"]["unmeasured"] = "; ".join(doubts)
     return known
+
+
+def rarities(seen: dict[str, Any]) -> list[str]:
+    """Doubts about operators that took in too few tuples for their cost per tuple to mean much."""
+    graph = graph_from_dict(seen)
+    return [
+        f"ipt of {name}: of few tuples"
+        for name, rate in zip(graph.operators.name, graph.input_rate, strict=True)
+        if rate < RARE
+    ]
 
 
 def measure(flink: Flink, names: Sequence[str], seconds: float) -> None:
