@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 NO_CHOICE = ClusterChoice(None, None, None, None)
+BY_FLINK = ("flink", "kubernetes")
 
 
 class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
@@ -74,7 +75,13 @@ def command(
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
     problem = _problem(placement, graph_file, cluster, constraints_file)
-    files = export.files(read_deployment(placement, problem))
+    deployment = read_deployment(placement, problem)
+    if export.name in BY_FLINK and deployment.is_split and cluster == NO_CHOICE:
+        raise SettingError(
+            "subtasks are placed one by one, and Flink must then know all devices of the cluster, "
+            "also those that it must not use; give --cluster or --devices"
+        )
+    files = export.files(deployment)
     if output is not None:
         _write(files, output, export)
         facts = {"export": export.name, "output": str(output), "files": list(files)}

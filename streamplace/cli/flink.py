@@ -103,6 +103,28 @@ def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
 
 
 @command.command(
+    "config", epilog="Example: streamplace flink config --cluster cluster.toml -o config/"
+)
+@click.option("--cluster", "cluster_file", type=FILE, required=True, help="TOML file.")
+@click.option("-o", "--output", type=FILE, required=True, help="Folder for DEVICE.yaml files.")
+def config_(cluster_file: Path, output: Path) -> None:
+    """Write what makes each TaskManager a device of the cluster.
+
+    Append each file to conf/config.yaml of its TaskManager, once, and start it again. Whatever is
+    placed later needs no restart, unless the cluster gets another device.
+    """
+    from streamplace.engines.flink.config import cluster_settings
+    from streamplace.io.clusters import read_cluster
+    from streamplace.io.files import write_text
+
+    files = cluster_settings(read_cluster(cluster_file).devices.name)
+    output.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_text(output / name, text)
+    say(f"{len(files)} files → {output}")
+
+
+@command.command(
     "profile",
     epilog="Example: streamplace flink profile --rest http://localhost:8081 -o graph.json",
 )
@@ -118,7 +140,8 @@ def profile_(
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
     Run the job with chaining off (pipeline.operator-chaining.enabled: false), else operators that
-    Flink fused are measured, and placed, as one. What could not be measured is told.
+    Flink fused are measured, and placed, as one. --mips is the speed of the devices that it runs
+    on, as the cluster file has it. What could not be measured is told.
     """
     from streamplace.engines.flink.profile import profile
     from streamplace.engines.flink.rest import Rest

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.config import Settings, device_settings
-from streamplace.engines.flink.names import GROUPS
+from streamplace.engines.flink.names import GROUPS, groups_offered
 from streamplace.engines.names import resource, slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, quoted_yaml
@@ -100,7 +100,7 @@ def as_kubernetes(deployment: Deployment) -> str:
     """Kubernetes manifests of a standalone Flink cluster: a TaskManager Deployment per device."""
     control = CONTROL.format(image=IMAGE)
     devices = deployment.problem.cluster.devices
-    groups = GROUPS if deployment.is_split else 0
+    groups = groups_offered(len(devices.name), GROUPS if deployment.is_split else 0)
     managers = (_task_manager(device, devices.name, groups) for device in devices)
     return comment(_notes(deployment)) + control + "".join(managers)
 
@@ -120,8 +120,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "       tell whether every operator runs on its device."
     yield ""
     yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
-    if deployment.is_split:
-        yield f"For subtasks placed one by one it offers {GROUPS} groups of limits as well."
+    yield "Groups of limits (lim-…) let subtasks be placed one by one, now or later."
     for group in deployment.colocated:
         yield f"Must share a device: {listed(group)}"
     for group in deployment.exlocated:

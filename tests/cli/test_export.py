@@ -59,6 +59,26 @@ def test_the_graph_is_found_by_its_name_or_given(
     assert run("export", placement, "--to", "csv", "--graph", "other.json").status == 0
 
 
+@pytest.mark.parametrize("form", ["flink", "kubernetes"])
+def test_flink_must_know_all_devices_where_subtasks_are_spread(
+    run: Callable, tmp_path: Path, form: str
+) -> None:
+    """An idle TaskManager would take what it was not told to refuse."""
+    graph = {
+        "name": "g",
+        "operators": [{"name": "a", "rate": 1}, {"name": "b", "parallelism": 2}],
+        "streams": [{"from": "a", "to": "b"}],
+    }
+    placed = {"assignment": {"a": "d0", "b#0": "d0", "b#1": "d1"}}
+    for name, document in (("graph", graph), ("placement", placed)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    command = ["export", "placement.json", "--to", form, "-o", "out"]
+    refused = run(*command)
+    assert refused.status == 2
+    assert "give --cluster or --devices" in refused.err
+    assert run(*command, "--devices", "3").status == 0
+
+
 def test_constraints_and_clusters_are_carried(
     run: Callable, graph: str, placement: str, tmp_path: Path
 ) -> None:

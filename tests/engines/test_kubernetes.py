@@ -59,10 +59,10 @@ def test_devices_go_to_their_nodes_with_their_cores_and_memory() -> None:
     assert rule[0]["topologyKey"] == "kubernetes.io/hostname"
 
 
-def test_limits_for_spread_subtasks_are_offered_where_they_are_needed() -> None:
-    """They are many, so a placement of whole operators goes without."""
-    assert not any("lim-" in key for key in settings(managers("shop")[0]))
-    assert any("lim-" in key for key in settings(managers("shop by subtasks")[0]))
+@pytest.mark.parametrize("name", ["shop", "shop by subtasks"])
+def test_limits_for_spread_subtasks_are_offered(name: str) -> None:
+    """To placements of whole operators too, so that a later one needs no other cluster."""
+    assert any("lim-31-" in key for key in settings(managers(name)[0]))
 
 
 def test_the_job_manager_is_found_by_its_service() -> None:

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from streamplace.engines.flink.names import GROUPS
+from streamplace.engines.flink.names import GROUPS, groups_offered
 from streamplace.engines.flink.spread import offers
+from streamplace.engines.names import resources, slug
 
 Settings = Mapping[str, str | int | float]
 
@@ -24,6 +25,19 @@ def device_settings(
         "external-resources": ";".join(amounts),
         **{f"external-resource.{name}.amount": amount for name, amount in amounts.items()},
     }
+
+
+def cluster_settings(devices: Sequence[str], needed: int = 0) -> dict[str, str]:
+    """YAML files that make TaskManagers the devices of a cluster.
+
+    Parameters
+    ----------
+    needed
+        Group indexes that are needed now; a large cluster offers no more.
+    """
+    resources(devices)  # refuses devices that would share one
+    groups = groups_offered(len(devices), needed)
+    return {f"{slug(d)}.yaml": as_yaml(device_settings(d, devices, groups)) for d in devices}
 
 
 def as_yaml(settings: Settings) -> str:

@@ -7,13 +7,15 @@ cheap operators. The threads' own CPU time does not. Every thread bears its task
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 _THREAD = re.compile(
     r'^"(.+?) \((\d+)/\d+\)#\d+" .*?\bcpu=([\d.]+)ms elapsed=([\d.]+)s', re.MULTILINE
 )
+_PYTHON = "pyflink.fn_execution"
 _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 
 
@@ -34,15 +36,20 @@ class Cores(NamedTuple):
 
 def local_task_managers() -> list[int]:
     """Process ids of the TaskManagers on this machine."""
-    found = []
+    return [pid for pid, words in _processes() if _MAIN in words]
+
+
+def runs_python() -> bool:
+    """Whether a process on this machine runs operators in Python for a TaskManager."""
+    return any(word.startswith(_PYTHON) for _, words in _processes() for word in words)
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    """Id and command line of every process."""
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:  # it ended meanwhile, or belongs to somebody else
-            continue
-        if _MAIN.encode() in words:
-            found.append(int(folder.name))
-    return found
+        with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+            line = (folder / "cmdline").read_bytes().decode(errors="replace")
+            yield int(folder.name), line.split("\0")
 
 
 def thread_times() -> dict[tuple[int, str, str], ThreadTime]:

@@ -5,16 +5,13 @@ import pprint
 from importlib.resources import files
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.config import as_yaml, device_settings
+from streamplace.engines.flink.config import cluster_settings
+from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB, MANAGED_MB
 from streamplace.engines.flink.jars import placed_java
-from streamplace.engines.flink.names import GROUPS
 from streamplace.engines.flink.pinning import Pinning, deployment_vectors, pinning
-from streamplace.engines.names import resources, slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment
 
-MOST_LINES = 1_000_000
-"""Settings of all devices together; a larger cluster gets as many groups as it needs now."""
 HOW = """\
 Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
 and start it again; later placements need no restart. The JobManager must not run the adaptive
@@ -22,29 +19,27 @@ scheduler (jobmanager.scheduler: default), and every TaskManager must be a devic
 Then, for a job in a jar, unchanged:
   streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
 or compile Placed.java into it, or add placed.py to a PyFlink program; both say how in their first
-lines. groups.json holds the same slot sharing groups for tools of your own.
-Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"""
+lines. Of jobs that spread operators over devices these two serve one at a time on a cluster: they
+use group indexes from 0 on, where apply takes free ones. groups.json holds the same slot sharing
+groups for tools of your own.
+"""
+CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
 
 
 @export("flink")
 def as_flink(deployment: Deployment) -> dict[str, str]:
     """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name
-    resources(devices)  # refuses devices that would share one
     answer = pinning(deployment_vectors(deployment), devices)
-    head = [f"{deployment.title}.", *HOW.splitlines()]
+    head = [f"{deployment.title}.", *HOW.splitlines(), CHECK]
     assignment = {"about": head, "assignment": deployment.placement.as_dict()}
-    groups = GROUPS if GROUPS * len(devices) ** 2 <= MOST_LINES else len(answer.spread_groups)
+    settings = cluster_settings(devices, len(answer.spread_groups))
     return {
         "placement.json": _json(assignment),
         "groups.json": _json(_groups(deployment, answer)),
         "Placed.java": placed_java(answer),
         "placed.py": placed_py(answer),
-        **{
-            f"config/{slug(device)}.yaml": comment(head)
-            + as_yaml(device_settings(device, devices, groups))
-            for device in devices
-        },
+        **{f"config/{name}": comment(head) + text for name, text in settings.items()},
     }
 
 
@@ -63,10 +58,14 @@ def placed_py(answer: Pinning) -> str:
 
 def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
     return {
+        "about": CHECK,
         "slot_sharing_groups": [
             {
                 "name": group,
                 "operators": [v for v, g in answer.operators.items() if g == group],
+                "cpu_cores_per_slot": CPU_CORES,
+                "task_heap_mb_per_slot": HEAP_MB,
+                "managed_memory_mb_per_slot": MANAGED_MB,
                 "external_resources_per_slot": demands,
             }
             for group, demands in answer.groups.items()
@@ -90,7 +89,11 @@ Put this file beside the program and replace its last line, env.execute("name"),
     placed(env).execute("name")
 SQL takes part after statement_set.attach_as_datastream(). Operators are known by their names
 (.name("...") in the program) or their uids.
+
+Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
 """
+
+from __future__ import annotations
 '''
 _PYTHON_TAIL = '''\
 def placed(env: Any) -> Placed:

@@ -17,6 +17,10 @@ PIN_UNITS = 10_000
 """Slots that can be pinned to one TaskManager at a time, over all jobs."""
 GROUPS = 32
 """Group indexes that a TaskManager offers unless told otherwise: spread groups alive at a time."""
+MOST_LINES = 1_000_000
+"""Settings of all devices together; larger clusters get as many groups as they need now."""
+FUSED = " -> "
+"""Between the names of operators that Flink fused into one task."""
 _SUBTASK = re.compile(r"(.+?)#+(\d+)")
 
 
@@ -27,6 +31,15 @@ def limit_name(group: int, device: str) -> str:
     'lim-2-dev-3'
     """
     return f"lim-{group}-{resource(device)}"
+
+
+def groups_offered(devices: int, needed: int) -> int:
+    """Group indexes that every TaskManager of a cluster of so many devices should offer.
+
+    >>> groups_offered(5, needed=1), groups_offered(1000, needed=1)
+    (32, 1)
+    """
+    return GROUPS if GROUPS * devices**2 <= MOST_LINES else needed
 
 
 def operator_name(task: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.names import GROUPS, subtask_owner
+from streamplace.engines.flink.names import FUSED, GROUPS, subtask_owner
 from streamplace.engines.flink.spread import pin_demand, spread_demand
 from streamplace.errors import PlacementError
 from streamplace.io.files import read_bytes, spot
@@ -107,13 +107,13 @@ def counts(vector: Sequence[str]) -> dict[str, int]:
 def vectors_of(assignment: Mapping[str, str]) -> dict[str, list[str]]:
     """Operator → devices of its subtasks, from a placement of operators or of subtasks.
 
-    >>> vectors_of({"src": "a", "map#0": "a", "map#1": "b"})
-    {'src': ['a'], 'map': ['a', 'b']}
+    >>> vectors_of({"src -> trim": "a", "map#0": "a", "map#1": "b"})
+    {'src': ['a'], 'trim': ['a'], 'map': ['a', 'b']}
     """
     found: dict[str, list[str]] = {}
     for name, device in assignment.items():
         found.setdefault(subtask_owner(name, assignment) or name, []).append(device)
-    return found
+    return _unfused(found)
 
 
 def read_vectors(path: Path) -> dict[str, list[str]]:
@@ -125,6 +125,11 @@ def deployment_vectors(deployment: Deployment) -> dict[str, list[str]]:
     """Operator → devices of its subtasks, where the application is known."""
     names = deployment.problem.graph.operators.name
     if not deployment.is_split:
-        return {name: [deployment.placement[name]] for name in names}
+        return _unfused({name: [deployment.placement[name]] for name in names})
     subtasks = deployment.expansion.subtasks
-    return {name: [deployment.placement[s] for s in subtasks(name)] for name in names}
+    return _unfused({name: [deployment.placement[s] for s in subtasks(name)] for name in names})
+
+
+def _unfused(vectors: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Operators that Flink had fused when they were measured, each by itself."""
+    return {one: vector for name, vector in vectors.items() for one in name.split(FUSED)}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from streamplace.engines.flink.names import FUSED
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.tasks import members
 
@@ -18,12 +19,15 @@ class Task:
     ----------
     name
         Of its operators, as the job's author gave them, joined by `` -> ``.
+    is_namesake
+        Whether an earlier task bears the same name, so that this one's has a number added.
     """
 
     id: str
     name: str
     thread_name: str
     parallelism: int
+    is_namesake: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +47,13 @@ def read_plan(rest: Rest, job: str) -> tuple[str, list[Task], list[Edge]]:
 
 
 def _tasks(vertices: list[dict[str, Any]]) -> list[Task]:
-    names = [" -> ".join(members(row["name"], ())) for row in vertices]
-    return [
-        Task(row["id"], _unique(names, i), row["name"], row["parallelism"])
-        for i, row in enumerate(vertices)
-    ]
-
-
-def _unique(names: list[str], i: int) -> str:
-    """Name of a task; where several bear it, all but the first get a number."""
-    earlier = names[:i].count(names[i])
-    return f"{names[i]} ({earlier + 1})" if earlier else names[i]
+    names = [FUSED.join(members(row["name"], ())) for row in vertices]
+    tasks = []
+    for i, row in enumerate(vertices):
+        earlier = names[:i].count(names[i])
+        name = f"{names[i]} ({earlier + 1})" if earlier else names[i]
+        tasks.append(Task(row["id"], name, row["name"], row["parallelism"], earlier > 0))
+    return tasks
 
 
 def _edges(nodes: list[dict[str, Any]]) -> list[Edge]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamplace.engines.flink.cpu import Cores, cores_by_task, thread_times
+from streamplace.engines.flink.cpu import Cores, cores_by_task, runs_python, thread_times
 from streamplace.engines.flink.flows import flows, payloads
 from streamplace.engines.flink.plan import Edge, Task, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
@@ -128,6 +128,17 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
     cores = cores_by_task(first, thread_times())
     seen = Profile(name, tasks, edges, activity, {}, [])
     cpu = {task.id: _cpu(seen, task, cores) for task in tasks}
+    seen.doubts.extend(
+        f"{task.name}: bears another operator's name; give both names of their own, else they "
+        "cannot be placed apart"
+        for task in tasks
+        if task.is_namesake
+    )
+    if runs_python():
+        seen.doubts.append(
+            "ipt of Python operators: without what their Python processes take; to have it "
+            "measured, run the job with python.execution-mode: thread"
+        )
     return Profile(name, tasks, edges, activity, cpu, seen.doubts)
 
 

@@ -54,7 +54,9 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
     for vertex in read_vertices(rest, job, document):
         for name in members(vertex.name, vectors):
             expected = _expected(vectors.get(name, ()), vertex.parallelism)
-            checks[name] = Check(name, expected, vertex.devices)
+            known = checks.get(name, Check(name, {}, {}))  # several operators may bear the name
+            both = _sum(known.expected, expected), _sum(known.actual, vertex.devices)
+            checks[name] = Check(name, *both)
     missing = [Check(name, counts(vectors[name]), {}) for name in vectors if name not in checks]
     problems = _problems(rest, document["state"], document.get("schedulerType", ""))
     return Verification((*checks.values(), *missing), tuple(problems))
@@ -62,6 +64,10 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
 
 def _expected(vector: Sequence[str], parallelism: int) -> dict[str, int]:
     return {vector[0]: parallelism} if len(vector) == 1 else counts(vector)
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
 def _problems(rest: Rest, state: str, scheduler: str) -> Iterator[str]:

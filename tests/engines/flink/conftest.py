@@ -58,8 +58,15 @@ def graph_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def rest(cluster: LocalCluster) -> Iterator[Rest]:
-    """REST of the shared cluster; no job is left on it."""
+    """REST of the shared cluster; no job is left on it.
+
+    A TaskManager that has ended is started again: cancelling PyFlink's jobs may end some.
+    """
     answer = Rest(cluster.url)
+    for device in cluster.devices:
+        if cluster.processes[device].poll() is not None:
+            cluster.start(device)
+    cluster.wait()
     yield answer
     for job in answer.get("/jobs")["jobs"]:
         answer.cancel(job["id"])

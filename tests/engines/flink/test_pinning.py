@@ -27,6 +27,16 @@ def test_spread_groups_take_the_free_indexes_in_turn() -> None:
         pinning(vectors, DEVICES, free=[4])
 
 
+def test_operators_that_were_fused_when_measured_are_placed_together() -> None:
+    """The job knows them by their own names."""
+    assert vectors_of({"src -> trim": "a", "map -> out#0": "a", "map -> out#1": "b"}) == {
+        "src": ["a"],
+        "trim": ["a"],
+        "map": ["a", "b"],
+        "out": ["a", "b"],
+    }
+
+
 def test_subtasks_are_known_by_their_numbers() -> None:
     """Names with gaps in their numbers are operators of their own."""
     assert vectors_of({"m#0": "a", "m#1": "b", "n#1": "c", "k": "a"}) == {

@@ -11,6 +11,7 @@ from flink_graphs import pipeline
 from streamplace.engines.flink.apply import apply, free_groups
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.local import LocalCluster, local_cluster
+from streamplace.engines.flink.pinning import vectors_of
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.verify import verify
 from streamplace.errors import PlacementError
@@ -52,6 +53,14 @@ def test_cancelled_jobs_can_be_placed_again_elsewhere(
         rest.cancel(job)
         rest.cancel(job)  # an ended job is left alone
         assert free_groups(rest) == before
+
+
+def test_operators_that_were_fused_when_measured_land_together(rest: Rest, submit: Submit) -> None:
+    """And are verified one by one."""
+    vectors = vectors_of({"op0 -> op1": "dev-1", "op2": "dev-2"})
+    found = verify(rest, submit(pipeline(1, 1, 1), vectors), vectors)
+    assert found.fine, found
+    assert [check.operator for check in found.checks] == ["op0", "op1", "op2"]
 
 
 def test_jobs_beside_each_other_keep_their_counts(rest: Rest, submit: Submit) -> None:

@@ -1,5 +1,7 @@
 """Profiles of a job whose truth is known, with a cluster that answers as lazily as Flink does."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -124,6 +126,28 @@ def test_threads_that_cannot_be_the_tasks_are_not_taken_for_them(
     (doubt,) = seen.doubts
     assert doubt.startswith("ipt of split: from busy time")
     assert told in doubt
+
+
+def test_operators_of_one_name_are_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flink calls operators Map that nobody has named, and no placement can tell them apart."""
+    monkeypatch.setitem(NAMES, "v2", "split")
+    monkeypatch.setattr(profiling, "thread_times", dict)
+    seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
+    assert seen.graph(MIPS).operators.name == ("src", "split", "split (2)")
+    assert [doubt for doubt in seen.doubts if doubt.startswith("split (2): bears another")]
+
+
+def test_python_processes_are_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they take is not in the CPU time of their TaskManager's threads."""
+    monkeypatch.setattr(profiling, "thread_times", lambda: threads(clock))
+    code = "import time; time.sleep(60)"
+    command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
+    with subprocess.Popen(command) as worker:
+        try:
+            seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
+        finally:
+            worker.kill()
+    assert [doubt for doubt in seen.doubts if "Python" in doubt]
 
 
 def test_what_is_doubtful_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

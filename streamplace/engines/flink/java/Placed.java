@@ -7,6 +7,7 @@
  *     env.execute(Placed.pin(env.getStreamGraph()));
  *
  * Operators are known by their names (name("...") in the job), or by their uids.
+ * Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
  */
 import java.lang.reflect.InvocationTargetException;
 import java.util.ArrayList;

@@ -5,7 +5,11 @@ Put this file beside the program and replace its last line, env.execute("name"),
     placed(env).execute("name")
 SQL takes part after statement_set.attach_as_datastream(). Operators are known by their names
 (.name("...") in the program) or their uids.
+
+Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
 """
+
+from __future__ import annotations
 
 from typing import Any
 
