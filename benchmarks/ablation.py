@@ -103,7 +103,7 @@ def trained(
         rates=[RATE],
         config=config,
         epochs=epochs,
-        resume=folder.exists(),
+        resume=(folder / "last.safetensors").exists(),
     )
     return [(epoch.epoch, float(epoch.validation or 0.0)) for epoch in result.history.epochs]
 

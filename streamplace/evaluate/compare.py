@@ -6,10 +6,14 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 
 from streamplace.errors import StreamplaceError
 from streamplace.evaluate.optima import is_prover, known_optima, remember
 from streamplace.evaluate.records import Record, RecordFile, problem_hash
+from streamplace.io.weights import shipped, stamped
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -42,11 +46,12 @@ class Contest:
     budget: Budget = field(default_factory=Budget)
     constraints: Constraints = field(default_factory=Constraints)
 
-    @property
-    def terms(self) -> str:
-        """Budget and seed as a text, part of what makes a result a repetition."""
+    def terms(self, placer: str) -> str:
+        """Budget, seed and weights as a text, part of what makes a result a repetition."""
         seconds = "no time limit" if self.budget.seconds is None else f"{self.budget.seconds:g} s"
-        return f"{seconds}, {self.budget.evaluations or 'any'} evaluations, seed {self.seed}"
+        text = f"{seconds}, {self.budget.evaluations or 'any'} evaluations, seed {self.seed}"
+        weights = _weights_of(named_placer(placer))
+        return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
 
     def problems(self, graph: StreamGraph) -> Iterator[tuple[float | None, Problem]]:
         """Problem of a graph at every rate, or at its own, whose rate is told as None."""
@@ -94,13 +99,12 @@ class _Referee:
         for rate, problem in self.contest.problems(graph):
             digest = problem_hash(problem)
             for name in self.contest.placers:
-                known = self.done.get((digest, name, self.contest.terms))
+                terms = self.contest.terms(name)
+                known = self.done.get((digest, name, terms))
                 if known is None and is_prover(name) and digest in self.optima:
                     known = self.optima[digest]
                 if known is not None:
-                    told = replace(
-                        known, graph=graph.name, rate=rate, placer=name, budget=self.contest.terms
-                    )
+                    told = replace(known, graph=graph.name, rate=rate, placer=name, budget=terms)
                     found.append(told)
                 else:
                     found.append(self._record(named_placer(name), name, problem, digest, rate))
@@ -109,7 +113,7 @@ class _Referee:
     def _record(
         self, placer: Placer, name: str, problem: Problem, digest: str, rate: float | None
     ) -> Record:
-        facts = (digest, problem.graph.name, rate, name, self.contest.terms)
+        facts = (digest, problem.graph.name, rate, name, self.contest.terms(name))
         try:
             _warm_up(name, problem)
             result = placer.place(
@@ -122,6 +126,20 @@ class _Referee:
             return Record(*facts, None, None, 0.0, (), str(error))
         devices = tuple(result.placement.index.tolist())
         return Record(*facts, result.value, result.bound, 1000 * result.seconds, devices)
+
+
+def _weights_of(placer: Placer) -> Path | None:
+    """Weights that a learned placer works with, None for any other."""
+    if "weights" not in placer.defaults():
+        return None
+    named = placer.options.get("weights")
+    return Path(named) if named else shipped(placer.name)
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, stamp: tuple[int, int]) -> str:
+    """Digest of a file's content, short; a file that is not there is told when placing."""
+    return sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else "missing"
 
 
 _warm: set[str] = set()

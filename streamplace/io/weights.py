@@ -53,6 +53,15 @@ def write_weights(path: Path, document: Mapping[str, Any], tensors: Mapping[str,
     write_tensors(path, header, tensors)
 
 
+def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
+    """A file and what changes with its content: its time and size, (0, 0) where there is none."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return path, (0, 0)
+    return path.resolve(), (seen.st_mtime_ns, seen.st_size)
+
+
 def read_weights(
     path: Path, *, model: str | None = None, features: Sequence[str] | None = None
 ) -> Weights:
@@ -78,6 +87,9 @@ def read_weights(
         if not isinstance(document.get(name), kind):
             raise FormatError(f"{where}: lacks a proper {name!r}; fetch or make it again")
     _check_use(where, document, model, features)
+    for name, array in tensors.items():
+        if not np.isfinite(array).all():
+            raise FormatError(f"{where}: parameter {name} is no number; fetch or make it again")
     return Weights(document, {name: _widened(array) for name, array in tensors.items()})
 
 

@@ -1,4 +1,4 @@
-"""Steady state of many graphs × many placements at once, as torch tensors (training rewards).
+"""Steady state of many graphs × many placements at once, as torch tensors.
 
 The same model as `streamsim.steady`. Graphs of different sizes are padded to one shape; what is
 padding carries no load. Shapes: G graphs, S samples, K sources, N operators, M streams, D devices

@@ -34,14 +34,17 @@ class Member:
     per_operator: float
     per_device: bool = False
 
+    def calls(self, problem: Problem) -> int:
+        """Calls that it takes, each with a placement to evaluate."""
+        return problem.n_devices if self.per_device else 1
+
     def cost(self, problem: Problem) -> float:
         """Expected seconds on a problem."""
-        calls = problem.n_devices if self.per_device else 1
-        return calls * (self.per_call + self.per_operator * problem.n_operators)
+        return self.calls(problem) * (self.per_call + self.per_operator * problem.n_operators)
 
 
 CHEAP = (
-    Member("single", 1e-4, 2e-7),
+    Member("single", 2e-5, 4e-8, per_device=True),
     Member("metis-oracle", 3e-4, 6e-6, per_device=True),
     Member("fuser-oracle", 3e-4, 5e-5, per_device=True),
     Member("metis", 3e-4, 6e-6),
@@ -50,8 +53,8 @@ CHEAP_SHARE = 0.15
 """A member is cheap where it is expected to take no more than this share of the budget."""
 ASSUMED_SECONDS = 1.0
 """What cheap members are measured against where the budget has no seconds."""
-QUICKLY_DECIDED = 2000
-"""Up to this many operators the learned policy answers at once, with a handful of evaluations."""
+QUICKLY_DECIDED, QUICK_LOOKS = 2000, 6
+"""Up to this many operators the learned policy answers at once, with so many evaluations."""
 PROVABLE = 200
 """Up to this many operators a proof may succeed within seconds;"""
 EASILY_PROVABLE = 40
@@ -75,10 +78,10 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
 def _work(team: "Team", problem: Problem, objective: Objective, seconds: float, few: bool) -> None:
     """Let the members try, one after another; interrupted, the best so far is the answer."""
     if few:
-        team.ask("pilot", refine="none", samples=0)
+        team.ask("pilot", evaluations=QUICK_LOOKS, refine="none", samples=0)
     for member in CHEAP:
         if member.cost(problem) <= CHEAP_SHARE * seconds:
-            team.ask(member.name)
+            team.ask(member.name, evaluations=member.calls(problem))
     team.ask("anneal", _search_share(problem, objective), start=team.placements)
     if problem.n_operators <= PROVABLE and objective.name == "throughput":
         team.ask("exact", 1.0)
@@ -108,14 +111,24 @@ class Team:
         """The best placement so far, if any."""
         return () if self._best is None else (self._best.placement,)
 
-    def ask(self, name: str, share: float | None = None, **options: Any) -> None:
+    def ask(
+        self,
+        name: str,
+        share: float = 1.0,
+        *,
+        evaluations: int | None = None,
+        **options: Any,
+    ) -> None:
         """Let a placer try, with a share of what is left; not if nothing is left to gain.
 
-        Without a share it gets all seconds that are left, and costs no evaluations.
+        Parameters
+        ----------
+        evaluations
+            Those that it takes, where they are known; if fewer are left, others are asked.
         """
         if name not in PLACERS or self._proven():
             return
-        left = self._left(share)
+        left = self._left(share, evaluations)
         if left is None:
             return
         began = now() - self._start
@@ -133,19 +146,21 @@ class Team:
             raise self._error or StreamplaceError("no placer could answer within the budget")
         return Found(self._best.placement, self._bound, tuple(self._trace))
 
-    def _left(self, share: float | None) -> Budget | None:
+    def _left(self, share: float, most: int | None) -> Budget | None:
         """Budget of the next member; None where nothing is left and there is an answer."""
         seconds, evaluations = self._budget.seconds, self._evaluations
         if seconds is not None:
             seconds -= now() - self._start
             if seconds <= 0 and self._best is not None:
                 return None
-            seconds = max(seconds * (share or 1.0), 1e-6)
-        if evaluations is not None and share is not None:
-            if evaluations == 0:
+            seconds = max(seconds * share, 1e-6)
+        if evaluations is not None:
+            if evaluations == 0 or ((most or 0) > evaluations and self._best is not None):
                 return None
-            evaluations = max(1, int(evaluations * share))
-            self._evaluations = (self._evaluations or 0) - evaluations
+            given = max(1, int(evaluations * share))
+            given = given if most is None else min(given, most)
+            self._evaluations = evaluations - given
+            evaluations = given
         return Budget(seconds, evaluations)
 
     def _proven(self) -> bool:

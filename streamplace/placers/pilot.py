@@ -1,5 +1,6 @@
 """Pilot: our own policy places at once; the rest of the budget goes into sampling and search."""
 
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,12 @@ def pilot(
     start = now()
     policy = trained(Path(weights) if weights else shipped("pilot"))
     most = walks * looks + samples if budget.evaluations is None else budget.evaluations
-    rows = policy.greedy(problem, min(walks, -(-most // looks)), min(looks, most))[:most]
+    found_on = []
+    for walked in islice(policy.walks(problem, min(looks, most)), min(walks, -(-most // looks))):
+        found_on.append(walked)
+        if budget.seconds is not None and now() - start > budget.seconds:
+            break
+    rows = np.concatenate(found_on)[:most]
     if min(samples, most - len(rows)) > 0:
         drawn = policy.sampled(problem, min(samples, most - len(rows)), seed)
         rows = np.concatenate([rows, drawn])

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pilots import weights_file
 from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
@@ -95,6 +96,16 @@ def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
     longer = Contest(("random",), Cluster.uniform(5), (1e4, 2e4), 0, Budget(None, 300))
     played(longer, file, GRAPHS)
     assert len(list(file)) == 16
+
+
+def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> None:
+    """Though the file is called the same; equal ones are not asked again."""
+    path = tmp_path / "w.safetensors"
+    pilot = contest(f"pilot:weights={path}:refine=none")
+    for seed, results in ((1, 8), (1, 8), (2, 16)):
+        weights_file(path, seed)
+        played(pilot, file, GRAPHS)
+        assert len(list(file)) == results
 
 
 def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:

@@ -55,7 +55,24 @@ def test_nobody_in_the_portfolio_is_better(problem):
 def test_nobody_in_the_portfolio_is_better_on_a_large_graph():
     """The search starts where the portfolio ends."""
     problem = Problem(long_pipelines(), Cluster.uniform(4, bandwidth="1 Mbps"))
-    assert placed(problem, 1).value >= PLACERS["metis"].place(problem, THROUGHPUT).value
+    assert placed(problem, 10).value >= PLACERS["metis"].place(problem, THROUGHPUT).value
+
+
+@pytest.mark.parametrize("evaluations", [1, 10, 100, 1000])
+def test_evaluations_are_kept_count_of(evaluations):
+    """All members together.
+
+    One more judges the answer of each member, one what search begins with, and one the last answer.
+    """
+    seen = []
+
+    def evaluate(problem, rows):
+        seen.append(len(rows))
+        return THROUGHPUT.evaluate(problem, rows)
+
+    counted = Objective("counted", "max", "", evaluate)
+    placed(Problem(fork_join(), Cluster.uniform(5)), evaluations, objective=counted)
+    assert 0 < sum(seen) <= evaluations + len(PORTFOLIO) + 4
 
 
 def test_a_member_that_cannot_honour_the_rules_is_skipped():

@@ -70,7 +70,9 @@ class Scale:
 
 
 def operator_features(problem: Problem) -> Floats:
-    """Logarithms [N, 2] of an operator's load and of the transfer that its output would need.
+    """Load of an operator and the transfer that its output would need: logarithms, then shares.
+
+    [N, 4].
 
     The load is the share of a device, λ · seconds, as the mean over the devices. The transfer is
     the share of a link, λ · Σ selectivity · payload · seconds per byte, as the mean over the links.

@@ -66,6 +66,7 @@ class GraphAllocatorConfig(AllocatorConfig):
 PAPER: dict[str, Any] = {
     "width": 512,
     "random_ties": False,
+    "canonical": False,
     "on_policy": 3,
     "replayed": 3,
     "exploration": 20.0,

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.io.schema import first_fault
-from streamplace.io.weights import Weights, read_weights
+from streamplace.io.weights import Weights, read_weights, stamped
 from streamplace.learn.dream.features import FEATURES, Scale
 from streamplace.learn.dream.graphs import Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
@@ -65,9 +65,13 @@ def place_many(weights: Weights, problems: Sequence[Problem]) -> list[Placement]
     return trained_from(weights, "the weights").place_many(problems)
 
 
-@lru_cache(maxsize=8)
 def trained(path: Path, model: str) -> Trained:
-    """Policy of a model from a weights file, read once."""
+    """Policy of a model from a weights file, read once as long as the file stays what it is."""
+    return _trained(model, *stamped(path))
+
+
+@lru_cache(maxsize=8)
+def _trained(model: str, path: Path, stamp: tuple[int, int]) -> Trained:
     return trained_from(read_weights(path, model=model, features=FEATURES), spot(path))
 
 

@@ -177,7 +177,10 @@ class PilotLearner:
             studies.append(_imitated(view, heads, known, weight))
         best = float(self._best[row])
         if imitating:
-            return Trial(view, tuple(studies), best, best)
+            luck = np.random.default_rng((row, epoch))  # what is only reported changes nothing else
+            chosen, _ = self._sampled(view, heads, luck)
+            values = self._values(problem, view, chosen[chosen[:, 0] >= 0])
+            return Trial(view, tuple(studies), float(values.mean()) if len(values) else 0.0, best)
         study, places, values = self._studied(problem, view, heads, rng)
         if not len(study.chosen):
             return Trial(view, tuple(studies), 0.0, best)
@@ -191,16 +194,11 @@ class PilotLearner:
         self, problem: Problem, view: View, heads: Heads, rng: np.random.Generator
     ) -> tuple[Study, Ints, Doubles]:
         """Rollouts, alternatives to their decisions, and all placements with their values."""
-        config = self._config
-        given = np.full((config.samples, len(view.order)), -1, np.int32)
-        uniform = rng.random(given.shape, dtype=np.float32)
-        uniform[rng.random(given.shape) >= config.exploration] = -1
-        record = new_record(len(given), view)
-        chosen, _ = rollouts(view, heads, given, uniform, record)
+        chosen, record = self._sampled(view, heads, rng)
         through = chosen[:, 0] >= 0
         record = Record(record.devices[through], record.steps[through], record.open[through])
         chosen = chosen[through]
-        tried = alternatives(record, chosen, config.forks, rng)
+        tried = alternatives(record, chosen, self._config.forks, rng)
         greedy = np.full(tried.given.shape, -1, np.float32)
         ends, _ = rollouts(view, heads, tried.given, greedy, NOTHING)
         through = ends[:, 0] >= 0
@@ -209,6 +207,18 @@ class PilotLearner:
         gained = np.zeros(len(ends))
         gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), LEAST)
         return Study(record, chosen, 0.0, tried.worth(gained)), places, values
+
+    def _sampled(self, view: View, heads: Heads, rng: np.random.Generator) -> tuple[Ints, Record]:
+        """Rollouts in which some decisions are drawn, and what they saw."""
+        given = np.full((self._config.samples, len(view.order)), -1, np.int32)
+        uniform = rng.random(given.shape, dtype=np.float32)
+        uniform[rng.random(given.shape) >= self._config.exploration] = -1
+        record = new_record(len(given), view)
+        chosen, _ = rollouts(view, heads, given, uniform, record)
+        return chosen, record
+
+    def _values(self, problem: Problem, view: View, chosen: Ints) -> Doubles:
+        return self._reward(problem, places_after(view, chosen, 1))
 
     def _keep(self, row: int, view: View, places: Ints, rewards: Doubles) -> None:
         """Remember a placement that is better than the best known."""

@@ -67,7 +67,10 @@ def network_of(tensors: Mapping[str, Floats]) -> Network:
         return np.ascontiguousarray(found.T, np.float32)
 
     def bias(name: str) -> Floats:
-        return np.asarray(tensors[f"{name}.bias"], np.float32)
+        found = tensors[f"{name}.bias"]
+        if found.shape != (width,):
+            raise ValueError(f"{name}.bias is {found.shape}, not {(width,)}")
+        return np.asarray(found, np.float32)
 
     n_rounds = sum(name.startswith("rounds.") and name.endswith("peer.weight") for name in tensors)
     return Network(

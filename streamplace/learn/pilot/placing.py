@@ -1,7 +1,9 @@
 """Placements by pilot, greedy and sampled; numpy alone."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
-from streamplace.io.weights import read_weights
+from streamplace.io.weights import read_weights, stamped
 from streamplace.learn.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.pilot.network import Network, heads_of, network_of
 from streamplace.learn.pilot.rollout import NOTHING, places_after, rollouts
@@ -39,12 +41,17 @@ class Trained:
 
     def greedy(self, problem: Problem, walks: int, looks: int) -> Ints:
         """Devices [walks · looks, N] after every look, at every decision the likeliest."""
-        view, rows = view_of(problem), []
-        for walk in range(walks):
+        return np.concatenate(list(islice(self.walks(problem, looks), walks)))
+
+    def walks(self, problem: Problem, looks: int) -> Iterator[Ints]:
+        """Devices [looks, N] of one walk after the other, at every decision the likeliest."""
+        view = view_of(problem)
+        for walk in count():
             seen = on_walk(view, walk) if walk else view
             chosen = self._chosen(seen, np.full((1, looks * len(seen.order)), -1, np.float32))
-            rows += [_legal(problem, places_after(seen, chosen, look + 1)) for look in range(looks)]
-        return np.concatenate(rows)
+            yield np.concatenate(
+                [_legal(problem, places_after(seen, chosen, look + 1)) for look in range(looks)]
+            )
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Devices [samples, N] drawn from the policy, looked at once."""
@@ -57,9 +64,13 @@ class Trained:
         return rollouts(view, heads_of(self.network, view), given, uniform, NOTHING)[0]
 
 
-@lru_cache(maxsize=8)
 def trained(path: Path) -> Trained:
-    """Pilot from a weights file."""
+    """Pilot from a weights file, read once as long as the file stays what it is."""
+    return _trained(*stamped(path))
+
+
+@lru_cache(maxsize=8)
+def _trained(path: Path, stamp: tuple[int, int]) -> Trained:
     weights = read_weights(path, model="pilot", features=FEATURES)
     try:
         return Trained(network_of(weights.tensors))

@@ -94,6 +94,16 @@ def test_a_short_training_helps(seed, taught):
     assert after > 0.75
 
 
+def test_rewards_are_the_policys_own_while_it_imitates():
+    """Not those of what it imitates, else no later epoch could be better where none is held out."""
+    work = task(taught=True)
+    pupil = learner(work, warm_up=99)
+    _, before = told(pupil, epoch=0)
+    train(pupil, 20)
+    _, after = told(pupil, epoch=0)
+    assert before.reward + 0.1 < after.reward < after.best
+
+
 def test_rewards_rise_and_the_best_known_is_never_forgotten():
     """A report tells both, as sums over its problems."""
     pupil = learner(task(), variety=0.0)

@@ -169,6 +169,15 @@ def test_a_weights_file_is_a_pilot(tmp_path):
         assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, 5, looks=3))
 
 
+def test_a_file_that_changed_is_read_again(tmp_path):
+    """Whoever trains into the same file goes on with the new weights."""
+    path = tmp_path / "w.safetensors"
+    for seed in (5, 6):
+        policy = trained(weights_file(path, seed=seed))
+        for problem in PROBLEMS.values():
+            assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, seed, looks=3))
+
+
 def test_weights_of_another_model_are_refused(tmp_path):
     """In one line."""
     path = weights_file(tmp_path / "w.safetensors", model="dream")
@@ -183,18 +192,21 @@ def test_weights_for_other_features_are_refused(tmp_path):
         trained(path)
 
 
-@pytest.mark.parametrize("fault", ["lacks", "misshapen"])
-def test_weights_that_are_no_network_are_refused(tmp_path, fault):
-    """A tensor is missing, or of another shape than the others."""
+@pytest.mark.parametrize("fault", ["lacks", "misshapen", "no number"])
+@pytest.mark.parametrize("name", ["own.weight", "own.bias"])
+def test_weights_that_are_no_network_are_refused(tmp_path, fault, name):
+    """A tensor is missing, of another shape than the others, or of no numbers."""
     from streamplace.io.weights import read_weights, write_weights
 
     path = weights_file(tmp_path / "w.safetensors")
     whole = read_weights(path)
-    tensors = {name: array for name, array in whole.tensors.items() if name != "own.weight"}
+    tensors = {other: array for other, array in whole.tensors.items() if other != name}
     if fault == "misshapen":
-        tensors["own.weight"] = np.zeros((3, 5), np.float32)
+        tensors[name] = np.zeros((3, 5), np.float32)
+    if fault == "no number":
+        tensors[name] = np.full_like(whole.tensors[name], np.nan)
     write_weights(path, whole.document, tensors)
-    with pytest.raises(FormatError, match=r"^[^\n]*w\.safetensors[^\n]*own\.weight[^\n]*$"):
+    with pytest.raises(FormatError, match=rf"^[^\n]*w\.safetensors[^\n]*{name}[^\n]*$"):
         trained(path)
 
 
