@@ -3,6 +3,7 @@
 import json
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.names import identifier
 from streamplace.engines.registry import export
 from streamplace.engines.spl import host_tag, host_tags, tagging
 from streamplace.engines.text import indented, python_docstring, python_table
@@ -16,8 +17,9 @@ Use: 1. An administrator tags the hosts, once (skip tags that exist):
 
      2. Name your streams and sinks as below, and submit with
 
-            from placement import job_config, place
+            from placement import NAMES, job_config, place
 
+            topology.name_to_runtime_id = NAMES.get  # before the first stream
             place({{{example}: …}})  # every stream and sink under its operator's name
             submit("DISTRIBUTED", topology, job_config().add({{}}))
 
@@ -32,6 +34,9 @@ from streamsx.topology.context import JobConfig
 
 # Host tags of each PE → its operators.
 PES = {pes}
+
+# Operators whose names are no SPL identifiers → the names that they run under.
+NAMES = {names}
 
 # Groups that must share a PE, and groups of which no two may share a host.
 COLOCATE = {colocate}
@@ -58,11 +63,12 @@ def check(job):
     wrong, running = {{}}, {{operator.name: operator.get_pe() for operator in job.get_operators()}}
     for tags, names in PES.items():
         for name in names:
-            if name not in running:
+            here, there = (running.get(NAMES.get(one, one)) for one in (name, names[0]))
+            if here is None:
                 wrong[name] = "does not run"
-            elif not set(tags) <= set(running[name].get_resource().tags):
+            elif not set(tags) <= set(here.get_resource().tags):
                 wrong[name] = "runs on a host without the tags " + ", ".join(tags)
-            elif names[0] in running and running[name].id != running[names[0]].id:
+            elif there is not None and here.id != there.id:
                 wrong[name] = "runs in another PE than " + names[0]
     return wrong
 '''
@@ -76,13 +82,16 @@ def as_streams(deployment: Deployment) -> dict[str, str]:
         if deployment.is_split
         else ""
     )
+    operators = deployment.placement.operators
+    names = {name: identifier(name) for name in operators if identifier(name) != name}
     pes = {tuple(host_tags(e)): list(e.operators) for e in deployment.elements}
     module = MODULE.format(
         title=python_docstring(f"{deployment.title}."),
         tagging=indented(tagging(deployment), 12),
-        example=python_docstring(repr(deployment.placement.operators[0])),
+        example=python_docstring(repr(operators[0])),
         notes=notes,
         pes=python_table(pes),
+        names=python_table(names),
         colocate=repr([list(group) for group in deployment.colocated]),
         exlocate=repr([list(group) for group in deployment.exlocated]),
     )

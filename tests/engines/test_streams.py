@@ -1,3 +1,4 @@
+import ast
 import importlib.util
 import json
 import sys
@@ -59,6 +60,22 @@ def test_streamsx_fuses_and_tags_as_placed(placement: ModuleType) -> None:
         assert fused == mates
 
 
+def test_streamsx_runs_odd_names_under_those_that_check_asks_for(
+    written: Callable[..., Path], placement: ModuleType
+) -> None:
+    """Subtasks have names that are no SPL identifiers."""
+    from streamsx.topology.topology import Topology
+
+    names = table(written("streams", "shop by subtasks") / "placement.py", "NAMES")
+    assert names
+    graph = Topology("subtasks")
+    graph.name_to_runtime_id = names.get
+    for name in names:
+        graph.source([1], name=name)
+    running = {operator["name"] for operator in graph.graph.generateSPLGraph()["operators"]}
+    assert set(names.values()) <= running
+
+
 def test_streamsx_reads_the_overlay_completely(placement: ModuleType) -> None:
     """Every key is one that streamsx knows: nothing is left as raw overlay."""
     config = placement.job_config()
@@ -99,11 +116,15 @@ def test_check_finds_what_runs_elsewhere(placement: ModuleType) -> None:
 @pytest.mark.parametrize("deployment", ["odd names", "shop by subtasks"])
 def test_the_module_is_valid_python(written: Callable[..., Path], deployment: str) -> None:
     """Whatever the operators are called."""
-    source = (written("streams", deployment) / "placement.py").read_text()
-    names: dict[str, Any] = {}
-    compile(source, "placement.py", "exec")
-    table = source.partition("PES = ")[2].partition("\n}\n")[0] + "\n}"
-    exec(f"PES = {table}", names)
-    assert [v for pe in names["PES"].values() for v in pe] == [
+    path = written("streams", deployment) / "placement.py"
+    compile(path.read_text(), "placement.py", "exec")
+    assert [v for pe in table(path, "PES").values() for v in pe] == [
         v for e in DEPLOYMENTS[deployment].elements for v in e.operators
     ]
+
+
+def table(path: Path, name: str) -> dict[Any, Any]:
+    """One of the dictionaries in an exported module."""
+    text = path.read_text().partition(f"\n{name} = ")[2].partition("\n}\n")[0] + "\n}"
+    found: dict[Any, Any] = ast.literal_eval(text)
+    return found

@@ -12,8 +12,9 @@ Use: 1. An administrator tags the hosts, once (skip tags that exist):
 
      2. Name your streams and sinks as below, and submit with
 
-            from placement import job_config, place
+            from placement import NAMES, job_config, place
 
+            topology.name_to_runtime_id = NAMES.get  # before the first stream
             place({'clicks': …})  # every stream and sink under its operator's name
             submit("DISTRIBUTED", topology, job_config().add({}))
 
@@ -31,6 +32,10 @@ PES = {
     ('dev_box0',): ['clicks', 'parse'],
     ('dev_box1',): ['orders', 'join', 'sink'],
     ('dev_gpu', 'gpu'): ['score'],
+}
+
+# Operators whose names are no SPL identifiers → the names that they run under.
+NAMES = {
 }
 
 # Groups that must share a PE, and groups of which no two may share a host.
@@ -58,10 +63,11 @@ def check(job):
     wrong, running = {}, {operator.name: operator.get_pe() for operator in job.get_operators()}
     for tags, names in PES.items():
         for name in names:
-            if name not in running:
+            here, there = (running.get(NAMES.get(one, one)) for one in (name, names[0]))
+            if here is None:
                 wrong[name] = "does not run"
-            elif not set(tags) <= set(running[name].get_resource().tags):
+            elif not set(tags) <= set(here.get_resource().tags):
                 wrong[name] = "runs on a host without the tags " + ", ".join(tags)
-            elif names[0] in running and running[name].id != running[names[0]].id:
+            elif there is not None and here.id != there.id:
                 wrong[name] = "runs in another PE than " + names[0]
     return wrong
