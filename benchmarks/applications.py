@@ -100,7 +100,9 @@ def merged(known: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
     loads = load(known)
     source["rate"] = rounded(1000 * min(FULL / max(loads), MOST / sum(loads)), 2)
     known["attributes"].pop("unmeasured", None)
-    doubts = [*filter(None, [seen["attributes"].get("unmeasured")]), *rarities(seen)]
+    told = str(seen["attributes"].get("unmeasured", "")).split("; ")
+    doubts = [doubt for doubt in told if doubt and not doubt.startswith("rate of ")]
+    doubts += rarities(seen)
     if doubts:
         known["attributes"]["unmeasured"] = "; ".join(doubts)
     return known
