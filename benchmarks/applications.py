@@ -45,13 +45,17 @@ def class_name(application: str) -> str:
     return "".join(word.capitalize() for word in application.split("-"))
 
 
-def look(rest: Rest, jar: str, entry: str, rate: float, seconds: float) -> dict[str, Any]:
-    """Graph of a job that runs alone, after a while."""
+def look(
+    rest: Rest, jar: str, entry: str, rate: float, seconds: float
+) -> tuple[dict[str, Any], list[str]]:
+    """Graph of a job that runs alone, after a while, and what could not be measured."""
     job = rest.run_jar(jar, entry, [f"{rate:.0f}"])
     try:
         rest.wait_running(job)
         time.sleep(WARM_UP_SECONDS)
-        return graph_to_dict(profile(rest, job, seconds).graph(MIPS))
+        seen = profile(rest, job, seconds)
+        graph = graph_to_dict(seen.graph(MIPS))
+        return graph, [doubt for doubt in seen.doubts if not doubt.startswith("rate of ")]
     finally:
         rest.cancel(job)
 
@@ -76,7 +80,7 @@ def rounded(number: float, digits: int) -> float:
     return float(f"{number:.{digits - 1}e}")
 
 
-def merged(known: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+def merged(known: dict[str, Any], seen: dict[str, Any], doubts: list[str]) -> dict[str, Any]:
     """Put what was measured into what is known of an application."""
     costs = {row["name"]: row for row in seen["operators"]}
     flows, streams = (sorted(of["streams"], key=ends) for of in (seen, known))
@@ -100,10 +104,7 @@ def merged(known: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
     loads = load(known)
     source["rate"] = rounded(1000 * min(FULL / max(loads), MOST / sum(loads)), 2)
     known["attributes"].pop("unmeasured", None)
-    told = str(seen["attributes"].get("unmeasured", "")).split("; ")
-    doubts = [doubt for doubt in told if doubt and not doubt.startswith("rate of ")]
-    doubts += rarities(seen)
-    if doubts:
+    if doubts := [*doubts, *rarities(seen)]:
         known["attributes"]["unmeasured"] = "; ".join(doubts)
     return known
 
@@ -129,13 +130,13 @@ def measure(flink: Flink, names: Sequence[str], seconds: float) -> None:
         jar = rest.upload(built)
         for name in names:
             entry, path = class_name(name), FOLDER / f"{name}.json"
-            glance = look(rest, jar, entry, GLANCE_RATE, 5)
+            glance, _ = look(rest, jar, entry, GLANCE_RATE, 5)
             rate = GLANCE_RATE * CORES / sum(load(glance))
-            seen = look(rest, jar, entry, rate, seconds)
-            known = merged(json.loads(path.read_text("utf-8")), seen)
+            seen, doubts = look(rest, jar, entry, rate, seconds)
+            known = merged(json.loads(path.read_text("utf-8")), seen, doubts)
             write_graph(graph_from_dict(known), path)
-            doubts = known["attributes"].get("unmeasured", "everything was measured")
-            print(f"{name}: {sum(load(seen)):.2f} cores at {rate:.0f} tuples/s; {doubts}")
+            told = known["attributes"].get("unmeasured", "everything was measured")
+            print(f"{name}: {sum(load(seen)):.2f} cores at {rate:.0f} tuples/s; {told}", flush=True)
 
 
 if __name__ == "__main__":
