@@ -6,6 +6,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,12 +141,13 @@ class Rest:
         return {job["id"] for job in self.get("/jobs")["jobs"] if job["status"] in ENDED}
 
     def _slot_holders(self) -> set[str]:
-        """Jobs that have a slot."""
-        details = (
-            self.get(f"/taskmanagers/{quote(manager['id'], safe='')}")
-            for manager in self.task_managers()
-        )
-        return {slot["jobId"] for detail in details for slot in detail.get("allocatedSlots", [])}
+        """Jobs that have a slot on a TaskManager that answers."""
+        found = set()
+        for manager in self.task_managers():
+            with suppress(FlinkError):  # it has just ended
+                detail = self.get(f"/taskmanagers/{quote(manager['id'], safe='')}")
+                found |= {slot["jobId"] for slot in detail.get("allocatedSlots", [])}
+        return found
 
     def _ask(self, method: str, path: str, body: bytes | None, kind: str | None) -> Any:
         headers = {} if kind is None else {"Content-Type": kind}

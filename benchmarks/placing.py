@@ -1,0 +1,46 @@
+"""How long the learned allocators take for all test graphs of the standard benchmark, on one core.
+
+Run ``python benchmarks/placing.py``. The best of three runs each, without reading graphs and
+weights; METIS, asked graph by graph, stands beside them as the yardstick of this machine.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from streamplace import Cluster, Problem, read_graphs
+from streamplace.io.weights import read_weights, shipped
+from streamplace.learn.dream.placing import place_many
+from streamplace.learn.pilot.placing import trained
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS
+
+DATA = Path(__file__).parents[1] / "datasets" / "branched.jsonl.gz"
+RATE, RUNS = 2e4, 3
+
+
+def main() -> None:
+    """Print seconds."""
+    graphs = [graph for graph in read_graphs(DATA) if graph.attributes["split"] == "test"]
+    problems = [Problem(graph.at_rate(RATE), Cluster.uniform(5)) for graph in graphs]
+    dream, pilot, objective = read_weights(shipped("dream")), trained(shipped("pilot")), OBJECTIVES
+    metis = PLACERS["metis"]
+    tasks: dict[str, Callable[[], object]] = {
+        "metis": lambda: [metis.place(p, objective["throughput"]) for p in problems],
+        "dream, one batch": lambda: place_many(dream, problems),
+        "pilot, one walk of one look": lambda: [pilot.greedy(p, 1, 1) for p in problems],
+        "pilot, two walks of three looks": lambda: [pilot.greedy(p, 2, 3) for p in problems],
+    }
+    for name, task in tasks.items():
+        print(f"{name}: {min(timed(task) for _ in range(RUNS)):.2f} s for {len(problems)} graphs")
+
+
+def timed(task: Callable[[], object]) -> float:
+    """Seconds of CPU that a task takes; the first time it may have to compile."""
+    start = time.process_time()
+    task()
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()
