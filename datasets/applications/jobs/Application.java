@@ -1,9 +1,10 @@
-/* What the applications share: sources that hold a rate, and sinks. */
+/* What the applications share: sources that hold a rate, sinks, and a count. */
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.connector.source.SourceSplit;
 import org.apache.flink.api.connector.source.util.ratelimit.RateLimiter;
@@ -46,6 +47,29 @@ final class Application {
     /** A number in 0…1 that looks random, the same for the same seed. */
     static double fraction(long seed) {
         return (scrambled(seed) >>> 11) * 0x1.0p-53;
+    }
+
+    /** Counts what a window holds. */
+    static final class Count<T> implements AggregateFunction<T, Long, Long> {
+        @Override
+        public Long createAccumulator() {
+            return 0L;
+        }
+
+        @Override
+        public Long add(T tuple, Long count) {
+            return count + 1;
+        }
+
+        @Override
+        public Long getResult(Long count) {
+            return count;
+        }
+
+        @Override
+        public Long merge(Long left, Long right) {
+            return left + right;
+        }
     }
 
     /**

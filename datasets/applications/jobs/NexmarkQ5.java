@@ -3,7 +3,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.TreeMap;
-import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -23,7 +22,7 @@ public final class NexmarkQ5 {
                         .keyBy(bid -> bid.auction)
                         .window(SlidingProcessingTimeWindows.of(WINDOW, STEP))
                         .aggregate(
-                                new Count(),
+                                new Application.Count<>(),
                                 NexmarkQ5::counted,
                                 Types.LONG,
                                 Types.POJO(BidCount.class))
@@ -57,28 +56,6 @@ public final class NexmarkQ5 {
     /** Bids that an auction got in the window that ended then. */
     public static final class BidCount {
         public long auction, bids, end;
-    }
-
-    static final class Count implements AggregateFunction<Auctions.Bid, Long, Long> {
-        @Override
-        public Long createAccumulator() {
-            return 0L;
-        }
-
-        @Override
-        public Long add(Auctions.Bid bid, Long count) {
-            return count + 1;
-        }
-
-        @Override
-        public Long getResult(Long count) {
-            return count;
-        }
-
-        @Override
-        public Long merge(Long left, Long right) {
-            return left + right;
-        }
     }
 
     /** Keeps counts until the greatest of their window is known. */

@@ -4,7 +4,6 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
-import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.functions.RichFlatMapFunction;
 import org.apache.flink.api.common.functions.RichMapFunction;
@@ -46,7 +45,7 @@ public final class YahooStreaming {
                         .keyBy(view -> view.f0)
                         .window(TumblingProcessingTimeWindows.of(WINDOW))
                         .aggregate(
-                                new Count(),
+                                new Application.Count<>(),
                                 YahooStreaming::counted,
                                 Types.LONG,
                                 Types.TUPLE(Types.STRING, Types.LONG, Types.LONG))
@@ -130,29 +129,6 @@ public final class YahooStreaming {
             if (campaign != null) {
                 views.collect(Tuple3.of(campaign, view.f0, view.f1));
             }
-        }
-    }
-
-    static final class Count
-            implements AggregateFunction<Tuple3<String, String, Long>, Long, Long> {
-        @Override
-        public Long createAccumulator() {
-            return 0L;
-        }
-
-        @Override
-        public Long add(Tuple3<String, String, Long> view, Long count) {
-            return count + 1;
-        }
-
-        @Override
-        public Long getResult(Long count) {
-            return count;
-        }
-
-        @Override
-        public Long merge(Long left, Long right) {
-            return left + right;
         }
     }
 }
