@@ -36,15 +36,6 @@ FULL, MOST = 0.9, 3.0
 """At the rate in the file the heaviest operator fills this part of a device, all this many."""
 
 
-def class_name(application: str) -> str:
-    """Return the class of an application's job.
-
-    >>> class_name("word-count")
-    'WordCount'
-    """
-    return "".join(word.capitalize() for word in application.split("-"))
-
-
 def look(
     rest: Rest, jar: str, entry: str, rate: float, seconds: float
 ) -> tuple[dict[str, Any], list[str]]:
@@ -129,11 +120,13 @@ def measure(flink: Flink, names: Sequence[str], seconds: float) -> None:
         build_jar(flink, sorted(JOBS.glob("*.java")), built)
         jar = rest.upload(built)
         for name in names:
-            entry, path = class_name(name), FOLDER / f"{name}.json"
+            path = FOLDER / f"{name}.json"
+            known = json.loads(path.read_text("utf-8"))
+            entry = Path(known["attributes"]["job"]).stem
             glance, _ = look(rest, jar, entry, GLANCE_RATE, 5)
             rate = GLANCE_RATE * CORES / sum(load(glance))
             seen, doubts = look(rest, jar, entry, rate, seconds)
-            known = merged(json.loads(path.read_text("utf-8")), seen, doubts)
+            known = merged(known, seen, doubts)
             write_graph(graph_from_dict(known), path)
             told = known["attributes"].get("unmeasured", "everything was measured")
             print(f"{name}: {sum(load(seen)):.2f} cores at {rate:.0f} tuples/s; {told}", flush=True)

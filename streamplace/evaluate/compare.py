@@ -107,16 +107,16 @@ class _Referee:
                     told = replace(known, graph=graph.name, rate=rate, placer=name, budget=terms)
                     found.append(told)
                 else:
-                    found.append(self._record(named_placer(name), name, problem, digest, rate))
+                    facts = (digest, graph.name, rate, name, terms)
+                    found.append(self._record(facts, name, problem))
         return found
 
     def _record(
-        self, placer: Placer, name: str, problem: Problem, digest: str, rate: float | None
+        self, facts: tuple[str, str, float | None, str, str], name: str, problem: Problem
     ) -> Record:
-        facts = (digest, problem.graph.name, rate, name, self.contest.terms(name))
         try:
             _warm_up(name, problem)
-            result = placer.place(
+            result = named_placer(name).place(
                 problem,
                 OBJECTIVES["throughput"],
                 seed=self.contest.seed,
