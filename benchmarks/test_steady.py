@@ -1,4 +1,4 @@
-"""Speed of the steady state in its three forms.
+"""Speed of the steady state in its two forms.
 
 Each line also gives the ratio to a vectorised numpy form of the plain model, timed on the spot, so
 that figures of different machines (and of one machine on different days) can be compared. Times
@@ -14,14 +14,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 from streamsim import Instance, build_instance, throughput
 from streamsim import incremental as inc
 from streamsim.jit import borrowing_kernel
-
-from streamplace.learn.steady import SteadyBatch
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
@@ -145,26 +142,6 @@ def test_batch(benchmark: BenchmarkFixture, report: Report, instance: Instance) 
     batch = random_placements(instance, BATCH)
     benchmark(throughput, instance, batch)
     report("placements", BATCH)
-
-
-@pytest.mark.parametrize(
-    ("sources", "costs"),
-    [
-        pytest.param(1, {}, id="plain"),
-        pytest.param(1, COSTS, id="nics-overhead-gap"),
-        pytest.param(3, {}, id="three-sources"),
-    ],
-)
-def test_torch(
-    benchmark: BenchmarkFixture, report: Report, sources: int, costs: dict[str, object]
-) -> None:
-    """300 graphs of 6 to 27 operators, 32 samples each, one thread."""
-    torch.set_num_threads(1)
-    sizes = [(2 + i % 4, 2 + i // 4 % 4) for i in range(300)]
-    batch = SteadyBatch.of([branched(k, d, sources=sources, **costs) for k, d in sizes])
-    placements = torch.randint(DEVICES, (300, 32, batch.n_operators))
-    benchmark(batch.throughput, placements)
-    report("placements", 300 * 32)
 
 
 @borrowing_kernel

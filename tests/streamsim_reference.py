@@ -7,12 +7,12 @@ from fractions import Fraction as F
 from streamsim_strategies import Description
 
 Resource = tuple[str, int, int]
-Flows = dict[int, F]  # by source
+Flows = dict[int, F]  # by group of sources, named after one of them
 LoadsBySource = Mapping[Resource, Flows]
 
 
 def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource:
-    """Load of every resource due to each source at full rate."""
+    """Load of every resource due to each group of sources at full rate."""
     loads: dict[Resource, Flows] = defaultdict(lambda: defaultdict(F))
     arriving = [_arriving(problem, v) for v in range(problem.n_operators)]
     for v, flows in enumerate(arriving):
@@ -39,12 +39,18 @@ def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource
 
 def source_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
     """Fraction of its rate that each source reaches: progressive filling, one stop at a time."""
+    groups = _groups(problem)
+    reached = _group_rates(problem, place)
+    return {s: reached[groups[s]] for s, rate in enumerate(problem.rate) if rate > 0}
+
+
+def _group_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
     loads = {
         r: {s: load for s, load in flows.items() if load > 0}
         for r, flows in loads_by_source(problem, place).items()
     }
     reached: dict[int, F] = {}
-    rising = {s for s, rate in enumerate(problem.rate) if rate > 0}
+    rising = {_groups(problem)[s] for s, rate in enumerate(problem.rate) if rate > 0}
     while rising:
         level, stopped = F(1), set(rising)
         for flows in loads.values():
@@ -70,16 +76,34 @@ def throughput(problem: Description, place: Sequence[int]) -> float:
 
 
 def _arriving(problem: Description, v: int) -> Flows:
-    """Tuples/s that operator v takes in, by the source that they come from."""
+    """Tuples/s (or sets) that operator v takes in, by the group of sources that they come from."""
     flows: Flows = defaultdict(F)
+    group = _groups(problem)
     if problem.rate[v] > 0:
-        flows[v] += F(problem.rate[v])
+        flows[group[v]] += F(problem.rate[v])
     for e, target in enumerate(problem.target):
         if target == v:
             u = problem.source[e]
             for s, rate in _arriving(problem, u).items():
                 flows[s] += rate * F(problem.selectivity[e]) * _emission(problem, u)
+            if problem.joins and problem.joins[v]:
+                break  # every input brings as much
     return flows
+
+
+def _groups(problem: Description) -> dict[int, int]:
+    """Group of every operator: all that lead to one join are one."""
+    group = {v: v for v in range(problem.n_operators)}
+    for v in range(problem.n_operators):
+        if problem.joins and problem.joins[v] and problem.target.count(v) > 1:
+            met = {group[u] for u in _ancestors(problem, v)}
+            group.update({u: min(met) for u, g in group.items() if g in met})
+    return group
+
+
+def _ancestors(problem: Description, v: int) -> set[int]:
+    feeders = {problem.source[e] for e, target in enumerate(problem.target) if target == v}
+    return {v}.union(*(_ancestors(problem, u) for u in feeders))
 
 
 def _emission(problem: Description, u: int) -> F:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
 from streamsim import Instance, Window, build_instance
+from streamsim.topology import topological_order
 
 Ints = NDArray[np.int32]
 
@@ -31,6 +32,7 @@ class Description:
     overhead: float
     gap: float
     windows: tuple[Window, ...] = ()
+    joins: tuple[bool, ...] | None = None
 
     @property
     def instance(self) -> Instance:
@@ -108,6 +110,28 @@ def descriptions(
     )
 
 
+@st.composite
+def joining(draw: DrawFn, **options: Any) -> Description:
+    """A DAG in which some operators join, fed at equal rates by all of their streams."""
+    plain = draw(descriptions(**options))
+    n = plain.n_operators
+    fed = set(plain.target)
+    rate = [0.0 if v in fed else draw(_some(1, 10, 40)) for v in range(n)]
+    joins = tuple(v in fed and draw(st.booleans()) for v in range(n))
+    selectivity = [max(s, 0.25) for s in plain.selectivity]
+    for v in topological_order(n, *(np.array(e, np.int32) for e in (plain.source, plain.target))):
+        into = [e for e, target in enumerate(plain.target) if target == v]
+        if joins[v]:
+            common = draw(_some(5, 10, 20))
+            for e in into:
+                selectivity[e] = common / rate[plain.source[e]]
+            rate[v] = common
+        elif into:
+            rate[v] = sum(selectivity[e] * rate[plain.source[e]] for e in into)
+    own = [0.0 if v in fed else r for v, r in enumerate(rate)]
+    return plain.but(rate=own, selectivity=selectivity, joins=joins)
+
+
 def placements(description: Description, count: int = 1) -> SearchStrategy[Ints]:
     """Batches [count, N] of placements of a problem."""
     n, d = description.n_operators, description.n_devices
@@ -120,4 +144,11 @@ def placements(description: Description, count: int = 1) -> SearchStrategy[Ints]
 def placed(draw: DrawFn, count: int = 1, **options: Any) -> tuple[Description, Ints]:
     """A problem and a batch [count, N] of placements for it."""
     description = draw(descriptions(**options))
+    return description, draw(placements(description, count))
+
+
+@st.composite
+def placed_joins(draw: DrawFn, count: int = 1, **options: Any) -> tuple[Description, Ints]:
+    """A problem with joins and a batch [count, N] of placements for it."""
+    description = draw(joining(**options))
     return description, draw(placements(description, count))

@@ -1,6 +1,7 @@
 """streamsim: steady state and queueing simulation of placed stream graphs, on plain arrays."""
 
-from streamsim.instance import CycleError, Instance, Window, build_instance
+from streamsim.flow import CycleError
+from streamsim.instance import Instance, Window, build_instance
 from streamsim.steady import Loads, bottleneck, resource_loads, source_rates, throughput
 
 __all__ = [

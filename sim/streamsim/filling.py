@@ -1,7 +1,7 @@
 """Max–min fair rates of several sources by progressive filling.
 
 All sources rise together; when a resource is full, the sources that use it stay where they are and
-the others rise on. A round costs one pass forward and one pass backward over the streams, so no
+the others rise on. Sources whose tuples meet in a join are one group and stop as one. A round costs one pass forward and one pass backward over the streams, so no
 matrix of sources × operators is ever held.
 """
 
@@ -27,6 +27,7 @@ class Scratch(NamedTuple):
 
     rates: Floats  # [S] result: fraction of its nominal rate that each source reaches
     stopped: Flags  # [S]
+    ending: Flags  # [groups] whether a group stops in this round
     moving: Floats  # [N] fraction of an operator's full input that comes from rising sources
     frozen: Floats  # [N] the same from stopped sources
     rising: Floats  # [R] load at full rate due to rising sources
@@ -37,13 +38,14 @@ class Scratch(NamedTuple):
 
 @kernel
 def scratch(instance: Instance) -> Scratch:
-    """Buffers for filling; those by operator are empty with one source, which fills nothing."""
+    """Buffers for filling; those by operator are empty with one group, which fills nothing."""
     s = len(instance.sources)
-    n = len(instance.rate) if s > 1 else 0
+    n = len(instance.rate) if instance.n_groups > 1 else 0
     r = n_resources(len(instance.device_type))
     return Scratch(
         np.zeros(s),
         np.zeros(s, np.bool_),
+        np.zeros(instance.n_groups, np.bool_),
         np.zeros(n),
         np.zeros(n),
         np.zeros(r),
@@ -64,13 +66,13 @@ def flow_shares(instance: Instance) -> Floats:
             if instance.input_rate[v] > 0:
                 flow[v] /= instance.input_rate[v]
             for e in range(instance.out_start[v], instance.out_end[v]):
-                flow[instance.target[e]] += instance.tuples[e] * flow[v]
+                flow[instance.target[e]] += instance.intake[e] * flow[v]
     return shares
 
 
 @borrowing_kernel
 def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> float:
-    """Relative throughput of several sources; leaves the rate of each in ``work.rates``.
+    """Relative throughput of several groups of sources; leaves each one's rate in ``work.rates``.
 
     ``work.rising`` must hold what the placement puts on every resource at full rate; ``per_core``
     says whether a subtask may be bound by its single core (`streamsim.loads.has_several_cores`).
@@ -177,10 +179,15 @@ def _meets_full(instance: Instance, e: int, a: int, b: int, full: Flags) -> bool
 
 @inlined_kernel
 def _freeze(instance: Instance, level: float, work: Scratch) -> int:
-    """Stop the sources that cannot rise any more; how many there are."""
+    """Stop the groups of sources that cannot rise any more; how many sources that are."""
+    for g in range(len(work.ending)):
+        work.ending[g] = level >= 1.0
+    for k in range(len(work.rates)):
+        if work.touched[instance.sources[k]]:
+            work.ending[instance.group[k]] = True
     stops = 0
     for k in range(len(work.rates)):
-        if not work.stopped[k] and (level >= 1.0 or work.touched[instance.sources[k]]):
+        if not work.stopped[k] and work.ending[instance.group[k]]:
             work.stopped[k] = True
             work.rates[k] = level
             stops += 1
@@ -217,8 +224,8 @@ def _flow(instance: Instance, placement: Ints, work: Scratch) -> None:
             b = placement[target]
             add_stream(instance, work.rising, e, a, b, moving)
             add_stream(instance, work.used, e, a, b, frozen)
-            work.moving[target] += instance.tuples[e] * moving
-            work.frozen[target] += instance.tuples[e] * frozen
+            work.moving[target] += instance.intake[e] * moving
+            work.frozen[target] += instance.intake[e] * frozen
 
 
 @inlined_kernel

@@ -1,7 +1,7 @@
 """Steady state under moves: moving one operator costs its degree plus the resources it changes.
 
 The loads at full rate are the leaves of a tournament tree whose root is the largest, so that the
-bottleneck and, with one source, the throughput are known after every move. With several sources a
+bottleneck and, with one group of sources, the throughput are known after every move. With several a
 placement that overloads nothing is known to reach 1; any other is filled progressively, which
 costs passes over the graph, while ``peak`` (the first level of that filling is 1 / peak) stays
 free.
@@ -121,7 +121,7 @@ def value(instance: Instance, state: State) -> float:
     worst = peak(state)
     if worst <= 1.0:
         return 1.0
-    if len(state.work.rates) == 1:
+    if len(state.work.ending) == 1:
         return 1.0 / worst
     return _filled(instance, state)
 

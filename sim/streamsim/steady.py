@@ -1,7 +1,7 @@
 """Steady state: the relative throughput of placements, and what limits it.
 
-With one source all flows scale together, so the relative throughput is
-x = min(1, 1 / max load); with several sources it is max–min fair (`streamsim.filling`).
+With one group of sources all flows scale together, so the relative throughput is
+x = min(1, 1 / max load); with several it is max–min fair between them (`streamsim.filling`).
 """
 
 from typing import NamedTuple
@@ -62,12 +62,12 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     """
     batch = writable(placements)
     out = np.empty(len(batch))
-    if len(instance.sources) > 1:
-        _several_sources(instance, batch, out)
+    if instance.n_groups > 1:
+        _several_groups(instance, batch, out)
     elif is_plain(instance):
         _plain(instance, batch, out)
     else:
-        _one_source(instance, batch, out)
+        _one_group(instance, batch, out)
     return out
 
 
@@ -163,7 +163,7 @@ def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float
 
 
 @kernel
-def _one_source(instance: Instance, placements: Ints, out: Floats) -> None:
+def _one_group(instance: Instance, placements: Ints, out: Floats) -> None:
     loads = np.empty(n_resources(len(instance.device_type)))
     per_core = has_several_cores(instance)
     for i in range(len(placements)):
@@ -175,7 +175,7 @@ def _one_source(instance: Instance, placements: Ints, out: Floats) -> None:
 
 
 @kernel
-def _several_sources(instance: Instance, placements: Ints, out: Floats) -> None:
+def _several_groups(instance: Instance, placements: Ints, out: Floats) -> None:
     work = scratch(instance)
     per_core = has_several_cores(instance)
     for i in range(len(placements)):
@@ -192,11 +192,11 @@ def _source_rates(instance: Instance, placement: Ints) -> Floats:
     per_core = has_several_cores(instance)
     full_rate_loads(instance, placement, work.rising)
     rates = np.zeros(len(instance.rate))
-    if len(instance.sources) == 1:
+    if instance.n_groups == 1:
         worst = max(1.0, highest(work.rising))
         if per_core:
             worst = max(worst, busiest_core(instance, placement))
-        rates[instance.sources[0]] = 1.0 / worst
+        rates[instance.sources] = 1.0 / worst
     else:
         fill(instance, placement, per_core, work)
         rates[instance.sources] = work.rates

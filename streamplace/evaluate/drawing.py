@@ -8,9 +8,10 @@ import numpy as np
 from streamplace.errors import SettingError
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.layout import layered_layout
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +24,13 @@ COLOURS = ("#4c86c6", "#e8964f", "#62b58f", "#c96a9b", "#b9a04a",
 SATURATED = "#cc2222"
 
 
-def draw_placements(problem: Problem, placements: Sequence[tuple[str, Placement]]) -> "Figure":
-    """Draw several placements of one graph side by side, each with its throughput as title.
+def draw_placements(
+    problem: Problem, placements: Sequence[tuple[str, Placement]], objective: Objective
+) -> "Figure":
+    """Draw several placements of one graph side by side, each with its value as title.
 
     Streams inside a device are thin and grey, streams between devices as wide as their traffic; red
-    marks those on a link that is over its capacity, and a red ring the operators of an overloaded
-    device.
+    streams and operators with a red ring are what limits by the objective.
     """
     n = problem.n_operators
     if n > MOST_OPERATORS:
@@ -40,23 +42,20 @@ def draw_placements(problem: Problem, placements: Sequence[tuple[str, Placement]
         height=float(np.clip(0.62 * rows + 1.2, 2.6, 10)),
     )  # fmt: skip
     for axis, (name, placement) in zip(axes, placements, strict=True):
-        _draw(axis, problem, placement, at, name)
+        _draw(axis, problem, placement, at, name, objective)
     return figure
 
 
-def _draw(axis: "Axes", problem: Problem, placement: Placement, at: Floats, name: str) -> None:
-    from streamsim import resource_loads, throughput
-
-    place = placement.index
-    loads = resource_loads(problem.instance, place)
-    value = float(throughput(problem.instance, place[None, :])[0])
-    _draw_streams(axis, problem, place, at, loads.links)
-    _draw_operators(axis, problem, place, at, loads.devices)
-    used = ", ".join(
-        f"{placement.devices[d]} {100 * loads.devices[d]:.0f} %" for d in np.unique(place)[:8]
-    )
-    axis.set_title(f"{name}: {100 * value:.1f} %\n", fontsize=11)
-    axis.text(0.5, 1.01, used, transform=axis.transAxes, fontsize=8, ha="center", color=GREY)
+def _draw(
+    axis: "Axes", problem: Problem, placement: Placement, at: Floats, name: str,
+    objective: Objective,
+) -> None:  # fmt: skip
+    picture = objective.pictured(problem, placement)
+    _draw_streams(axis, problem, placement.index, at, picture.streams)
+    _draw_operators(axis, problem, placement.index, at, picture.operators)
+    axis.set_title(f"{name}: {picture.title}\n", fontsize=11)
+    axis.text(0.5, 1.01, picture.subtitle, transform=axis.transAxes, fontsize=8, ha="center",
+              color=GREY)  # fmt: skip
     axis.set_xlim(at[:, 0].min() - 0.5, at[:, 0].max() + 0.5)
     axis.set_ylim(at[:, 1].min() - 0.8, at[:, 1].max() + 0.8)
     axis.axis("off")
@@ -64,14 +63,15 @@ def _draw(axis: "Axes", problem: Problem, placement: Placement, at: Floats, name
 
 def _draw_streams(
     axis: "Axes", problem: Problem, place: Ints,
-    at: Floats, links: Floats,
+    at: Floats, marked: Flags,
 ) -> None:  # fmt: skip
     instance = problem.instance
     heaviest = max(float(instance.traffic.max(initial=0.0)), 1e-12)
-    for u, v, traffic in zip(instance.source, instance.target, instance.traffic, strict=True):
+    red = marked[instance.stream_index]
+    columns = zip(instance.source, instance.target, instance.traffic, red, strict=True)
+    for u, v, traffic, full in columns:
         remote = place[u] != place[v]
         width = 0.8 + 4.2 * traffic / heaviest if remote else 0.8
-        full = remote and links[place[u], place[v]] > 1 + 1e-9
         axis.plot(
             at[[u, v], 0], at[[u, v], 1], zorder=1, solid_capstyle="round", linewidth=width,
             color=SATURATED if full else "#555555" if remote else "#bbbbbb",
@@ -81,7 +81,7 @@ def _draw_streams(
 
 def _draw_operators(
     axis: "Axes", problem: Problem, place: Ints,
-    at: Floats, devices: Floats,
+    at: Floats, marked: Flags,
 ) -> None:  # fmt: skip
     instance = problem.instance
     cpu = instance.load[np.arange(len(place)), instance.device_type[place]]
@@ -89,7 +89,7 @@ def _draw_operators(
     axis.scatter(
         at[:, 0], at[:, 1], s=size, zorder=2, linewidths=1.6,
         c=[COLOURS[d % len(COLOURS)] for d in place],
-        edgecolors=[SATURATED if devices[d] > 1 + 1e-9 else "white" for d in place],
+        edgecolors=[SATURATED if red else "white" for red in marked],
     )  # fmt: skip
     if len(place) > LEGIBLE:
         return

@@ -189,10 +189,13 @@ def _selectivities(
 
 def _rates(rate: Floats, source: Rows, target: Rows, selectivity: Floats) -> tuple[Floats, Floats]:
     """Tuples/s on every stream and into every operator; streams come sorted by source."""
-    from streamsim.topology import propagate_rates
+    from streamsim.flow import propagate_rates
 
-    ends = source.astype(np.int32), target.astype(np.int32)
-    input_rate, _, tuples = propagate_rates(rate, *ends, selectivity, np.empty((0, 6)))
+    tail, head = source.astype(np.int32), target.astype(np.int32)
+    ports = np.arange(len(rate) + 1, dtype=np.int32)
+    input_rate, _, tuples = propagate_rates(
+        rate, tail, head, selectivity, np.empty((0, 6)), ports, head
+    )
     return tuples, input_rate
 
 

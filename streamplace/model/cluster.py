@@ -30,6 +30,8 @@ class Cluster:
         Core seconds that each remote tuple costs at both ends (LogP's o).
     gap_s
         Link seconds that each remote tuple costs besides its bytes (LogP's g).
+    joules_per_byte
+        Energy of sending one byte over a link; 0 where energy is of no interest.
     interchangeable
         Class of every device: devices of one class can be swapped without changing anything.
 
@@ -45,6 +47,7 @@ class Cluster:
     latency_s: Floats
     overhead_s: float
     gap_s: float
+    joules_per_byte: float
     interchangeable: Ints = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -54,6 +57,7 @@ class Cluster:
         latency_s: ArrayLike,
         overhead_s: float = 0.0,
         gap_s: float = 0.0,
+        joules_per_byte: float = 0.0,
     ) -> None:
         put = partial(object.__setattr__, self)
         put("devices", devices)
@@ -64,7 +68,8 @@ class Cluster:
         }
         for column, (values, least, diagonal) in network.items():
             put(column, self._checked(column, values, least=least, diagonal=diagonal))
-        for cost, value in (("overhead_s", overhead_s), ("gap_s", gap_s)):
+        costs = {"overhead_s": overhead_s, "gap_s": gap_s, "joules_per_byte": joules_per_byte}
+        for cost, value in costs.items():
             if not 0 <= value <= LARGEST:
                 raise ClusterError(f"{cost} is {value}; it must be between 0 and {LARGEST:g}")
             put(cost, float(value))
@@ -97,6 +102,7 @@ class Cluster:
         latency: Quantity | ArrayLike = 0.0,
         overhead: Quantity = 0.0,
         gap: Quantity = 0.0,
+        joules_per_byte: float = 0.0,
     ) -> "Cluster":
         """Cluster of the given devices; bandwidth and latency are one quantity or a matrix."""
         columns = Devices.of(devices)
@@ -107,6 +113,7 @@ class Cluster:
             _matrix(latency, seconds, size),
             seconds(overhead),
             seconds(gap),
+            joules_per_byte,
         )
 
     @property

@@ -13,6 +13,7 @@ from streamplace.model.units import LARGEST
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+Flags = NDArray[np.bool_]
 Fail = Callable[[int, str, str], StreamplaceError]
 """Makes the error for row i (-1: the column as a whole), its value and the rule that it breaks."""
 
@@ -69,6 +70,14 @@ def int_column(
         rule = f"it must be a whole number from {least} to {most}"
         raise fail(bad, f"{column[bad]:g}", rule)
     return frozen(column.astype(np.int32))
+
+
+def flag_column(values: ArrayLike | None, size: int, fail: Fail) -> Flags:
+    """Truth values as a read-only column of the given size, all False where none are given."""
+    column = np.zeros(size, np.bool_) if values is None else np.array(values)
+    if column.dtype != np.bool_ or column.shape != (size,):
+        raise fail(-1, "", f"must have {size} truth values, one each")
+    return frozen(column)
 
 
 def name_column(

@@ -43,6 +43,8 @@ class Device:
     egress, ingress
         What its network card sends and receives at most, over all links, in bit/s; infinite where
         only the links limit.
+    watts
+        Power that a busy core draws beyond an idle one; 0 where energy is of no interest.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Device:
     memory: Quantity = math.inf
     egress: Quantity = math.inf
     ingress: Quantity = math.inf
+    watts: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -72,6 +75,7 @@ class Devices:
     memory: Floats
     egress_bps: Floats
     ingress_bps: Floats
+    watts: Floats
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -83,6 +87,7 @@ class Devices:
         memory: ArrayLike | None = None,
         egress_bps: ArrayLike | None = None,
         ingress_bps: ArrayLike | None = None,
+        watts: ArrayLike | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "a device", ClusterError)
@@ -99,6 +104,7 @@ class Devices:
         limits = {"memory": memory, "egress_bps": egress_bps, "ingress_bps": ingress_bps}
         for column, values in limits.items():
             put(column, _limit_column(values, size, partial(self._bad, column)))
+        put("watts", float_column(watts, size, 0.0, partial(self._bad, "watts")))
 
     @classmethod
     def of(cls, devices: Iterable[Device]) -> "Devices":
@@ -112,6 +118,7 @@ class Devices:
             [_read(row, row.memory, size_bytes) for row in rows],
             [_read(row, row.egress, bandwidth_bps) for row in rows],
             [_read(row, row.ingress, bandwidth_bps) for row in rows],
+            [row.watts for row in rows],
         )
 
     def __len__(self) -> int:
@@ -127,6 +134,7 @@ class Devices:
             float(self.memory[i]),
             float(self.egress_bps[i]),
             float(self.ingress_bps[i]),
+            float(self.watts[i]),
         )
 
     def __iter__(self) -> Iterator[Device]:

@@ -214,6 +214,7 @@ def _subtasks(graph: StreamGraph, p: NDArray[np.int64], operator: Ints) -> Opera
             for i, v in enumerate(rows if operators.window else ())
             if v in operators.window
         },
+        fires_all=operators.fires_all[operator],
     )
 
 
@@ -259,4 +260,21 @@ def _subtask_streams(
         selectivity=streams.selectivity[stream] / np.where(straight, 1, receivers),
         payload=streams.payload[stream],
         partitioning=[streams.partitioning[e] for e in stream.tolist()],
+        input=_inputs(graph, stream.tolist()),
     )
+
+
+def _inputs(graph: StreamGraph, stream: list[int]) -> list[str] | None:
+    """Input of every subtask's stream: what subtasks send on one stream is one input of a join."""
+    streams = graph.streams
+    joined = graph.operators.fires_all[streams.target]
+    if not joined.any():
+        return None
+    sign = "#"
+    while any(name.startswith(sign) for name in streams.input):
+        sign += "#"
+    names = [
+        (name or f"{sign}{e}") if joins else ""
+        for e, (name, joins) in enumerate(zip(streams.input, joined.tolist(), strict=True))
+    ]
+    return [names[e] for e in stream]

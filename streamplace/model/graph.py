@@ -10,11 +10,13 @@ import numpy as np
 from streamplace.errors import GraphError
 from streamplace.model.columns import Floats, Ints, frozen, same_fields
 from streamplace.model.messages import quoted, shown
-from streamplace.model.operators import Operator, Operators
+from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.streams import Stream, Streams
 from streamplace.model.units import LARGEST
 
 if TYPE_CHECKING:
+    from streamsim.flow import Flow
+
     from streamplace.model.expansion import Expansion
 
 LARGEST_RATE = 1e18
@@ -34,10 +36,8 @@ class StreamGraph:
     ----------
     attributes
         Free facts about the graph ("split", "family", …) that travel with it through files.
-    order
-        Rows of the operators in topological (breadth-first) order.
-    input_rate
-        Tuples/s that each operator takes in when the sources run at full rate, λ.
+    flow
+        Order, adjacency and rates as arrays, when the sources run at full rate.
 
     Examples
     --------
@@ -54,8 +54,7 @@ class StreamGraph:
     operators: Operators
     streams: Streams
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    order: Ints = field(init=False, repr=False, compare=False)
-    input_rate: Floats = field(init=False, repr=False, compare=False)
+    flow: "Flow" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -64,9 +63,8 @@ class StreamGraph:
         put(self, "attributes", MappingProxyType(_checked_attributes(self.attributes)))
         if self.streams.operators is not self.operators:
             raise GraphError("the streams belong to the operators of another graph")
-        put(self, "order", frozen(self._checked_order()))
         self._check_sources()
-        put(self, "input_rate", frozen(self._checked_rates()))
+        put(self, "flow", self._checked_flow())
 
     @classmethod
     def of(
@@ -75,10 +73,29 @@ class StreamGraph:
         operators: Iterable[Operator],
         streams: Iterable[Stream] = (),
         attributes: Mapping[str, Attribute] | None = None,
+        fires: str = EACH,
     ) -> "StreamGraph":
-        """Graph from single operators and streams."""
-        columns = Operators.of(operators)
-        return cls(name, columns, Streams.of(columns, list(streams)), attributes or {})
+        """Graph from single operators and streams.
+
+        Parameters
+        ----------
+        fires
+            What operators do that do not say: "each" or "all". A graph that fires "all" is a task
+            graph: unless they say otherwise, its sources have a rate of 1 per second.
+
+        Examples
+        --------
+        >>> tasks = [Operator("load", ipt=1e9), Operator("left"), Operator("right"), Operator("add")]
+        >>> ways = [("load", "left"), ("load", "right"), ("left", "add"), ("right", "add")]
+        >>> graph = StreamGraph.of("tasks", tasks, [Stream(*ends) for ends in ways], fires="all")
+        >>> graph.input_rate.tolist()
+        [1.0, 1.0, 1.0, 1.0]
+        """
+        columns = Operators.of(operators, fires)
+        rows = Streams.of(columns, list(streams))
+        if fires == ALL:
+            columns, rows = rated(columns, rows)
+        return cls(name, columns, rows, attributes or {})
 
     @property
     def n_operators(self) -> int:
@@ -89,6 +106,16 @@ class StreamGraph:
     def n_streams(self) -> int:
         """Number of streams, M."""
         return len(self.streams)
+
+    @property
+    def order(self) -> Ints:
+        """Rows of the operators in topological (breadth-first) order."""
+        return frozen(self.flow.order.view())
+
+    @property
+    def input_rate(self) -> Floats:
+        """Tuples (or sets) per second that each operator takes in at full rate, λ."""
+        return frozen(self.flow.input_rate.view())
 
     @property
     def sources(self) -> Ints:
@@ -133,19 +160,47 @@ class StreamGraph:
     def _degree(self, ends: Ints) -> Ints:
         return np.bincount(ends, minlength=self.n_operators).astype(np.int32)
 
-    def _checked_order(self) -> Ints:
-        from streamsim.topology import topological_order
+    def _checked_flow(self) -> "Flow":
+        from streamsim.flow import CycleError, flow_of, unequal_inputs
 
-        order = topological_order(self.n_operators, self.streams.source, self.streams.target)
-        if len(order) < self.n_operators:
-            cycle = [shown(self.operators.name[v]) for v in self._cycle(order)]
-            if len(cycle) > LONGEST_CYCLE:
-                cycle[LONGEST_CYCLE // 2 : -LONGEST_CYCLE // 2] = ["…"]
-            raise GraphError(
-                f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; "
-                "a stream graph has none, remove one of these streams"
+        operators, streams = self.operators, self.streams
+        try:
+            flow = flow_of(
+                operators.rate,
+                streams.source,
+                streams.target,
+                selectivity=streams.selectivity,
+                windows=self.window_rows(),
+                joins=operators.fires_all,
+                inputs=streams.inputs(),
             )
-        return order
+        except CycleError as error:
+            raise self._cyclic(error.order) from None
+        fine = flow.input_rate <= LARGEST_RATE
+        if not fine.all():
+            v = int(flow.order[np.argmin(fine[flow.order])])
+            raise GraphError(
+                f"operator {quoted(operators.name[v])} would take in {flow.input_rate[v]:g} "
+                f"tuples/s; lower the selectivities before it (at most {LARGEST_RATE:g})"
+            )
+        if unequal := unequal_inputs(flow):
+            e, f, more, less = unequal
+            name = quoted(operators.name[streams.target[e]])
+            raise GraphError(
+                f"operator {name} fires once per set of one tuple from every input, but "
+                f"{streams.label(e)} brings {more:g} tuples/s and {streams.label(f)} {less:g}; "
+                "give them the same rate, by their selectivities, or let it fire 'each'"
+            )
+        return flow
+
+    def _cyclic(self, order: Ints) -> GraphError:
+        cycle = [shown(self.operators.name[v]) for v in self._cycle(order)]
+        if len(cycle) > LONGEST_CYCLE:
+            cycle[LONGEST_CYCLE // 2 : -LONGEST_CYCLE // 2] = ["…"]
+        return GraphError(
+            f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; "
+            "a stream graph has none, remove one of these streams"
+        )
 
     def _cycle(self, order: Ints) -> list[int]:
         """Walk back along streams among the operators that no topological order reaches."""
@@ -185,28 +240,6 @@ class StreamGraph:
             "give it a rate if it is a source, else connect or remove it"
         )
 
-    def _checked_rates(self) -> Floats:
-        from streamsim.topology import propagate_rates
-
-        position = np.empty(self.n_operators, np.int32)
-        position[self.order] = np.arange(self.n_operators, dtype=np.int32)
-        by_source = np.argsort(position[self.streams.source], kind="stable")
-        rates, _, _ = propagate_rates(
-            self.operators.rate,
-            self.streams.source[by_source],
-            self.streams.target[by_source],
-            self.streams.selectivity[by_source],
-            self.window_rows(),
-        )
-        fine = rates <= LARGEST_RATE
-        if not fine.all():
-            v = int(self.order[np.argmin(fine[self.order])])
-            raise GraphError(
-                f"operator {quoted(self.operators.name[v])} would take in {rates[v]:g} tuples/s; "
-                f"lower the selectivities before it (at most {LARGEST_RATE:g})"
-            )
-        return rates
-
     def window_rows(self) -> Floats:
         """Windows as rows of (operator, size, advance, base, factor, limit)."""
         rows = [
@@ -214,6 +247,14 @@ class StreamGraph:
             for v, w in sorted(self.operators.window.items())
         ]
         return np.array(rows, np.float64).reshape(-1, 6)
+
+
+def rated(operators: Operators, streams: Streams) -> tuple[Operators, Streams]:
+    """Give a rate of 1 tuple/s to the operators that no stream feeds and that have none."""
+    fed = np.bincount(streams.target, minlength=len(operators)) > 0
+    rate = np.where(fed | (operators.rate > 0), operators.rate, 1.0)
+    columns = replace(operators, rate=rate)
+    return columns, replace(streams, operators=columns)
 
 
 def _checked_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:

@@ -44,7 +44,14 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
 
 
 def _facts(devices: Devices) -> Sequence[Hashable]:
-    numbers = (devices.mips, devices.cores, devices.memory, devices.egress_bps, devices.ingress_bps)
+    numbers = (
+        devices.mips,
+        devices.cores,
+        devices.memory,
+        devices.egress_bps,
+        devices.ingress_bps,
+        devices.watts,
+    )
     columns = [column.tolist() for column in numbers]
     return list(zip(*columns, devices.tags, strict=True))
 

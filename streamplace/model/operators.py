@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
 from streamplace.model.columns import (
+    Flags,
     Floats,
     Ints,
+    flag_column,
     float_column,
     int_column,
     name_column,
@@ -22,6 +24,7 @@ from streamplace.model.messages import quoted
 
 MOST_SUBTASKS = 1_000_000
 SHORTEST_WINDOW = 1e-6
+EACH, ALL = "each", "all"
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -77,6 +80,10 @@ class Operator:
         Bytes it occupies. Carried for makespan problems; no constraint on throughput placements.
     window
         Set on windowed operators, which emit per window instead of per tuple.
+    fires
+        "each": once per tuple on any input stream; "all": once per set of one tuple from every
+        input, as a synchronous join, a task or a layer of a network does. "" is what the graph
+        says, and there "each".
     """
 
     name: str
@@ -88,6 +95,7 @@ class Operator:
     requires: frozenset[str] = _NOTHING
     memory: float = 0.0
     window: Window | None = None
+    fires: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -112,6 +120,7 @@ class Operators:
     requires: tuple[frozenset[str], ...]
     memory: Floats
     window: Mapping[int, Window]
+    fires_all: Flags
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -125,6 +134,7 @@ class Operators:
         requires: Sequence[Iterable[str]] | None = None,
         memory: ArrayLike | None = None,
         window: Mapping[int, Window] | None = None,
+        fires_all: ArrayLike | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "an operator", GraphError)
@@ -141,10 +151,12 @@ class Operators:
         put("kind", text_column(kind, size, partial(self._bad, "kind")))
         put("requires", tag_column(requires, size, partial(self._bad, "requires")))
         put("window", self._checked_windows(window or {}))
+        put("fires_all", flag_column(fires_all, size, partial(self._bad, "fires_all")))
+        self._check_joins()
 
     @classmethod
-    def of(cls, operators: Iterable[Operator]) -> "Operators":
-        """Columns from single operators."""
+    def of(cls, operators: Iterable[Operator], fires: str = EACH) -> "Operators":
+        """Columns from single operators; ``fires`` is for those that do not say."""
         rows = list(operators)
         return cls(
             [row.name for row in rows],
@@ -156,6 +168,7 @@ class Operators:
             requires=[row.requires for row in rows],
             memory=[row.memory for row in rows],
             window={i: row.window for i, row in enumerate(rows) if row.window},
+            fires_all=[fires_all(row.fires or fires, row.name) for row in rows],
         )
 
     def __len__(self) -> int:
@@ -173,6 +186,7 @@ class Operators:
             self.requires[i],
             float(self.memory[i]),
             self.window.get(i),
+            ALL if self.fires_all[i] else EACH,
         )
 
     def __iter__(self) -> Iterator[Operator]:
@@ -201,7 +215,24 @@ class Operators:
                 raise GraphError(f"a window is for row {row}, but there are {len(self)} operators")
         return dict(windows)
 
+    def _check_joins(self) -> None:
+        for row in self.window:
+            if self.fires_all[row]:
+                raise GraphError(
+                    f"operator {quoted(self.name[row])} has a window and fires 'all'; a window takes "
+                    "in each tuple by itself, so put the join before it as an operator of its own"
+                )
+
     def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:
         if i < 0:
             return GraphError(f"operators' column {column} {rule}")
         return GraphError(f"operator {quoted(self.name[i])} has {column} {value}; {rule}")
+
+
+def fires_all(fires: str, operator: str) -> bool:
+    """Whether a firing rule, "each" or "all", is the latter."""
+    if fires not in (EACH, ALL):
+        raise GraphError(
+            f"operator {quoted(operator)} fires {quoted(fires)}; it must be {EACH!r} or {ALL!r}"
+        )
+    return fires == ALL

@@ -8,13 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import PlacementError
-from streamplace.model.columns import Ints, int_column, same_fields
+from streamplace.model.columns import Floats, Ints, float_column, int_column, same_fields
 from streamplace.model.messages import listed, quoted
+from streamplace.model.units import LARGEST
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Placement(Mapping[str, str]):
     """A mapping from operator names to device names, stored as one device row per operator.
+
+    Attributes
+    ----------
+    priority
+        [N] where the answer is a schedule: of the operators that are ready on a device, the one of
+        the highest priority runs first. None leaves the order to the device.
 
     Examples
     --------
@@ -26,21 +33,36 @@ class Placement(Mapping[str, str]):
     operators: tuple[str, ...]
     devices: tuple[str, ...]
     index: Ints
+    priority: Floats | None
     _row: dict[str, int] = field(init=False, repr=False, compare=False)
 
-    def __init__(self, operators: Sequence[str], devices: Sequence[str], index: ArrayLike) -> None:
+    def __init__(
+        self,
+        operators: Sequence[str],
+        devices: Sequence[str],
+        index: ArrayLike,
+        priority: ArrayLike | None = None,
+    ) -> None:
         put = partial(object.__setattr__, self)
         put("operators", tuple(operators))
         put("devices", tuple(devices))
         size, last = len(self.operators), len(self.devices) - 1
         put("index", int_column(index, size, 0, self._bad, least=0, most=last))
+        put("priority", None if priority is None else self._priorities(priority))
         put("_row", {})
 
     @classmethod
     def of(
-        cls, operators: Sequence[str], devices: Sequence[str], assignment: Mapping[str, str]
+        cls,
+        operators: Sequence[str],
+        devices: Sequence[str],
+        assignment: Mapping[str, str],
+        priority: Mapping[str, float] | None = None,
     ) -> "Placement":
-        """Placement from names; every operator must be given a known device."""
+        """Placement from names; every operator must be given a known device.
+
+        Operators that ``priority`` leaves out have priority 0.
+        """
         known = {name: d for d, name in enumerate(devices)}
         for name in operators:
             if name not in assignment:
@@ -53,7 +75,13 @@ class Placement(Mapping[str, str]):
         if stray := assignment.keys() - set(operators):
             name = quoted(min(stray))
             raise PlacementError(f"{name} is placed but is no operator of the graph; remove it")
-        return cls(operators, devices, [known[assignment[name]] for name in operators])
+        if priority and (stray := priority.keys() - set(operators)):
+            name = quoted(min(stray))
+            raise PlacementError(
+                f"{name} has a priority but is no operator of the graph; remove it"
+            )
+        order = None if priority is None else [priority.get(name, 0.0) for name in operators]
+        return cls(operators, devices, [known[assignment[name]] for name in operators], order)
 
     def __getitem__(self, operator: str) -> str:
         if not self._row:
@@ -83,6 +111,19 @@ class Placement(Mapping[str, str]):
         for name, d in zip(self.operators, self.index, strict=True):
             groups[self.devices[d]].append(name)
         return groups
+
+    def priorities(self) -> dict[str, float] | None:
+        """Operator name → priority, None where there is no order."""
+        if self.priority is None:
+            return None
+        return dict(zip(self.operators, self.priority.tolist(), strict=True))
+
+    def _priorities(self, priority: ArrayLike) -> Floats:
+        def fail(i: int, value: str, rule: str) -> PlacementError:
+            who = f"operator {quoted(self.operators[i])}" if i >= 0 else "an order"
+            return PlacementError(f"{who} has priority {value}; {rule}")
+
+        return float_column(priority, len(self.operators), 0.0, fail, least=-LARGEST)
 
     def _bad(self, i: int, value: str, rule: str) -> PlacementError:
         if i < 0:

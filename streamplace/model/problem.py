@@ -19,6 +19,7 @@ from streamplace.model.units import LARGEST
 
 if TYPE_CHECKING:
     from streamsim import Instance
+    from streamsim.passes import Pass
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -30,12 +31,8 @@ class Problem:
     seconds
         Core seconds per input tuple, operator × device, where instructions / MIPS is not the truth
         (an operator that flies on a GPU); None otherwise.
-    instance
-        The problem as arrays, shared by the simulators and the placers.
     rules
         The constraints as arrays, None where every placement is legal.
-    interchangeable
-        Class of every device; swapping devices of one class changes neither value nor legality.
 
     Examples
     --------
@@ -51,9 +48,8 @@ class Problem:
     cluster: Cluster
     constraints: Constraints
     seconds: Floats | None
-    instance: "Instance" = field(init=False, repr=False)
     rules: Rules | None = field(init=False, repr=False)
-    interchangeable: Ints = field(init=False, repr=False)
+    _compiled: dict[str, Any] = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -68,8 +64,41 @@ class Problem:
         put("constraints", constraints or Constraints())
         put("seconds", None if seconds is None else self._checked_seconds(seconds))
         put("rules", compile_rules(graph, cluster, self.constraints))
-        put("instance", self._compiled())
-        put("interchangeable", frozen(self._classes()))
+        put("_compiled", {})
+
+    @property
+    def instance(self) -> "Instance":
+        """The problem as arrays, compiled at the first look."""
+        if "instance" not in self._compiled:
+            self._compiled["instance"] = self._arrays()
+        instance: Instance = self._compiled["instance"]
+        return instance
+
+    @property
+    def one_pass(self) -> "Pass":
+        """What one pass asks of devices and links, compiled at the first look.
+
+        A pass is one tuple of the fastest source. Streams that inherit the payload of their
+        operator carry one output, which networks that send once do; a stream with a payload of its
+        own is a message of its own.
+        """
+        if "one_pass" not in self._compiled:
+            from streamsim.passes import compile_pass
+
+            streams = self.graph.streams
+            own = np.arange(len(streams)) + self.n_operators
+            message = np.where(np.isnan(streams.payload), streams.source, own)
+            self._compiled["one_pass"] = compile_pass(self.instance, message=message)
+        one_pass: Pass = self._compiled["one_pass"]
+        return one_pass
+
+    @property
+    def interchangeable(self) -> Ints:
+        """Class of every device; swapping two of a class changes neither value nor legality."""
+        if "interchangeable" not in self._compiled:
+            self._compiled["interchangeable"] = frozen(self._classes())
+        classes: Ints = self._compiled["interchangeable"]
+        return classes
 
     @property
     def n_operators(self) -> int:
@@ -81,9 +110,9 @@ class Problem:
         """Number of devices, D."""
         return self.cluster.n_devices
 
-    def placement(self, devices: ArrayLike) -> Placement:
-        """Placement from one device row per operator."""
-        return Placement(self.graph.operators.name, self.cluster.devices.name, devices)
+    def placement(self, devices: ArrayLike, priority: ArrayLike | None = None) -> Placement:
+        """Placement from one device row per operator, and a priority for each if there is one."""
+        return Placement(self.graph.operators.name, self.cluster.devices.name, devices, priority)
 
     def legal(self, placements: ArrayLike) -> NDArray[np.bool_]:
         """Whether each placement of a batch [B, N] respects the constraints; shape [B]."""
@@ -151,18 +180,18 @@ class Problem:
             )
         return frozen(matrix)
 
-    def _compiled(self) -> "Instance":
-        from streamsim import Window, build_instance
+    def __reduce__(self) -> tuple[object, ...]:
+        return Problem, (self.graph, self.cluster, self.constraints, self.seconds)
+
+    def _arrays(self) -> "Instance":
+        from streamsim.instance import instance_of
 
         operators, streams = self.graph.operators, self.graph.streams
         cluster, devices = self.cluster, self.cluster.devices
         per_tuple, device_type = self._costs()
-        return build_instance(
-            rate=operators.rate,
+        return instance_of(
+            self.graph.flow,
             seconds=per_tuple,
-            source=streams.source,
-            target=streams.target,
-            selectivity=streams.selectivity,
             payload=streams.bytes_per_tuple(),
             parallelism=operators.parallelism,
             device_type=device_type,
@@ -173,7 +202,6 @@ class Problem:
             ingress=8 / devices.ingress_bps,
             overhead=cluster.overhead_s,
             gap=cluster.gap_s,
-            windows=tuple(Window(int(row[0]), *row[1:]) for row in self.graph.window_rows()),
         )
 
     def _costs(self) -> tuple[Floats, Ints]:

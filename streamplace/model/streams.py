@@ -35,6 +35,9 @@ class Stream:
     partitioning
         How tuples reach the subtasks of the target: "forward" (one to one), "rebalance" or "hash"
         (evenly to all). "" means forward between equal parallelisms and rebalance otherwise.
+    input
+        Which input of a target that fires "all" this is; streams that name the same one are merged
+        into it. "" is an input of its own.
     """
 
     source: str
@@ -42,6 +45,7 @@ class Stream:
     selectivity: float = 1.0
     payload: float | None = None
     partitioning: str = ""
+    input: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -65,6 +69,7 @@ class Streams:
     selectivity: Floats
     payload: Floats
     partitioning: tuple[str, ...]
+    input: tuple[str, ...]
 
     def __init__(
         self,
@@ -74,6 +79,7 @@ class Streams:
         selectivity: ArrayLike | None = None,
         payload: ArrayLike | None = None,
         partitioning: Sequence[str] | None = None,
+        input: Sequence[str] | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         put("operators", operators)
@@ -86,6 +92,7 @@ class Streams:
         fail = partial(self._bad, "payload")
         put("payload", float_column(payload, size, np.nan, fail, unset=True))
         put("partitioning", self._checked_partitioning(partitioning, size))
+        put("input", text_column(input, size, partial(self._bad, "input")))
 
     @classmethod
     def of(cls, operators: Operators, streams: Iterable[Stream]) -> "Streams":
@@ -98,6 +105,7 @@ class Streams:
             selectivity=[row.selectivity for row in rows],
             payload=[np.nan if row.payload is None else row.payload for row in rows],
             partitioning=[row.partitioning for row in rows],
+            input=[row.input for row in rows],
         )
 
     @classmethod
@@ -109,6 +117,7 @@ class Streams:
         selectivity: ArrayLike | None = None,
         payload: ArrayLike | None = None,
         partitioning: Sequence[str] | None = None,
+        input: Sequence[str] | None = None,
     ) -> "Streams":
         """Columns whose ends are operator names instead of rows."""
         for u, v in zip(sources, targets, strict=True):
@@ -119,7 +128,7 @@ class Streams:
                     "add that operator or correct the name"
                 )
         rows = [np.fromiter(map(operators.index, e), np.int32, len(e)) for e in (sources, targets)]
-        return cls(operators, rows[0], rows[1], selectivity, payload, partitioning)
+        return cls(operators, rows[0], rows[1], selectivity, payload, partitioning, input)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -132,6 +141,7 @@ class Streams:
             float(self.selectivity[i]),
             None if np.isnan(payload) else payload,
             self.partitioning[i],
+            self.input[i],
         )
 
     def __iter__(self) -> Iterator[Stream]:
@@ -151,6 +161,17 @@ class Streams:
     def bytes_per_tuple(self) -> Floats:
         """Payload of every stream, its own or that of its source."""
         return np.where(np.isnan(self.payload), self.operators.payload[self.source], self.payload)
+
+    def inputs(self) -> Ints | None:
+        """Number per stream, equal where two name the same input; None where none is named."""
+        if not any(self.input):
+            return None
+        known: dict[tuple[int, str], int] = {}
+        numbers = [
+            known.setdefault((target, name) if name else (-1, str(e)), len(known))
+            for e, (target, name) in enumerate(zip(self.target.tolist(), self.input, strict=True))
+        ]
+        return np.array(numbers, np.int32)
 
     def _checked_partitioning(self, given: Sequence[str] | None, size: int) -> tuple[str, ...]:
         fail = partial(self._bad, "partitioning")

@@ -1,19 +1,69 @@
-"""Objectives: a batch of placements in, one number each out."""
+"""Objectives: what a placement is judged by, and what people are told about it.
 
-from collections.abc import Callable
+An objective is a room: the function that values placements, and beside it everything that is
+particular to it. What a room leaves out has a default that is right for any number.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.model.columns import Ints
+from streamplace.errors import SettingError
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.picture import Picture
+from streamplace.objectives.report import Report, Sheet, percent, quantity, some
 from streamplace.registry import Registry
 
+if TYPE_CHECKING:
+    from streamplace.objectives.conditions import Condition
+
 Sense = Literal["max", "min"]
-Evaluate = Callable[[Problem, Ints], NDArray[np.float64]]
+Values = NDArray[np.float64]
+Evaluate = Callable[[Problem, Ints], Values]
+EvaluateOrdered = Callable[[Problem, Ints, Floats | None], Values]
+"""The same with a priority per operator [B, N], None for the usual order."""
+
+
+class Explanation(Protocol):
+    """What a placement reaches, and why."""
+
+    @property
+    def value(self) -> float:
+        """Value of the placement."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """The value in words."""
+        ...
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how good, and what limits."""
+        ...
+
+    def headline(self) -> dict[str, Any]:
+        """The few facts that an answer of ``place`` tells a machine beside the value."""
+        ...
+
+    def document(self) -> dict[str, Any]:
+        """All facts, for a machine."""
+        ...
+
+    def brief(self) -> Report:
+        """What is told of a placement that was just found."""
+        ...
+
+    def report(self) -> Report:
+        """Everything: what limits, and what to move."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,35 +74,149 @@ class Objective:
     ----------
     evaluate
         Values [B] of a batch of placements [B, N] given as device rows.
+    ordered
+        Whether it also judges the order in which devices serve operators: a priority for each.
+    unit
+        What a value is measured in; "" for a share of 1.
+    explain
+        Why a placement reaches what it reaches.
+    bound
+        Value that no placement can be better than, proven without search; None where none is known.
+    refuses
+        Why it cannot judge a problem, in one sentence; None where it can.
+    picture
+        What a drawing marks.
+    measures
+        Further numbers by name that a comparison averages, from a value.
+    base, conditions
+        What is optimised, and what has to hold besides; `streamplace.objectives.conditions`.
     """
 
     name: str
     sense: Sense
     summary: str
     evaluate: Evaluate
+    ordered: bool = False
+    unit: str = ""
+    explain: Callable[[Problem, Placement], Explanation] | None = None
+    bound: Callable[[Problem], float | None] = lambda problem: None
+    refuses: Callable[[Problem], str | None] = lambda problem: None
+    picture: Callable[[Problem, Placement], Picture] | None = None
+    measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}
+    base: "Objective | None" = None
+    conditions: "tuple[Condition, ...]" = ()
+
+    def values(
+        self, problem: Problem, placements: Ints, priorities: Floats | None = None
+    ) -> Values:
+        """Values [B] of placements [B, N], operators served by priorities [B, N] if given."""
+        if self.ordered:
+            return cast(EvaluateOrdered, self.evaluate)(problem, placements, priorities)
+        return self.evaluate(problem, placements)
 
     def value(self, problem: Problem, placement: Placement) -> float:
         """Value of one placement."""
-        return float(self.evaluate(problem, placement.index[None, :])[0])
+        order = None if placement.priority is None else placement.priority[None, :]
+        return float(self.values(problem, placement.index[None, :], order)[0])
 
     def better(self, a: float, b: float) -> bool:
         """Whether value a is strictly better than value b."""
         return a > b if self.sense == "max" else a < b
 
-    def best(self, values: NDArray[np.float64]) -> int:
+    def best(self, values: Values) -> int:
         """Position of the best value, the first of equals."""
         return int(np.argmax(values) if self.sense == "max" else np.argmin(values))
+
+    def check(self, problem: Problem) -> None:
+        """Raise SettingError where it cannot judge a problem."""
+        for condition in self.conditions:
+            condition.check(problem)
+        reason = self.refuses(problem)
+        if reason is not None:
+            raise SettingError(f"{self.name} cannot judge {quoted(problem.graph.name)}: {reason}")
+
+    def told(self, value: float) -> str:
+        """Value in words.
+
+        >>> OBJECTIVES["throughput"].told(0.625)
+        '62.5 %'
+        """
+        return percent(value) if not self.unit else quantity(value, self.unit)
+
+    def explained(self, problem: Problem, placement: Placement) -> Explanation:
+        """Explain a placement, with the room's own explanation where it has one."""
+        if self.explain is not None:
+            return self.explain(problem, placement)
+        return Plain(self, self.value(problem, placement), placement)
+
+    def pictured(self, problem: Problem, placement: Placement) -> Picture:
+        """Marks for a drawing, nothing but the value where the room has no picture."""
+        if self.picture is not None:
+            return self.picture(problem, placement)
+        title = self.told(self.value(problem, placement))
+        nothing = (
+            np.zeros(problem.n_operators, np.bool_),
+            np.zeros(problem.graph.n_streams, np.bool_),
+        )
+        return Picture(title, "", *nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The explanation of an objective that has none of its own: the value, and who is where."""
+
+    objective: Objective
+    value: float
+    placement: Placement
+
+    @property
+    def words(self) -> str:
+        """The value in words."""
+        return f"{self.objective.name} {self.objective.told(self.value)}"
+
+    @property
+    def verdict(self) -> str:
+        """The value in words: nothing else is known."""
+        return self.words
+
+    def headline(self) -> dict[str, Any]:
+        """Nothing beside the value."""
+        return {}
+
+    def document(self) -> dict[str, Any]:
+        """Facts for a machine."""
+        return {self.objective.name: self.value, "pes": self.placement.pes()}
+
+    def brief(self) -> Report:
+        """Operators by device."""
+        rows = tuple((device, some(names)) for device, names in self.placement.pes().items())
+        return Report((Sheet(("device", "operators"), rows),))
+
+    def report(self) -> Report:
+        """Operators by device, and the value."""
+        return Report((*self.brief().parts, self.verdict))
 
 
 OBJECTIVES: Registry[Objective] = Registry("streamplace.objectives", "objective")
 
 
-def objective(name: str, *, sense: Sense) -> Callable[[Evaluate], Evaluate]:
-    """Register an objective; the first line of the docstring describes it."""
+def objective(name: str, *, sense: Sense, **room: Any) -> Callable[[Evaluate], Evaluate]:
+    """Register an objective; the first line of the docstring describes it.
+
+    ``evaluate(problem, placements)`` values a batch; with a third parameter, ``priorities``, it
+    also judges the order in which devices serve operators. ``room`` are the other attributes of
+    `Objective`.
+    """
 
     def register(evaluate: Evaluate) -> Evaluate:
         summary = (evaluate.__doc__ or "").strip().splitlines()[0]
-        OBJECTIVES.add(name, Objective(name, sense, summary, evaluate))
+        ordered = "priorities" in inspect.signature(evaluate).parameters
+        OBJECTIVES.add(name, Objective(name, sense, summary, evaluate, ordered, **room))
         return evaluate
 
     return register
+
+
+def default_objective(problem: Problem) -> str:
+    """Name of the objective that a problem suggests: one pass for task graphs, else the rate."""
+    return "makespan" if problem.graph.operators.fires_all.all() else "throughput"

@@ -213,3 +213,25 @@ def test_a_hundred_thousand_subtasks_are_cheap():
     assert (expanded.n_operators, expanded.n_streams) == (10 * n, 10 * (n - 1))
     assert expanded.input_rate.max() == pytest.approx(0.1)
     assert math.isclose(expanded.source_rate, 1)
+
+
+@pytest.mark.parametrize("partitioning", ["", "rebalance"])
+def test_subtasks_of_a_join_take_sets_of_what_all_subtasks_send(partitioning: str) -> None:
+    """Three and two senders' subtasks are two inputs of each of the four subtasks that join."""
+    operators = [
+        Operator("a", rate=60, parallelism=3),
+        Operator("b", rate=60, parallelism=2),
+        Operator("join", parallelism=4, fires="all"),
+        Operator("sink"),
+    ]
+    streams = [
+        Stream("a", "join", partitioning=partitioning),
+        Stream("b", "join"),
+        Stream("join", "sink"),
+    ]
+    expanded = StreamGraph.of("join", operators, streams).expand().graph
+    assert [o.name for o in expanded.operators if o.fires == "all"] == [
+        f"join#{i}" for i in range(4)
+    ]
+    assert expanded.input_rate[-5:-1].tolist() == pytest.approx([15] * 4)
+    assert expanded.input_rate[-1] == pytest.approx(60)

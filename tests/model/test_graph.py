@@ -176,3 +176,57 @@ def test_a_hundred_thousand_operators_are_cheap():
     graph = StreamGraph("long", operators, Streams(operators, ends, ends + 1))
     assert graph.input_rate.min() == 1
     assert graph.order[-1] == n - 1
+
+
+def tasks(*, fires: str = "all", left: float = 1.0) -> StreamGraph:
+    operators = [Operator(name, ipt=1e6) for name in ("load", "left", "right", "add")]
+    ways = [("load", "left"), ("load", "right"), ("left", "add"), ("right", "add")]
+    streams = [Stream(*ends, selectivity=left if ends[0] == "left" else 1.0) for ends in ways]
+    return StreamGraph.of("tasks", operators, streams, fires=fires)
+
+
+def test_a_graph_that_fires_all_is_a_task_graph() -> None:
+    graph = tasks()
+    assert graph.input_rate.tolist() == [1, 1, 1, 1]
+    assert graph.operators["add"].fires == "all"
+
+
+def test_unequal_inputs_of_a_join_are_named_with_their_rates() -> None:
+    with pytest.raises(GraphError, match=r"right→add brings 1 tuples/s and left→add 0\.5"):
+        tasks(left=0.5)
+
+
+def test_an_operator_may_say_otherwise_than_its_graph() -> None:
+    operators = [Operator("a", rate=3), Operator("b", rate=2), Operator("merge", fires="each")]
+    graph = StreamGraph.of(
+        "merge", operators, [Stream("a", "merge"), Stream("b", "merge")], fires="all"
+    )
+    assert graph.input_rate.tolist() == [3, 2, 5]
+
+
+def test_a_window_cannot_join() -> None:
+    with pytest.raises(GraphError, match="has a window and fires 'all'"):
+        Operator("w", window=Window(1, 1), fires="all")
+        StreamGraph.of("w", [Operator("w", rate=1, window=Window(1, 1), fires="all")])
+
+
+def test_an_unknown_firing_rule_is_refused() -> None:
+    with pytest.raises(GraphError, match="fires 'some'; it must be 'each' or 'all'"):
+        StreamGraph.of("w", [Operator("w", rate=1, fires="some")])
+
+
+def test_a_residual_network_of_sixty_diamonds_is_fine() -> None:
+    names = [f"v{i}" for i in range(181)]
+    ways = [
+        (f"v{3 * i + a}", f"v{3 * i + b}")
+        for i in range(60)
+        for a, b in ((0, 1), (0, 2), (1, 3), (2, 3))
+    ]
+    graph = StreamGraph.of(
+        "residual", map(Operator, names), [Stream(*w) for w in ways], fires="all"
+    )
+    assert set(graph.input_rate.tolist()) == {1.0}
+
+
+def test_rates_can_be_scaled_whatever_fires() -> None:
+    assert tasks().at_rate(30).input_rate.tolist() == [30, 30, 30, 30]

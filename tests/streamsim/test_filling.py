@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from streamsim import build_instance, resource_loads, source_rates, throughput
 from streamsim.filling import flow_shares
-from streamsim_strategies import Description, Ints, placed
+from streamsim_strategies import Description, Ints, placed, placed_joins
 
 
 @given(placed(max_sources=5))
@@ -53,7 +54,7 @@ def _fastest_user(problem: Description, placement: Ints, rates: np.ndarray, r: i
     return max(users)
 
 
-@given(placed(max_sources=5))
+@given(st.one_of(placed(max_sources=5), placed_joins(max_sources=5)))
 def test_shares_of_the_sources_add_up_to_the_flow(case: tuple[Description, Ints]) -> None:
     instance = case[0].instance
     total = flow_shares(instance).sum(0)

@@ -8,7 +8,7 @@ from streamsim import incremental as inc
 from streamsim.incremental import Incremental
 from streamsim.jit import borrowing_kernel
 from streamsim.loads import full_rate_loads, n_resources
-from streamsim_strategies import Description, Ints, placed
+from streamsim_strategies import Description, Ints, placed, placed_joins
 
 TOLERANCE = 1e-9
 
@@ -57,7 +57,7 @@ def random_moves(
     return start, operators, rng.integers(0, d, count).astype(np.int32)
 
 
-@given(placed(max_sources=4), st.data())
+@given(st.one_of(placed(max_sources=4), placed_joins(max_sources=4)), st.data())
 def test_after_any_moves_value_and_loads_are_those_of_a_fresh_start(
     case: tuple[Description, Ints], data: st.DataObject
 ) -> None:

@@ -15,7 +15,7 @@ from streamsim import (
     throughput,
 )
 from streamsim.steady import is_plain
-from streamsim_strategies import Description, Ints, placed
+from streamsim_strategies import Description, Ints, placed, placed_joins
 
 TOLERANCE = 1e-9
 
@@ -318,3 +318,30 @@ def test_the_short_kernel_agrees_with_the_general_one(case: tuple[Description, I
     assert not is_plain(general.instance)
     found = throughput(general.instance, batch)
     assert found == pytest.approx(throughput(problem.instance, batch), rel=TOLERANCE)
+
+
+@given(placed_joins(count=3, max_sources=4, max_operators=7))
+def test_joins_reach_the_value_of_the_exact_fractions(case: tuple[Description, Ints]) -> None:
+    """Sets instead of tuples, and sources that meet in a join held back together."""
+    problem, batch = case
+    expected = [reference.throughput(problem, place) for place in batch]
+    np.testing.assert_allclose(throughput(problem.instance, batch), expected, rtol=TOLERANCE)
+    rates = source_rates(problem.instance, batch[0])
+    for s, x in reference.source_rates(problem, batch[0].tolist()).items():
+        assert rates[s] == pytest.approx(float(x), rel=TOLERANCE)
+
+
+def test_a_join_holds_back_both_of_its_sources() -> None:
+    """The first branch fills its device twice over; the second, alone on its own, waits for it."""
+    branches = {
+        "rate": [100, 100, 0],
+        "seconds": [[2e-2], [1e-3], [0]],
+        "source": [0, 1],
+        "target": [2, 2],
+        "device_type": [0, 0],
+        "seconds_per_byte": np.zeros((2, 2)),
+    }
+    merged = build_instance(**branches)  # type: ignore[arg-type]
+    joined = build_instance(**branches, joins=[False, False, True])  # type: ignore[arg-type]
+    assert source_rates(merged, [0, 1, 1]).tolist() == [0.5, 1.0, 0.0]
+    assert source_rates(joined, [0, 1, 1]).tolist() == [0.5, 0.5, 0.0]

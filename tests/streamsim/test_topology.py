@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streamsim.topology import (
-    group_by,
-    propagate_rates,
-    topological_order,
-    undirected,
-    window_output,
-)
+from streamsim.topology import group_by, topological_order, undirected
 from streamsim_strategies import Description, descriptions
 
 
@@ -40,27 +34,6 @@ def test_groups_list_the_positions_of_each_key(keys: list[int]) -> None:
     for k in range(6):
         expected = [i for i, key in enumerate(keys) if key == k]
         assert positions[start[k] : start[k + 1]].tolist() == expected
-
-
-def test_rates_follow_selectivities_along_parallel_streams() -> None:
-    taken, emitted, tuples = propagate_rates(
-        np.array([10.0, 0.0]),
-        ints(0, 0),
-        ints(1, 1),
-        np.array([0.5, 2.0]),
-        np.zeros((0, 6)),
-    )
-    assert taken.tolist() == [10, 25]
-    assert emitted.tolist() == [10, 25]
-    assert tuples.tolist() == [5, 20]
-
-
-@pytest.mark.parametrize(("count", "expected"), [(0, 0), (10, 6), (100, 20)])
-def test_a_window_emits_an_affine_bounded_function_of_its_count(
-    count: float, expected: float
-) -> None:
-    row = np.array([0, 1.0, 1.0, 1.0, 0.5, 20.0])
-    assert window_output(row, count) == expected
 
 
 @given(st.data())

@@ -1,15 +1,13 @@
 """Operators: what one operator does with its turn on the CPU."""
 
+from streamsim.engine.joins import draw_sets, remote_per_set, sets_waiting
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
 from streamsim.engine.state import State, Totals
+from streamsim.engine.turns import BLOCKED, CAPPED, DONE, wake
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel
-
-# How a turn ends: nothing waits; CPU ran out; a successor is full, or the operator's own cores are.
-# A blocked operator rests until room appears, one that is done until a tuple arrives.
-DONE, CAPPED, BLOCKED = 0, 1, 2
 
 ROUNDING = 1e-12  # part of a capacity below which free space is an error of addition
 
@@ -74,7 +72,9 @@ def count_served(v: int, take: float, plan: Plan, state: State, totals: Totals) 
 
 @inlined_kernel
 def tuples_waiting(v: int, wiring: Wiring, state: State) -> float:
-    """Tuples in all queues, and the backlog, of an operator."""
+    """Tuples in all queues, and the backlog, of an operator; sets of them for one that joins."""
+    if wiring.joins[v]:
+        return sets_waiting(v, wiring, state)
     first, last = wiring.inlet_start[v], wiring.inlet_start[v + 1]
     waiting = state.queued[wiring.inlets[first]]
     for i in range(first + 1, last):
@@ -84,7 +84,9 @@ def tuples_waiting(v: int, wiring: Wiring, state: State) -> float:
 
 @inlined_kernel
 def remote_share(v: int, waiting: float, wiring: Wiring, plan: Plan, state: State) -> float:
-    """Part of the waiting tuples that came over a link."""
+    """Tuples that came over a link, per tuple (or set) taken in."""
+    if wiring.joins[v]:
+        return remote_per_set(v, wiring, plan, state)
     remote = 0.0
     for i in range(wiring.inlet_start[v], wiring.inlet_start[v + 1]):
         inlet = wiring.inlets[i]
@@ -109,7 +111,13 @@ def fitting(
 
 @inlined_kernel
 def draw(v: int, take: float, waiting: float, wiring: Wiring, state: State) -> None:
-    """Remove ``take`` tuples, from every queue in proportion to its length; wake the senders."""
+    """Remove ``take`` tuples, from every queue in proportion to its length; wake the senders.
+
+    An operator that joins takes as many from every port.
+    """
+    if wiring.joins[v]:
+        draw_sets(v, take, wiring, state)
+        return
     first, last = wiring.inlet_start[v], wiring.inlet_start[v + 1]
     if last - first == 1:
         state.queued[wiring.inlets[first]] -= take
@@ -119,13 +127,6 @@ def draw(v: int, take: float, waiting: float, wiring: Wiring, state: State) -> N
     for i in range(first, last):
         state.queued[wiring.inlets[i]] *= kept
         wake(wiring.senders[i], BLOCKED, state)
-
-
-@inlined_kernel
-def wake(v: int, outcome: int, state: State) -> None:
-    """Give another turn to an operator whose last one ended so."""
-    if state.turn[v] == outcome:
-        state.turn[v] = CAPPED
 
 
 @inlined_kernel

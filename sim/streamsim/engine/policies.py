@@ -1,9 +1,10 @@
 """Scheduling policies: how a device spends one slice on its operators."""
 
-from streamsim.engine.operators import BLOCKED, CAPPED, process
+from streamsim.engine.operators import process
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Stamps
 from streamsim.engine.state import State, Totals
+from streamsim.engine.turns import BLOCKED, CAPPED
 from streamsim.engine.windows import process_window
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance

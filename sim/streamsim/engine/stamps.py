@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsim.engine.joins import in_port, port_end
 from streamsim.engine.state import State
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Floats, Instance, Ints
@@ -74,6 +75,45 @@ def drawn(
     stamps: Stamps,
 ) -> Pair:
     """Mean stamps of ``take`` of the ``waiting`` tuples of an operator; counts their latency."""
+    now = middle(wiring, slice_index)
+    if wiring.joins[v]:
+        generated, admitted = _oldest(v, now, wiring, state, stamps)
+    else:
+        generated, admitted = _mixed(v, take, waiting, slice_index, wiring, state, stamps)
+    stamps.delay[0, v] += take * (now - generated)
+    stamps.delay[1, v] += take * (now - admitted)
+    return generated, admitted
+
+
+@inlined_kernel
+def _oldest(v: int, now: float, wiring: Wiring, state: State, stamps: Stamps) -> Pair:
+    """Stamps of sets of one tuple from every port: a set is as old as the oldest of its ports."""
+    generated, admitted, i = now, now, int(wiring.inlet_start[v])
+    while i < wiring.inlet_start[v + 1]:
+        end = port_end(i, v, wiring)
+        waiting = in_port(i, end, wiring, state)
+        made = let_in = 0.0
+        for j in range(i, end):
+            inlet = wiring.inlets[j]
+            part = state.queued[inlet] / waiting
+            made += part * stamps.queued[0, inlet]
+            let_in += part * stamps.queued[1, inlet]
+        generated, admitted = min(generated, made), min(admitted, let_in)
+        i = end
+    return generated, admitted
+
+
+@inlined_kernel
+def _mixed(
+    v: int,
+    take: float,
+    waiting: float,
+    slice_index: int,
+    wiring: Wiring,
+    state: State,
+    stamps: Stamps,
+) -> Pair:
+    """Mean stamps of tuples drawn from all queues in proportion to their lengths."""
     m = len(state.sending)
     now = middle(wiring, slice_index)
     generated = 0.0
@@ -87,8 +127,6 @@ def drawn(
         else:
             generated += part * stamps.queued[0, inlet]
             admitted += part * stamps.queued[1, inlet]
-    stamps.delay[0, v] += take * (now - generated)
-    stamps.delay[1, v] += take * (now - admitted)
     return generated, admitted
 
 

@@ -1,8 +1,6 @@
 """Windowed operators: tuples go into panes, and every advance f(tuples in the panes) comes out."""
 
 from streamsim.engine.operators import (
-    BLOCKED,
-    DONE,
     affordable,
     count_served,
     draw,
@@ -14,10 +12,11 @@ from streamsim.engine.operators import (
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
 from streamsim.engine.state import State, Totals
+from streamsim.engine.turns import BLOCKED, DONE
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel
-from streamsim.topology import window_output
+from streamsim.flow import window_output
 
 
 @borrowing_kernel

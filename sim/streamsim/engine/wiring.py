@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamsim.engine.generators import constant_from, generate
 from streamsim.engine.settings import Settings
-from streamsim.instance import Floats, Instance, Ints
+from streamsim.instance import Flags, Floats, Instance, Ints
 from streamsim.topology import group_by
 
 _POLICIES = {"dynamic": 0, "uniform": 1, "weighted": 2}
@@ -27,7 +27,9 @@ class Wiring(NamedTuple):
     out_end: Indices  # [N] one past the last
     target: Indices  # [M] operator that receives
     inlet_start: Indices  # [N + 1] the inlets of v are inlets[inlet_start[v]:inlet_start[v + 1]]
-    inlets: Indices  # [M + S]
+    inlets: Indices  # [M + S] port by port
+    ports: Indices  # [M + S] port into which the inlet at the same place leads
+    joins: Flags  # [N] whether an operator takes sets of one tuple from every port
     senders: Indices  # [M + S] operator that fills the inlet at the same place; or itself
     sources: Ints  # [S] operators that generate
     generated: Floats  # [S, slices] tuples
@@ -51,7 +53,10 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
         raise ValueError("no operator has a rate; give at least one source a rate above 0")
     first = np.diff(instance.in_start) == 0
     sources = np.flatnonzero((instance.rate > 0) | first).astype(np.int32)
-    inlet_start, inlets = group_by(np.concatenate((instance.target, sources)), instance.n_operators)
+    of_source = instance.port_start[sources]
+    port_start, inlets = group_by(
+        np.concatenate((instance.port, of_source)), int(instance.port_start[-1])
+    )
     generated = generate(
         sources,
         instance.rate,
@@ -63,8 +68,10 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
         out_start=instance.out_start.astype(np.uint32),
         out_end=instance.out_end.astype(np.uint32),
         target=instance.target.astype(np.uint32),
-        inlet_start=inlet_start.astype(np.uint32),
+        inlet_start=port_start[instance.port_start].astype(np.uint32),
         inlets=inlets.astype(np.uint32),
+        ports=np.concatenate((instance.port, of_source))[inlets].astype(np.uint32),
+        joins=instance.joins,
         senders=np.concatenate((instance.source, sources))[inlets].astype(np.uint32),
         sources=sources,
         generated=generated,

@@ -30,7 +30,7 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, budget: Bu
     meter, level = Meter(budget), finest_level(problem)
     place = first_place(problem, level, start)
     seed %= 2**63
-    if len(problem.instance.sources) > 1:
+    if problem.instance.n_groups > 1:
         from streamplace.placers.anneal.sources import maximise_fair
 
         return maximise_fair(problem, level, place, start, seed, meter)

@@ -52,7 +52,7 @@ def exact(
     prover = Prover(units, start, clock, seed, workers)
     tractable = problem.n_operators <= LARGE
     tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
-    if len(problem.instance.sources) > 1:
+    if problem.instance.n_groups > 1:
         if tractable:
             prover.try_full_rate()
         if prover.peak > 1:

@@ -8,6 +8,7 @@ the device best for it, and all of them no more than all devices together.
 from collections.abc import Iterator
 
 import numpy as np
+from streamsim.filling import flow_shares
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
@@ -78,7 +79,7 @@ def bound(problem: Problem, units: Units, unit: Ints) -> float:
     if len(sources) * problem.n_operators > MOST_SHARES:
         return 1.0
     part = np.zeros((units.n_units, len(sources)))
-    shares = _shares(problem)
+    shares = flow_shares(instance).T
     power, _ = powers(units)
     operator_work = (instance.load[:, instance.device_type] * power).min(axis=1)
     np.add.at(part, unit, shares * operator_work[:, None])
@@ -86,18 +87,6 @@ def bound(problem: Problem, units: Units, unit: Ints) -> float:
     alone = shares * instance.load.min(axis=1)[:, None]
     weight = instance.rate[sources] / instance.rate.sum()
     return _programme(weight, np.vstack((together, alone)))
-
-
-def _shares(problem: Problem) -> Floats:
-    """Part of every operator's full input that each source causes; [N, S]."""
-    instance = problem.instance
-    flow = np.zeros((problem.n_operators, len(instance.sources)))
-    flow[instance.sources, np.arange(len(instance.sources))] = instance.rate[instance.sources]
-    full = np.maximum(instance.input_rate, 1e-300)
-    for e in range(instance.n_streams):
-        u = instance.source[e]
-        flow[instance.target[e]] += instance.tuples[e] * flow[u] / full[u]
-    return flow / full[:, None]
 
 
 def _programme(weight: Floats, use: Floats) -> float:

@@ -1,11 +1,12 @@
 """Why a placement reaches what it reaches: loads, the bottleneck, and what to move."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.evaluate.advice import Move, best_move
+from streamplace.objectives.report import Report, percent
+from streamplace.objectives.throughput.advice import Move, best_move
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -79,7 +80,7 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Sustained:
     """What a placement sustains in the steady state, and why not more.
 
     Attributes
@@ -103,17 +104,51 @@ class Explanation:
     move: Move | None
 
     @property
+    def value(self) -> float:
+        """The relative throughput."""
+        return self.relative_throughput
+
+    @property
+    def words(self) -> str:
+        """Relative and absolute throughput."""
+        return f"{percent(self.value)} of the sources' rate, {self.throughput:g} tuples/s"
+
+    @property
     def verdict(self) -> str:
         """One sentence for a person."""
         limit = self.bottleneck
         if limit.load <= 1:
-            full = f"{100 * limit.load:.1f} %"
+            full = percent(limit.load)
             return f"keeps up with the sources; the fullest resource is {limit.label} at {full}"
-        share = f"{100 * self.relative_throughput:.1f} %"
-        return f"{share} of the sources' rate; {limit.label} is the limit"
+        return f"{percent(self.value)} of the sources' rate; {limit.label} is the limit"
+
+    def headline(self) -> dict[str, Any]:
+        """Throughput and bottleneck."""
+        limit = self.bottleneck
+        return {
+            "relative_throughput": self.relative_throughput,
+            "throughput": self.throughput,
+            "bottleneck": {"kind": limit.kind, "name": limit.name, "load": limit.load},
+        }
+
+    def document(self) -> dict[str, Any]:
+        """All facts."""
+        return {**asdict(self), "verdict": self.verdict}
+
+    def brief(self) -> Report:
+        """Devices with their load and operators, and the bottleneck."""
+        from streamplace.objectives.throughput.telling import brief
+
+        return brief(self)
+
+    def report(self) -> Report:
+        """Devices, links, the bottleneck with what it carries, and what to move."""
+        from streamplace.objectives.throughput.telling import report
+
+        return report(self)
 
 
-def explain(problem: Problem, placement: Placement) -> Explanation:
+def explain(problem: Problem, placement: Placement) -> Sustained:
     """Loads, bottleneck and advice for one placement."""
     from streamsim import bottleneck, resource_loads, source_rates, throughput
 
@@ -136,7 +171,7 @@ def explain(problem: Problem, placement: Placement) -> Explanation:
     links = _links(problem, place, loads.links)
     rates = source_rates(instance, place)
     names = problem.graph.operators.name
-    return Explanation(
+    return Sustained(
         relative_throughput=value,
         throughput=value * problem.graph.source_rate,
         sources={names[v]: float(rates[v]) for v in problem.graph.sources},

@@ -1,0 +1,67 @@
+"""Joins: an operator that takes sets of one tuple from every port, equal amounts from each."""
+
+from streamsim.engine.plan import Plan
+from streamsim.engine.state import State
+from streamsim.engine.turns import BLOCKED, wake
+from streamsim.engine.wiring import Wiring
+from streamsim.jit import inlined_kernel
+
+
+@inlined_kernel
+def port_end(i: int, v: int, wiring: Wiring) -> int:
+    """One past the last of the inlets that share the port of inlet number i."""
+    j = i + 1
+    while j < wiring.inlet_start[v + 1] and wiring.ports[j] == wiring.ports[i]:
+        j += 1
+    return j
+
+
+@inlined_kernel
+def in_port(i: int, end: int, wiring: Wiring, state: State) -> float:
+    """Tuples in the queues of one port."""
+    waiting = state.queued[wiring.inlets[i]]
+    for j in range(i + 1, end):
+        waiting += state.queued[wiring.inlets[j]]
+    return waiting
+
+
+@inlined_kernel
+def sets_waiting(v: int, wiring: Wiring, state: State) -> float:
+    """Whole sets that wait: as many as there are tuples at the port with the fewest."""
+    i = int(wiring.inlet_start[v])
+    end = port_end(i, v, wiring)
+    fewest = in_port(i, end, wiring, state)
+    while end < wiring.inlet_start[v + 1]:
+        i = end
+        end = port_end(i, v, wiring)
+        fewest = min(fewest, in_port(i, end, wiring, state))
+    return fewest
+
+
+@inlined_kernel
+def remote_per_set(v: int, wiring: Wiring, plan: Plan, state: State) -> float:
+    """How many tuples of a set came over a link, port by port in proportion to the queues."""
+    remote, i = 0.0, int(wiring.inlet_start[v])
+    while i < wiring.inlet_start[v + 1]:
+        end = port_end(i, v, wiring)
+        waiting = in_port(i, end, wiring, state)
+        for j in range(i, end):
+            inlet = wiring.inlets[j]
+            if waiting > 0.0 and inlet < len(plan.remote) and plan.remote[inlet]:
+                remote += state.queued[inlet] / waiting
+        i = end
+    return remote
+
+
+@inlined_kernel
+def draw_sets(v: int, take: float, wiring: Wiring, state: State) -> None:
+    """Remove ``take`` tuples from every port, in proportion to its queues; wake the senders."""
+    i = int(wiring.inlet_start[v])
+    while i < wiring.inlet_start[v + 1]:
+        end = port_end(i, v, wiring)
+        waiting = in_port(i, end, wiring, state)
+        kept = 0.0 if take >= waiting else (waiting - take) / waiting
+        for j in range(i, end):
+            state.queued[wiring.inlets[j]] *= kept
+            wake(wiring.senders[j], BLOCKED, state)
+        i = end

@@ -1,0 +1,65 @@
+"""What one pass spends: core seconds by device, seconds and bytes on links."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamsim.instance import Floats, Instance, Ints, writable
+from streamsim.jit import kernel
+
+
+class Spent(NamedTuple):
+    """What one pass spends under each of B placements."""
+
+    core_seconds: Floats  # [B, D]
+    link_seconds: Floats  # [B] latencies included, transfers one after another
+    remote_bytes: Floats  # [B] over links
+
+
+def pass_seconds(instance: Instance) -> float:
+    """Length of one pass: the time in which the fastest source generates one tuple."""
+    return float(1.0 / instance.rate.max())
+
+
+def spent(instance: Instance, placements: ArrayLike) -> Spent:
+    """Sum up one pass under each placement [B, N].
+
+    Every stream between two devices is one transfer: the latency, the gap of each tuple and the
+    time of all bytes. Overhead is paid in core seconds, at both ends.
+
+    Examples
+    --------
+    >>> from streamsim import build_instance
+    >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
+    ...                           payload=[20_000], device_type=[0, 0],
+    ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
+    >>> two = spent(instance, [[0, 1]])
+    >>> two.core_seconds.round(6).tolist(), two.link_seconds.round(6).tolist(), two.remote_bytes
+    ([[0.001, 0.005]], [0.02], array([20000.]))
+    """
+    batch = writable(placements)
+    core = np.zeros((len(batch), instance.n_devices))
+    link, sent = np.zeros(len(batch)), np.zeros(len(batch))
+    _spend(instance, batch, pass_seconds(instance), core, link, sent)
+    return Spent(core, link, sent)
+
+
+@kernel
+def _spend(
+    instance: Instance, placements: Ints, seconds: float, core: Floats, link: Floats, sent: Floats
+) -> None:
+    for i in range(len(placements)):
+        place = placements[i]
+        for v in range(len(place)):
+            per_tuple = instance.seconds[v, instance.device_type[place[v]]]
+            core[i, place[v]] += seconds * instance.input_rate[v] * per_tuple
+        for e in range(len(instance.source)):
+            a, b = place[instance.source[e]], place[instance.target[e]]
+            if a != b:
+                tuples, size = seconds * instance.tuples[e], seconds * instance.traffic[e]
+                core[i, a] += tuples * instance.overhead
+                core[i, b] += tuples * instance.overhead
+                link[i] += instance.latency[a, b] + tuples * instance.gap
+                link[i] += size * instance.seconds_per_byte[a, b]
+                sent[i] += size

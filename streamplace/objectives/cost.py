@@ -1,0 +1,20 @@
+"""Cost: all the seconds that one pass takes, of devices and of links, one after the other."""
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Values, objective
+
+
+@objective("cost", sense="min", unit="s")
+def cost(problem: Problem, placements: Ints) -> Values:
+    """Core seconds and transfer seconds of one pass together, whatever overlaps (GiPH's total).
+
+    A pass is one tuple of the fastest source. Every stream between two devices is a transfer of
+    its own, with the link's latency.
+    """
+    from streamsim.spending import spent
+
+    passed = spent(problem.instance, np.atleast_2d(placements))
+    return np.asarray(passed.core_seconds.sum(axis=1) + passed.link_seconds)

@@ -1,0 +1,19 @@
+"""Devices: how many of them a placement uses."""
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Values, objective
+
+
+def _unit(problem: Problem) -> float:
+    """One device at least is needed."""
+    return 1.0
+
+
+@objective("devices", sense="min", unit="devices", bound=_unit)
+def devices(problem: Problem, placements: Ints) -> Values:
+    """Number of devices in use; ask for it under a condition, such as throughput>=1."""
+    used = np.sort(np.atleast_2d(placements), axis=1)
+    return (1.0 + (np.diff(used, axis=1) != 0).sum(axis=1)).astype(np.float64)

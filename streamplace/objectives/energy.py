@@ -1,0 +1,27 @@
+"""Energy: joules that one pass draws, on busy cores and on links."""
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Values, objective
+
+
+def _refusal(problem: Problem) -> str | None:
+    if problem.cluster.devices.watts.any() or problem.cluster.joules_per_byte:
+        return None
+    return "no device says what it draws; give the cluster's devices watts, or joules_per_byte"
+
+
+@objective("energy", sense="min", unit="J", refuses=_refusal)
+def energy(problem: Problem, placements: Ints) -> Values:
+    """Joules per pass: the devices' watts × busy core seconds, and joules per byte sent.
+
+    A pass is one tuple of the fastest source.
+    """
+    from streamsim.spending import spent
+
+    passed = spent(problem.instance, np.atleast_2d(placements))
+    cluster = problem.cluster
+    joules = passed.core_seconds @ cluster.devices.watts
+    return np.asarray(joules + cluster.joules_per_byte * passed.remote_bytes)

@@ -1,0 +1,19 @@
+"""Latency: how long the tuple of the longest way is under way, where nothing has to wait."""
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Values, objective
+
+
+@objective("latency", sense="min", unit="s")
+def latency(problem: Problem, placements: Ints) -> Values:
+    """Seconds of one tuple on the longest way from a source to a sink, unloaded.
+
+    Per operator, the core seconds of one tuple; per stream between devices, its latency, the time
+    of its bytes on the link and of its overhead at both ends.
+    """
+    from streamsim.latency import latencies
+
+    return latencies(problem.instance, np.atleast_2d(placements))

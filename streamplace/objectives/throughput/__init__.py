@@ -1,0 +1,27 @@
+"""Relative throughput: the share of the sources' rate that the placed graph sustains."""
+
+from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.picture import Picture
+from streamplace.objectives.registry import Explanation, Values, objective
+
+
+def _explain(problem: Problem, placement: Placement) -> Explanation:
+    from streamplace.objectives.throughput.explain import explain
+
+    return explain(problem, placement)
+
+
+def _picture(problem: Problem, placement: Placement) -> Picture:
+    from streamplace.objectives.throughput.picture import picture
+
+    return picture(problem, placement)
+
+
+@objective("throughput", sense="max", explain=_explain, picture=_picture, bound=lambda problem: 1.0)
+def throughput(problem: Problem, placements: Ints) -> Values:
+    """Relative throughput in the steady state, 0 to 1 (max–min fair between sources)."""
+    from streamsim import throughput as steady_throughput
+
+    return steady_throughput(problem.instance, placements)

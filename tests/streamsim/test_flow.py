@@ -1,0 +1,107 @@
+"""What flows through a graph, where operators fire for each tuple and where they join."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamsim.flow import CycleError, flow_of, unequal_inputs, window_output
+
+DIAMOND = [0, 0, 1, 2], [1, 2, 3, 3]
+JOINED = [False, False, False, True]
+
+
+def test_rates_follow_selectivities_along_parallel_streams() -> None:
+    flow = flow_of([10, 0], [0, 0], [1, 1], selectivity=[0.5, 2.0])
+    assert flow.input_rate.tolist() == [10, 25]
+    assert flow.output_rate.tolist() == [10, 25]
+    assert flow.tuples.tolist() == [5, 20]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, 0), (10, 6), (100, 20)])
+def test_a_window_emits_an_affine_bounded_function_of_its_count(
+    count: float, expected: float
+) -> None:
+    row = np.array([0, 1.0, 1.0, 1.0, 0.5, 20.0])
+    assert window_output(row, count) == expected
+
+
+def test_a_cycle_is_refused_with_the_operators_before_it() -> None:
+    with pytest.raises(CycleError) as caught:
+        flow_of([1, 0, 0], [0, 1, 2], [1, 2, 1])
+    assert caught.value.order.tolist() == [0]
+
+
+def test_a_join_takes_sets_where_a_merge_takes_tuples() -> None:
+    assert flow_of([5, 0, 0, 0], *DIAMOND).input_rate[3] == 10
+    joined = flow_of([5, 0, 0, 0], *DIAMOND, joins=JOINED)
+    assert joined.input_rate[3] == 5
+    assert joined.intake[2:].tolist() == [2.5, 2.5]
+
+
+def test_sixty_diamonds_in_a_row_keep_their_rate() -> None:
+    """A residual network: two ways from each join to the next, so 2⁶⁰ paths."""
+    heads = 3 * np.arange(60)
+    source = np.stack((heads, heads, heads + 1, heads + 2)).T.ravel()
+    target = np.stack((heads + 1, heads + 2, heads + 3, heads + 3)).T.ravel()
+    rate = np.zeros(181)
+    rate[0] = 7.0
+    assert (flow_of(rate, source, target, joins=np.ones(181, bool)).input_rate == 7.0).all()
+
+
+def test_streams_of_one_input_are_merged_before_the_join() -> None:
+    ends = [0, 1, 2], [3, 3, 3]
+    flow = flow_of([2, 3, 5, 0], *ends, joins=JOINED, inputs=[0, 0, 1])
+    assert flow.input_rate[3] == 5
+    assert unequal_inputs(flow) is None
+    assert np.diff(flow.port_start).tolist() == [1, 1, 1, 2]
+
+
+def test_inputs_that_differ_are_found() -> None:
+    flow = flow_of([4, 0, 0, 0], *DIAMOND, joins=JOINED, selectivity=[1, 0.5, 1, 1])
+    assert unequal_inputs(flow) == (2, 3, 4.0, 2.0)
+
+
+def test_rounding_is_no_difference() -> None:
+    flow = flow_of([1, 0, 0, 0], *DIAMOND, joins=JOINED, selectivity=[1, 1 + 1e-9, 1, 1])
+    assert unequal_inputs(flow) is None
+
+
+def test_sources_that_meet_in_a_join_are_one_group_and_others_are_not() -> None:
+    """0 and 1 merge before the join with 2; 3 only shares an operator that merges with 4."""
+    source = [0, 1, 5, 2, 3, 4]
+    target = [5, 5, 6, 6, 7, 7]
+    rate = [1, 1, 2, 1, 1, 0, 0, 0]
+    joins = np.arange(8) == 6
+    flow = flow_of([1, 1, 2, 1, 1, 0, 0, 0], source, target, joins=joins)
+    assert rate[:5] == flow.rate[:5].tolist()
+    assert flow.group.tolist() == [0, 0, 0, 1, 2]
+    assert flow.n_groups == 3
+
+
+@given(st.data())
+def test_the_order_of_streams_changes_no_rate_and_no_group(data: st.DataObject) -> None:
+    n = data.draw(st.integers(2, 7))
+    pairs = [(u, v) for v in range(1, n) for u in range(v)]
+    edges = data.draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
+    shuffled = data.draw(st.permutations(edges))
+    fed = {v for _, v in edges}
+    rate = [0.0 if v in fed else 1.0 for v in range(n)]
+    joins = np.ones(n, bool)
+    one = flow_of(rate, *zip(*edges, strict=True), joins=joins)
+    other = flow_of(rate, *zip(*shuffled, strict=True), joins=joins)
+    assert one.input_rate.tolist() == other.input_rate.tolist() == [1.0] * n
+    assert one.group.tolist() == other.group.tolist()
+
+
+@given(st.data())
+def test_what_streams_bring_adds_up_to_what_is_taken_in(data: st.DataObject) -> None:
+    n = data.draw(st.integers(2, 7))
+    pairs = [(u, v) for v in range(1, n) for u in range(v)]
+    edges = data.draw(st.lists(st.sampled_from(pairs), min_size=1))
+    fed = {v for _, v in edges}
+    joins = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    rate = np.array([0.0 if v in fed else 1.0 for v in range(n)])
+    flow = flow_of(rate, *zip(*edges, strict=True), joins=joins)
+    if unequal_inputs(flow) is None:
+        brought = np.bincount(flow.target, flow.intake, n) + rate
+        np.testing.assert_allclose(brought, flow.input_rate)
