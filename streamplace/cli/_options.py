@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
-        click.echo(record.getMessage(), err=True)
+        say(record.getMessage())
 
 
 def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
