@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster
 from streamplace.engines.registry import EXPORTS
-from streamplace.evaluate.explain import Explanation, explain
+from streamplace.errors import SettingError
 from streamplace.evaluate.lesson import PRESET, Lesson
 from streamplace.evaluate.teaching import Trained, teach
 from streamplace.model.cluster import Cluster
@@ -15,8 +15,14 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import Budget, Result, named_placer
+from streamplace.objectives.conditions import Condition, demanded, subject_to
+from streamplace.objectives.registry import (
+    OBJECTIVES,
+    Explanation,
+    Objective,
+    default_objective,
+)
+from streamplace.placers.registry import Budget, Placer, Result, named_placer
 
 if TYPE_CHECKING:
     from streamplace.learn.watching import Watcher
@@ -25,10 +31,12 @@ DEFAULT_PLACER = "auto"
 
 
 def place(
-    graph: StreamGraph,
+    graph: StreamGraph | Problem,
     cluster: Cluster | None = None,
     *,
-    placer: str = DEFAULT_PLACER,
+    placer: str | Placer = DEFAULT_PLACER,
+    objective: str = "",
+    require: Iterable[str] = (),
     constraints: Constraints | None = None,
     seed: int = 0,
     budget: Budget | None = None,
@@ -37,8 +45,15 @@ def place(
 
     Parameters
     ----------
+    graph
+        A graph, or a problem, which brings its cluster and constraints along.
     placer
         Who places, options after colons, as in ``dream:weights=runs/x/best.safetensors``.
+    objective
+        What is best; by default the makespan of a graph whose operators all fire "all", else the
+        throughput.
+    require
+        Conditions that the placement has to meet, such as ``throughput>=0.99``.
 
     Examples
     --------
@@ -47,15 +62,25 @@ def place(
     ...                        [Stream("a", "b")])
     >>> place(graph).value
     1.0
+    >>> place(graph, objective="devices", require=["throughput>=0.6"]).value
+    1.0
     """
-    problem = Problem(graph, cluster or Cluster.uniform(5), constraints or Constraints())
-    return named_placer(placer).place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
+    problem = problem_of(graph, cluster, constraints)
+    judge = chosen_objective(problem, objective, require)
+    asked = named_placer(placer) if isinstance(placer, str) else placer
+    result = asked.place(problem, judge, seed=seed, budget=budget)
+    demanded(problem, judge, result.placement)
+    return result
 
 
 def simulate(
-    graph: StreamGraph, placement: Placement | dict[str, str], cluster: Cluster | None = None
+    graph: StreamGraph | Problem,
+    placement: Placement | Mapping[str, str],
+    cluster: Cluster | None = None,
+    *,
+    objective: str = "",
 ) -> Explanation:
-    """Say what a placement sustains in the steady state, what limits it, and what to move.
+    """Say what a placement reaches, what limits it, and what to move.
 
     Examples
     --------
@@ -65,10 +90,33 @@ def simulate(
     >>> simulate(graph, {"a": "d0", "b": "d0"}).verdict
     "62.5 % of the sources' rate; the CPU of d0 is the limit"
     """
-    problem = Problem(graph, cluster or Cluster.uniform(5))
+    problem = problem_of(graph, cluster)
     if not isinstance(placement, Placement):
-        placement = Placement.of(graph.operators.name, problem.cluster.devices.name, placement)
-    return explain(problem, placement)
+        names = problem.graph.operators.name
+        placement = Placement.of(names, problem.cluster.devices.name, placement)
+    problem.check(placement)
+    judge = chosen_objective(problem, objective)
+    judge.check(problem)
+    return judge.explained(problem, placement)
+
+
+def problem_of(
+    graph: StreamGraph | Problem,
+    cluster: Cluster | None = None,
+    constraints: Constraints | None = None,
+) -> Problem:
+    """Problem of placing a graph; a problem is taken as it is."""
+    if isinstance(graph, Problem):
+        if cluster is not None or constraints is not None:
+            raise SettingError("a problem brings its cluster and its constraints along; drop yours")
+        return graph
+    return Problem(graph, cluster or Cluster.uniform(5), constraints)
+
+
+def chosen_objective(problem: Problem, name: str = "", require: Iterable[str] = ()) -> Objective:
+    """Objective by name, or the one that the problem suggests, subject to conditions."""
+    base = OBJECTIVES[name or default_objective(problem)]
+    return subject_to(base, [Condition.of(text) for text in require])
 
 
 def export(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
-        click.echo(record.getMessage(), err=True)
+        say(record.getMessage())
 
 
 def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -161,6 +162,28 @@ def search(function: F) -> F:
             help="Seconds to search, per graph.",
         ),
     )
+
+
+def objective(function: F) -> F:
+    """``--objective``."""
+    option = click.option(
+        "--objective",
+        default="",
+        help="What is best: throughput, makespan, latency, energy, cost, devices.  "
+        "[default: makespan where all operators fire 'all', else throughput]",
+    )
+    return option(function)
+
+
+def conditions(function: F) -> F:
+    """``--require``, any number of times."""
+    option = click.option(
+        "--require",
+        multiple=True,
+        metavar="CONDITION",
+        help="What has to hold besides, such as 'throughput>=0.99' or 'latency<=20ms'; repeat.",
+    )
+    return option(function)
 
 
 def constraints(function: F) -> F:

@@ -9,7 +9,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import console, percent, print_json, progress, save_json, say
+from streamplace.cli._output import console, print_json, progress, save_json, say
 from streamplace.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
@@ -173,13 +173,15 @@ def show(table: "Table", reference: str) -> None:
     """Print the paper's Table 1, one per rate, with the distance to the optimum beside it."""
     from rich.table import Table as RichTable
 
+    from streamplace.cli._console import titled
     from streamplace.evaluate.standings import heading
 
     out = console()
     for rate, by_placer in sorted(table.items()):
         graphs = max(s.graphs for s in by_placer.values())
         proven = max(s.proven for s in by_placer.values())
-        out.print(f"[bold]{heading(rate)}[/bold], {graphs} graphs, {proven} with a proven optimum")
+        facts = f", {graphs} graphs, {proven} with a proven optimum"
+        out.print(titled(heading(rate), facts))
         rows = RichTable(
             "placer",
             "mean",

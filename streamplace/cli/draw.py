@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from streamplace.cli._options import FILE, ClusterChoice, cluster, common, read_problem
+from streamplace.cli._options import FILE, ClusterChoice, cluster, common, objective, read_problem
 from streamplace.cli._output import print_json, say
 from streamplace.errors import SettingError
 
@@ -15,6 +15,7 @@ from streamplace.errors import SettingError
 @click.argument("graph", type=FILE)
 @click.argument("placements", type=FILE, nargs=-1, required=True)
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
+@objective
 @cluster
 @common("The .png, .svg or .pdf file to draw.")
 def command(
@@ -22,15 +23,17 @@ def command(
     placements: tuple[Path, ...],
     rate: str | None,
     cluster: ClusterChoice,
+    objective: str,
     as_json: bool,
     seed: int,
     output: Path | None,
 ) -> None:
     """Draw PLACEMENTS of GRAPH: colour is the device, size the CPU, width the traffic.
 
-    Red streams are on a link over its capacity; operators with a red ring are on a device over its
-    capacity. The title is the relative throughput.
+    What is red limits: for throughput, streams on a link over its capacity and operators on a device
+    over its capacity; for makespan, the critical chain. The title is the value.
     """
+    from streamplace.api import chosen_objective
     from streamplace.evaluate.drawing import draw_placements
     from streamplace.evaluate.figures import save
     from streamplace.io.placements import read_placement
@@ -39,7 +42,7 @@ def command(
         raise SettingError("where should the drawing go? Give -o FILE.png")
     problem = read_problem(graph, cluster, rate)
     named = [(path.stem, read_placement(path, problem)) for path in placements]
-    save(draw_placements(problem, named), output)
+    save(draw_placements(problem, named, chosen_objective(problem, objective)), output)
     if as_json:
         print_json({"output": str(output), "placements": [name for name, _ in named]})
     else:

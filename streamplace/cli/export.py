@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import print_json, say
+from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def command(
     elif as_json:
         print_json({"export": export.name, "files": dict(files)})
     else:
-        click.echo("".join(files.values()), nl=False)
+        print_file("".join(files.values()))
 
 
 def _problem(

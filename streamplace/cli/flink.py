@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._options import DEFAULTS, FILE
-from streamplace.cli._output import console, print_json, say, waiting
+from streamplace.cli._output import console, print_file, print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     try:
         say(f"starting Flink {flink.version} with {devices} TaskManagers")
         with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
-            click.echo(cluster.url)
+            print_line(cluster.url)
             say("ready; Ctrl-C stops it")
             cluster.watch()
     except KeyboardInterrupt:
@@ -96,7 +96,7 @@ def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
     for device in unpinnable(Rest(url)):
         say(f"note: nothing can be pinned to {device}; see: streamplace export --to flink")
     if output is None:
-        click.echo(text, nl=False)
+        print_file(text)
     else:
         write_text(output, text)
         say(f"{size} devices → {output}")
@@ -203,7 +203,7 @@ def apply_(
             entry_class=entry_class,
             arguments=arguments,
         )
-    print_json({"job": job}) if as_json else click.echo(job)
+    print_json({"job": job}) if as_json else print_line(job)
 
 
 @command.command(

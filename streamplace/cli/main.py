@@ -10,6 +10,7 @@ import click
 
 import streamplace.cli
 from streamplace import __version__
+from streamplace.cli._output import replace_what_stdout_cannot_encode, say
 from streamplace.errors import StreamplaceError
 
 
@@ -49,6 +50,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    replace_what_stdout_cannot_encode()
     try:
         sys.exit(cli.main(arguments, "streamplace", standalone_mode=False) or 0)
     except StreamplaceError as error:
@@ -71,5 +73,5 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _fail(message: str, status: int = 2) -> None:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    say(f"error: {' '.join(message.split())}")
     sys.exit(status)

@@ -7,14 +7,13 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import bar, console, percent, print_json, waiting
+from streamplace.cli._output import console, print_json, print_report, waiting
 from streamplace.errors import SettingError
+from streamplace.objectives.report import Report
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.explain import Explanation
+    from streamplace.objectives.registry import Explanation, Objective
     from streamplace.placers.registry import Budget, Placer, Result
-
-MOST_NAMES = 12
 
 
 @click.command(
@@ -43,6 +42,8 @@ MOST_NAMES = 12
     is_flag=True,
     help="Place the subtasks of parallel operators one by one (as join#0, join#1, …).",
 )
+@_options.objective
+@_options.conditions
 @_options.constraints
 @_options.cluster
 @_options.common("Write the placement to this JSON file.")
@@ -55,37 +56,42 @@ def command(
     by_subtask: bool,
     constraints_file: Path | None,
     cluster: ClusterChoice,
+    objective: str,
+    require: tuple[str, ...],
     as_json: bool,
     seed: int,
     output: Path | None,
 ) -> None:
-    """Place the operators of GRAPH on devices, for the highest throughput."""
-    from streamplace.evaluate.explain import explain
+    """Place the operators of GRAPH on devices: for the highest throughput, or for what you ask.
+
+    GRAPH is a stream graph, a task graph (whose operators fire "all"; placed for the shortest pass)
+    or a problem, which brings its cluster and constraints along.
+    """
+    from streamplace.api import chosen_objective, place
     from streamplace.io.placements import write_placement
-    from streamplace.objectives.registry import OBJECTIVES
     from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
     if by_subtask:
         problem = problem.graph.expand().problem(problem)
+    judge = chosen_objective(problem, objective, require)
     placer = named_placer(placer_name)
     if weights is not None:
         placer = with_weights(placer, weights)
     with waiting(f"placing {problem.graph.name}"):
-        result = placer.place(problem, OBJECTIVES["throughput"], seed=seed, budget=budget)
-    answer = explain(problem, result.placement)
-    if output is not None:
-        write_placement(
-            result.placement,
-            output,
-            graph=problem.graph.name,
-            placer=result.placer,
-            relative_throughput=result.value,
+        result = place(
+            problem, placer=placer, objective=objective, require=require, seed=seed, budget=budget
         )
+    told = judge.explained(problem, result.placement)
+    if output is not None:
+        facts = {"graph": problem.graph.name, "placer": result.placer, "objective": judge.name}
+        share = told.headline().get("relative_throughput")
+        more = {} if share is None else {"relative_throughput": share}
+        write_placement(result.placement, output, **facts, value=result.value, **more)
     if as_json:
-        print_json(as_document(result, answer))
+        print_json(as_document(judge, result, told))
     else:
-        show(problem.graph.name, result, answer)
+        show(problem.graph.name, judge, result, told)
 
 
 def with_weights(placer: "Placer", weights: Path) -> "Placer":
@@ -101,53 +107,37 @@ def with_weights(placer: "Placer", weights: Path) -> "Placer":
     return placer.with_options(weights=str(weights))
 
 
-def as_document(result: "Result", answer: "Explanation") -> dict[str, Any]:
+def as_document(judge: "Objective", result: "Result", told: "Explanation") -> dict[str, Any]:
     """JSON document of a placement."""
-    limit = answer.bottleneck
+    from streamplace.evaluate.verdict import gap, verdict
+
+    priority = result.placement.priorities()
     return {
+        "objective": judge.name,
+        (judge.base or judge).name: result.value,
         "assignment": result.placement.as_dict(),
-        "relative_throughput": result.value,
-        "throughput": answer.throughput,
-        "bottleneck": {"kind": limit.kind, "name": limit.name, "load": limit.load},
+        **({} if priority is None else {"priority": priority}),
+        **told.headline(),
         "bound": result.bound,
-        "gap": None if result.bound is None else max(0.0, result.bound - result.value),
-        "verdict": verdict(result, answer),
+        "gap": gap(result),
+        "verdict": verdict(result, told),
         "placer": result.placer,
         "seed": result.seed,
         "seconds": result.seconds,
     }
 
 
-def verdict(result: "Result", answer: "Explanation") -> str:
-    """One sentence: how good, how far from the best possible, and what limits."""
-    if result.bound is None:
-        return answer.verdict
-    if result.value >= result.bound - 1e-6:
-        return f"the best possible, proven; {answer.verdict}"
-    share = percent(result.value / result.bound)
-    return f"{share} of the best possible at least; {answer.verdict}"
+def show(name: str, judge: "Objective", result: "Result", told: "Explanation") -> None:
+    """Print a placement by device, and how good it is."""
+    from streamplace.cli._console import titled
+    from streamplace.evaluate.verdict import bound_in_words, verdict
 
-
-def show(name: str, result: "Result", answer: "Explanation") -> None:
-    """Print a placement by device."""
-    from rich.table import Table
-
-    out = console()
-    table = Table("device", "CPU", "", "operators", box=None)
-    pes = result.placement.pes()
-    for device in answer.devices:
-        names = pes.get(device.name, [])
-        rest = len(names) - MOST_NAMES
-        listed = " ".join(names[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
-        table.add_row(device.name, percent(device.load), bar(device.load), listed or "—")
-    out.print(table)
-    out.print(
-        f"[bold]{name}[/bold] by {result.placer}: {percent(result.value)} of the sources' rate, "
-        f"{answer.throughput:g} tuples/s, found in {1000 * result.seconds:.1f} ms"
-    )
-    limit = answer.bottleneck
-    out.print(f"Bottleneck: {limit.label} at {percent(limit.load)}")
-    if result.bound is not None:
-        gap = percent(max(0.0, result.bound - result.value))
-        out.print(f"Bound: no placement reaches more than {percent(result.bound)} (gap {gap})")
-    out.print(f"Verdict: {verdict(result, answer)}")
+    out, report = console(), told.brief()
+    tables = [part for part in report.parts if not isinstance(part, str)]
+    print_report(Report(tuple(tables)))
+    found = f" by {result.placer}: {told.words}, found in {1000 * result.seconds:.1f} ms"
+    out.print(titled(name, found))
+    for line in (*report.parts, bound_in_words(judge, result)):
+        if isinstance(line, str):
+            out.print(line)
+    out.print(f"Verdict: {verdict(result, told)}")

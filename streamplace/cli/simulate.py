@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._options import FILE, ClusterChoice, cluster, common, read_problem
-from streamplace.cli._output import bar, console, percent, print_json, save_json, say
+from streamplace.cli._options import FILE, ClusterChoice, cluster, common, objective, read_problem
+from streamplace.cli._output import console, print_json, print_report, save_json, say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamsim.engine import Settings
 
-    from streamplace.evaluate.explain import Explanation
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
-
-MOST_ROWS = 12
 
 
 @click.command(
@@ -27,6 +24,7 @@ MOST_ROWS = 12
 )
 @click.argument("graph", type=FILE)
 @click.argument("placement", type=FILE)
+@objective
 @cluster
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
 @click.option("--engine", is_flag=True, help="Run the queue simulation too: latency, transients.")
@@ -50,22 +48,24 @@ def command(
     dt: float,
     capacity: float,
     policy: str,
+    objective: str,
     as_json: bool,
     seed: int,
     output: Path | None,
 ) -> None:
-    """Simulate PLACEMENT of GRAPH: throughput, loads and the bottleneck.
+    """Simulate PLACEMENT of GRAPH: what it reaches, what limits it, and what to move.
 
     The steady state is computed in closed form; loads are at the sources' full rate, so a resource
     at 150 % lets through two thirds of it.
     """
-    from streamplace.evaluate.explain import explain
+    from streamplace.api import simulate
+    from streamplace.cli._console import titled
     from streamplace.io.placements import read_placement
 
     problem = read_problem(graph, cluster, rate)
     placed = read_placement(placement, problem)
-    answer = explain(problem, placed)
-    document = as_document(answer)
+    told = simulate(problem, placed, objective=objective)
+    document = told.document()
     run = None
     if engine:
         from streamplace.evaluate.queues import run_queues
@@ -81,7 +81,8 @@ def command(
     if as_json:
         print_json(document)
         return
-    show(problem, answer)
+    console().print(titled(problem.graph.name, f": {told.words}"))
+    print_report(told.report())
     if run is not None:
         show_engine(run)
 
@@ -118,8 +119,11 @@ def engine_document(run: "QueueRun") -> dict[str, Any]:
 def show_engine(run: "QueueRun") -> None:
     """Print what the queue simulation adds."""
     out = console()
+    out.print()
+    from streamplace.objectives.report import percent
+
     out.print(
-        f"\nWith queues: {percent(run.relative_throughput)} of the offered tuples, "
+        f"With queues: {percent(run.relative_throughput)} of the offered tuples, "
         f"{run.throughput:g} source tuples/s at the sinks"
     )
     for name, wait in (("latency", run.latency), ("without backlog", run.latency_without_backlog)):
@@ -134,75 +138,3 @@ def show_engine(run: "QueueRun") -> None:
         out.print(f"  waiting at the sources in the end: {run.backlog:.0f} tuples")
     for warning in run.warnings:
         say(f"warning: {warning}")
-
-
-def as_document(answer: "Explanation") -> dict[str, Any]:
-    """JSON document of an explanation."""
-    return {**asdict(answer), "verdict": answer.verdict}
-
-
-def show(problem: "Problem", answer: "Explanation") -> None:
-    """Print an explanation for people."""
-    out = console()
-    limit = answer.bottleneck
-    total = problem.graph.source_rate
-    out.print(
-        f"[bold]{problem.graph.name}[/bold]: {percent(answer.relative_throughput)} of "
-        f"{total:g} tuples/s, that is {answer.throughput:g} tuples/s"
-    )
-    if len(answer.sources) > 1:
-        shares = ", ".join(f"{name} {percent(x)}" for name, x in answer.sources.items())
-        out.print(f"sources: {shares}")
-    out.print(_devices(answer))
-    if answer.links:
-        out.print(_links(answer))
-    carried = ", ".join(f"{c.name} ({percent(c.load)})" for c in limit.carries[:4])
-    out.print(f"Bottleneck: {limit.label} at {percent(limit.load)}, carrying {carried}")
-    if answer.move is not None:
-        who = " and ".join(answer.move.operators)
-        then = percent(answer.move.relative_throughput)
-        out.print(f"What to move: {who} to {answer.move.device} would give {then}")
-    elif answer.relative_throughput < 1:
-        out.print("No move of one operator or two neighbours helps; try: streamplace place")
-
-
-def _devices(answer: "Explanation") -> Any:
-    from rich.table import Table
-
-    table = Table("device", "CPU", "", "operators (share of the device)", box=None)
-    busy = [device for device in answer.devices if device.operators]
-    for device in sorted(busy, key=lambda d: -d.load)[:MOST_ROWS]:
-        names = ", ".join(f"{c.name} {percent(c.load)}" for c in device.operators[:6])
-        rest = len(device.operators) - 6
-        table.add_row(
-            device.name,
-            percent(device.load),
-            bar(device.load),
-            names + (f" and {rest} more" if rest > 0 else ""),
-        )
-    idle = [device.name for device in answer.devices if not device.operators]
-    if idle:
-        table.add_row("", "", "", f"idle: {', '.join(idle[:MOST_ROWS])}")
-    return table
-
-
-def _links(answer: "Explanation") -> Any:
-    from rich.table import Table
-
-    from streamplace.model.units import format_bandwidth
-
-    table = Table("link", "load", "", "carrying", box=None)
-    for link in answer.links[:MOST_ROWS]:
-        names = ", ".join(c.name for c in link.streams[:4])
-        rest = len(link.streams) - 4
-        table.add_row(
-            f"{link.source}→{link.target}",
-            percent(link.load),
-            bar(link.load),
-            f"{format_bandwidth(8 * link.bytes_per_s)} of {format_bandwidth(link.bandwidth_bps)}: "
-            + names
-            + (f" and {rest} more" if rest > 0 else ""),
-        )
-    if len(answer.links) > MOST_ROWS:
-        table.add_row("…", "", "", f"and {len(answer.links) - MOST_ROWS} more links")
-    return table

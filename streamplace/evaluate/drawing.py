@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.figures import GREY, new_figure
+from streamplace.evaluate.figures import GREY, caption, new_figure
 from streamplace.evaluate.layout import layered_layout
 from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.placement import Placement
@@ -53,8 +53,8 @@ def _draw(
     picture = objective.pictured(problem, placement)
     _draw_streams(axis, problem, placement.index, at, picture.streams)
     _draw_operators(axis, problem, placement.index, at, picture.operators)
-    axis.set_title(f"{name}: {picture.title}\n", fontsize=11)
-    axis.text(0.5, 1.01, picture.subtitle, transform=axis.transAxes, fontsize=8, ha="center",
+    axis.set_title(f"{caption(name)}: {picture.title}\n", fontsize=11)
+    axis.text(0.5, 1.01, caption(picture.subtitle), transform=axis.transAxes, fontsize=8, ha="center",
               color=GREY)  # fmt: skip
     axis.set_xlim(at[:, 0].min() - 0.5, at[:, 0].max() + 0.5)
     axis.set_ylim(at[:, 1].min() - 0.8, at[:, 1].max() + 0.8)
@@ -94,5 +94,5 @@ def _draw_operators(
     if len(place) > LEGIBLE:
         return
     for v, (x, y) in enumerate(at):
-        axis.annotate(problem.graph.operators.name[v], (x, y), zorder=3, ha="center",
+        axis.annotate(caption(problem.graph.operators.name[v]), (x, y), zorder=3, ha="center",
                       va="center", fontsize=6.5)  # fmt: skip

@@ -20,9 +20,9 @@ from streamplace.io.files import (
 )
 from streamplace.io.schema import parse_json
 from streamplace.model.columns import Floats
-from streamplace.model.graph import StreamGraph
+from streamplace.model.graph import StreamGraph, rated
 from streamplace.model.messages import quoted, shown
-from streamplace.model.operators import Operators, Window
+from streamplace.model.operators import ALL, EACH, Operators, Window
 from streamplace.model.streams import Streams
 from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
@@ -71,13 +71,12 @@ def _readable(graph: StreamGraph) -> Iterator[str]:
     yield f'{{\n "name": {_compact(graph.name)},\n'
     if graph.attributes:
         yield f' "attributes": {_compact(dict(graph.attributes))},\n'
-    for key, n, row in (
-        ("operators", graph.n_operators, _operator_row),
-        ("streams", graph.n_streams, _stream_row),
-    ):
+    if graph.operators.fires_all.all():
+        yield f' "fires": "{ALL}",\n'
+    for key, rows in (("operators", _operator_rows(graph)), ("streams", _stream_rows(graph))):
         yield f' "{key}": ['
-        for i in range(n):
-            yield f"{',' if i else ''}\n  {_compact(row(graph, i))}"
+        for i, row in enumerate(rows):
+            yield f"{',' if i else ''}\n  {_compact(row)}"
         yield "\n ],\n" if key == "operators" else "\n ]\n}\n"
 
 
@@ -129,6 +128,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         requires=[row.get("requires", ()) for row in rows],
         memory=_quantities(rows, "memory", size_bytes, _operator),
         window={i: _window(row) for i, row in enumerate(rows) if "window" in row},
+        fires_all=_firing(rows, document.get("fires", EACH)),
     )
     lines = document.get("streams", [])
     streams = Streams.between(
@@ -138,7 +138,10 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         selectivity=_numbers(lines, "selectivity", _stream, 1.0),
         payload=_quantities(lines, "payload", size_bytes, _stream, math.nan),
         partitioning=[line.get("partitioning", "") for line in lines],
+        input=[line.get("input", "") for line in lines],
     )
+    if document.get("fires") == ALL:
+        operators, streams = rated(operators, streams)
     name = document.get("name", default_name)
     return StreamGraph(name, operators, streams, document.get("attributes", {}))
 
@@ -148,9 +151,24 @@ def graph_to_dict(graph: StreamGraph) -> dict[str, Any]:
     document: dict[str, Any] = {"name": graph.name}
     if graph.attributes:
         document["attributes"] = dict(graph.attributes)
-    document["operators"] = [_operator_row(graph, i) for i in range(graph.n_operators)]
-    document["streams"] = [_stream_row(graph, i) for i in range(graph.n_streams)]
+    if graph.operators.fires_all.all():
+        document["fires"] = ALL
+    document["operators"] = list(_operator_rows(graph))
+    document["streams"] = list(_stream_rows(graph))
     return document
+
+
+def _operator_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
+    """Documents of the operators; what all of them do stands in the graph's."""
+    fires = graph.operators.fires_all
+    joins = np.zeros(len(fires), np.bool_) if fires.all() else fires
+    for i in range(graph.n_operators):
+        row = _operator_row(graph, i)
+        yield {**row, "fires": ALL} if joins[i] else row
+
+
+def _stream_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
+    return (_stream_row(graph, i) for i in range(graph.n_streams))
 
 
 def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
@@ -186,6 +204,8 @@ def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
         row["payload"] = _plain(streams.payload[i])
     if streams.partitioning[i]:
         row["partitioning"] = streams.partitioning[i]
+    if streams.input[i]:
+        row["input"] = streams.input[i]
     return row
 
 
@@ -222,6 +242,11 @@ def _quantities(
             with located(label(row)):
                 rows[i] = {**row, key: parse(row[key])}
     return _numbers(rows, key, label, default)
+
+
+def _firing(rows: list[_Row], usual: str) -> list[bool]:
+    """Which operators fire all."""
+    return [row.get("fires", usual) == ALL for row in rows]
 
 
 def _operator(row: _Row) -> str:

@@ -17,6 +17,8 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     document = graph_to_dict(graph)
     result: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     result.graph.update(graph.attributes, name=graph.name)
+    if "fires" in document:
+        result.graph["fires"] = document["fires"]
     for operator in document["operators"]:
         result.add_node(operator.pop("name"), **operator)
     for stream in document["streams"]:
@@ -41,6 +43,7 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
     attributes = _plain(graph.graph)
     document = {
         "name": str(attributes.pop("name", "graph")),
+        **({"fires": attributes.pop("fires")} if "fires" in attributes else {}),
         "attributes": attributes,
         "operators": [{**_plain(facts), "name": str(v)} for v, facts in graph.nodes(data=True)],
         "streams": [

@@ -22,9 +22,11 @@ def read_placement(path: Path, problem: Problem) -> Placement:
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     """Placement from the text of a JSON document; ``where`` stands in errors."""
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
-    assignment = parse_document(content, where)["assignment"]
+    document = parse_document(content, where)
     with located(where):
-        return Placement.of(operators, devices, assignment)
+        return Placement.of(
+            operators, devices, document["assignment"], document.get("priority")
+        )
 
 
 def parse_document(content: bytes, where: str) -> dict[str, Any]:
@@ -37,7 +39,9 @@ def parse_document(content: bytes, where: str) -> dict[str, Any]:
 
 def write_placement(placement: Placement, path: Path, **facts: Any) -> None:
     """Write a placement, with facts such as ``graph`` and ``placer`` beside it."""
-    document = {**facts, "assignment": placement.as_dict()}
+    priority = placement.priorities()
+    order = {} if priority is None else {"priority": priority}
+    document = {**facts, "assignment": placement.as_dict(), **order}
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 

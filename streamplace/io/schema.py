@@ -20,7 +20,7 @@ _List = Annotated[list[_T], FailFast()]  # a file of a million faults is told th
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
-_MAPS = ("assignment", "pin", "allowed")
+_MAPS = ("assignment", "priority", "pin", "allowed")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
@@ -60,6 +60,12 @@ class OperatorJson(TypedDict):
     requires: NotRequired[Annotated[_List[str], Field(description="tags a device must have")]]
     memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '2 GB'")]]
     window: NotRequired[WindowJson]
+    fires: NotRequired[
+        Annotated[
+            Literal["each", "all"],
+            Field(description="once per tuple, or per set of one tuple from every input"),
+        ]
+    ]
 
 
 StreamJson = TypedDict(
@@ -76,6 +82,11 @@ StreamJson = TypedDict(
             ]
         ],
         "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash"]],
+        "input": NotRequired[
+            Annotated[
+                str, Field(description="input of an operator that fires all; one name, one input")
+            ]
+        ],
     },
 )
 with_config(_STRICT)(StreamJson)
@@ -87,6 +98,12 @@ class GraphJson(TypedDict):
 
     name: NotRequired[str]
     attributes: NotRequired[dict[str, str | int | _Finite | bool]]
+    fires: NotRequired[
+        Annotated[
+            Literal["each", "all"],
+            Field(description="of all operators that do not say; 'all' makes a task graph"),
+        ]
+    ]
     operators: _List[OperatorJson]
     streams: NotRequired[_List[StreamJson]]
 
@@ -109,8 +126,16 @@ class PlacementJson(TypedDict):
 
     graph: NotRequired[Annotated[str, Field(description="name of the graph it is for")]]
     placer: NotRequired[Annotated[str, Field(description="who made it")]]
+    objective: NotRequired[Annotated[str, Field(description="what it was judged by")]]
+    value: NotRequired[Annotated[_Finite, Field(description="what it reaches by that")]]
     relative_throughput: NotRequired[
         Annotated[_Number, Field(description="what it reaches, 0 to 1")]
+    ]
+    priority: NotRequired[
+        Annotated[
+            dict[str, _Finite],
+            Field(description="operator → priority: of the ready, the highest runs first"),
+        ]
     ]
     pes: NotRequired[Annotated[_List[ElementJson], Field(description="operators by device")]]
     colocate: NotRequired[Annotated[_List[_List[str]], Field(description="must share a device")]]
@@ -138,6 +163,7 @@ class DeviceToml(TypedDict):
     ingress: NotRequired[
         Annotated[_Quantity, Field(description="what its network card receives at most")]
     ]
+    watts: NotRequired[Annotated[_Number, Field(description="of a busy core beyond an idle one")]]
 
 
 LinkToml = TypedDict(
@@ -169,6 +195,9 @@ class ClusterToml(TypedDict):
     ]
     gap: NotRequired[
         Annotated[_Quantity, Field(description="link seconds per remote tuple, besides its bytes")]
+    ]
+    joules_per_byte: NotRequired[
+        Annotated[_Number, Field(description="energy of sending a byte over a link")]
     ]
 
 

@@ -68,6 +68,7 @@ class Condition:
         """Raise where it is known beforehand that no placement can meet it."""
         self.objective.check(problem)
         bound = self.objective.bound(problem)
+        bound = self.objective.limit if bound is None else bound
         if bound is None or self.sense != self.objective.sense:
             return
         if self.objective.better(self.limit, bound) and abs(self.limit - bound) > MET * abs(bound):
@@ -126,8 +127,11 @@ def demanded(problem: Problem, objective: Objective, placement: Placement) -> No
 
 
 def _number(text: str, objective: Objective, whole: str) -> float:
+    if objective.unit == "s":
+        return seconds(text)
+    share = not objective.unit and text.endswith("%")
     try:
-        number = seconds(text) if objective.unit == "s" else float(text)
+        number = float(text.removesuffix("%")) / (100 if share else 1)
     except ValueError:
         number = np.nan
     if not np.isfinite(number):

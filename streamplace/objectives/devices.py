@@ -7,12 +7,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Values, objective
 
 
-def _unit(problem: Problem) -> float:
-    """One device at least is needed."""
-    return 1.0
-
-
-@objective("devices", sense="min", unit="devices", bound=_unit)
+@objective("devices", sense="min", unit="devices", limit=1.0)
 def devices(problem: Problem, placements: Ints) -> Values:
     """Number of devices in use; ask for it under a condition, such as throughput>=1."""
     used = np.sort(np.atleast_2d(placements), axis=1)

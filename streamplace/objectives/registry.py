@@ -82,6 +82,8 @@ class Objective:
         Why a placement reaches what it reaches.
     bound
         Value that no placement can be better than, proven without search; None where none is known.
+    limit
+        Best value that there can be, whatever the problem; None where there is none.
     refuses
         Why it cannot judge a problem, in one sentence; None where it can.
     picture
@@ -100,6 +102,7 @@ class Objective:
     unit: str = ""
     explain: Callable[[Problem, Placement], Explanation] | None = None
     bound: Callable[[Problem], float | None] = lambda problem: None
+    limit: float | None = None
     refuses: Callable[[Problem], str | None] = lambda problem: None
     picture: Callable[[Problem, Placement], Picture] | None = None
     measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}

@@ -62,9 +62,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A placer's answer, judged by the objective."""
+    """A placer's answer, judged by the objective.
+
+    Attributes
+    ----------
+    objective
+        Name of what it was judged by, conditions included.
+    """
 
     placement: Placement
+    objective: str
     value: float
     placer: str
     seed: int
@@ -91,6 +98,8 @@ class Placer:
     ----------
     options
         The algorithm's own options, by name; what is not set keeps its default.
+    objectives
+        Names of the objectives that it can place for; empty for any.
     budget
         Budget of its own, whatever budget it is given; None takes what it is given.
     """
@@ -98,6 +107,7 @@ class Placer:
     name: str
     summary: str
     function: PlacerFunction
+    objectives: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     budget: Budget | None = None
 
@@ -105,6 +115,7 @@ class Placer:
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
         """Place, check that the answer is legal, and judge it."""
+        self.check(problem, objective)
         start = now()
         answer = self.function(
             problem, objective, seed=seed, budget=self.budget or budget or Budget(), **self.options
@@ -119,7 +130,30 @@ class Placer:
             ) from None
         value = objective.value(problem, found.placement)
         LOG.info("%s: %.6g in %.1f ms", self.name, value, 1000 * elapsed)
-        return Result(found.placement, value, self.name, seed, elapsed, found.bound, found.trace)
+        bound = objective.bound(problem) if found.bound is None else found.bound
+        return Result(
+            found.placement,
+            objective.name,
+            value,
+            self.name,
+            seed,
+            elapsed,
+            bound,
+            found.trace,
+        )
+
+    def check(self, problem: Problem, objective: Objective) -> None:
+        """Raise where the objective cannot judge the problem, or the placer by the objective."""
+        objective.check(problem)
+        if not self.judges(objective):
+            raise SettingError(
+                f"placer {self.name!r} places for {', '.join(self.objectives)}, not for "
+                f"{objective.name!r}; choose another placer, such as auto"
+            )
+
+    def judges(self, objective: Objective) -> bool:
+        """Whether it can place for an objective."""
+        return not self.objectives or objective.name in self.objectives
 
     def defaults(self) -> dict[str, Any]:
         """Options this placer takes, with their defaults."""
@@ -148,12 +182,20 @@ class Placer:
 PLACERS: Registry[Placer] = Registry("streamplace.placers", "placer")
 
 
-def placer(name: str) -> Callable[[PlacerFunction], PlacerFunction]:
-    """Register a placer; the first line of the docstring describes it."""
+def placer(
+    name: str, *, objectives: tuple[str, ...] = ()
+) -> Callable[[PlacerFunction], PlacerFunction]:
+    """Register a placer; the first line of the docstring describes it.
+
+    Parameters
+    ----------
+    objectives
+        Names of the objectives that it can place for; by default any.
+    """
 
     def register(function: PlacerFunction) -> PlacerFunction:
         summary = (function.__doc__ or "").strip().splitlines()[0]
-        PLACERS.add(name, Placer(name, summary, function))
+        PLACERS.add(name, Placer(name, summary, function, objectives))
         return function
 
     return register

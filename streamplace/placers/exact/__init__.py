@@ -23,7 +23,7 @@ SMALL, LARGE = 200, 2_000
 MOST_CELLS = 20_000_000
 
 
-@placer("exact")
+@placer("exact", objectives=("throughput",))
 def exact(
     problem: Problem, objective: Objective, *, seed: int, budget: Budget, workers: int = 1
 ) -> Found:
@@ -35,10 +35,6 @@ def exact(
         Threads of CP-SAT, the last resort. One where the budget counts evaluations, so that the
         answer depends on the seed alone.
     """
-    if objective.name != "throughput":
-        raise SettingError(
-            f"exact proves throughput, not {objective.name!r}; choose another placer"
-        )
     if not 1 <= workers <= 256:
         raise SettingError(f"workers is {workers}; it must be between 1 and 256")
     from streamplace.placers.exact.clock import Clock

@@ -1,0 +1,39 @@
+"""The verdict on an answer: how good, how far from the best possible, and what limits."""
+
+from streamplace.objectives.registry import Explanation, Objective
+from streamplace.objectives.report import percent
+from streamplace.placers.registry import Result
+
+PROVEN = 1e-6
+"""A value this close to its bound, as a share of it, is the best possible."""
+
+
+def gap(result: Result) -> float | None:
+    """How far a value is from its bound, in the objective's unit; None without a bound."""
+    return None if result.bound is None else abs(result.value - result.bound)
+
+
+def proven(value: float, bound: float | None) -> bool:
+    """Whether a value meets its bound."""
+    return bound is not None and abs(value - bound) <= PROVEN * max(abs(bound), 1e-300)
+
+
+def verdict(result: Result, told: Explanation) -> str:
+    """One sentence."""
+    if result.bound is None:
+        return told.verdict
+    if proven(result.value, result.bound):
+        return f"the best possible, proven; {told.verdict}"
+    low, high = sorted((result.value, result.bound))
+    if low <= 0:
+        return told.verdict
+    return f"{percent(low / high)} of the best possible at least; {told.verdict}"
+
+
+def bound_in_words(objective: Objective, result: Result) -> str | None:
+    """What is proven of all placements; None without a bound."""
+    if result.bound is None:
+        return None
+    most = "more" if objective.sense == "max" else "less"
+    away = objective.told(abs(result.value - result.bound))
+    return f"Bound: no placement reaches {most} than {objective.told(result.bound)} (gap {away})"
