@@ -1,8 +1,9 @@
 """Max–min fair rates of several sources by progressive filling.
 
 All sources rise together; when a resource is full, the sources that use it stay where they are and
-the others rise on. Sources whose tuples meet in a join are one group and stop as one. A round costs one pass forward and one pass backward over the streams, so no
-matrix of sources × operators is ever held.
+the others rise on. Sources whose tuples meet in a join are one group and stop as one. A round costs
+one pass forward and one pass backward over the streams, so no matrix of sources × operators is ever
+held.
 """
 
 from typing import NamedTuple

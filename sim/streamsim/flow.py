@@ -1,4 +1,4 @@
-"""Flow: order, adjacency and rates of a stream graph, computed once and shared by all simulators."""
+"""Flow: order, adjacency and rates of a stream graph, computed once for all simulators."""
 
 from typing import NamedTuple
 
@@ -206,8 +206,9 @@ def propagate_rates(
 ) -> tuple[Floats, Floats, Floats]:
     """Input and output rate of every operator and tuple rate of every stream, at full rate.
 
-    Streams must come in an order that visits every operator after all of its inputs. Into a port come R_v + Σ over its streams (u, v) of selectivity · output rate of u; λ(v) is the
-    largest of its ports, which agree. What leaves a windowed operator is f(λ · size) / advance.
+    Streams must come in an order that visits every operator after all of its inputs. Into a port
+    come R_v + Σ over its streams (u, v) of selectivity · output rate of u; λ(v) is the largest of
+    its ports, which agree. What leaves a windowed operator is f(λ · size) / advance.
     """
     window_row = np.full(len(rate), -1, np.int32)
     for k in range(len(windows)):

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from streamplace.cli._output import Ticker, percent, progress, say
+from streamplace.cli._output import Ticker, progress, say
+from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
     from streamplace.learn.history import Epoch, History

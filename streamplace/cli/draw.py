@@ -30,8 +30,8 @@ def command(
 ) -> None:
     """Draw PLACEMENTS of GRAPH: colour is the device, size the CPU, width the traffic.
 
-    What is red limits: for throughput, streams on a link over its capacity and operators on a device
-    over its capacity; for makespan, the critical chain. The title is the value.
+    What is red limits: for throughput, what is on a link or a device over its capacity; for
+    makespan, the critical chain. The title is the value.
     """
     from streamplace.api import chosen_objective
     from streamplace.evaluate.drawing import draw_placements

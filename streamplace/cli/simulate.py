@@ -9,6 +9,7 @@ import click
 from streamplace.cli._options import FILE, ClusterChoice, cluster, common, objective, read_problem
 from streamplace.cli._output import console, print_json, print_report, save_json, say
 from streamplace.errors import SettingError
+from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
     from streamsim.engine import Settings
@@ -120,8 +121,6 @@ def show_engine(run: "QueueRun") -> None:
     """Print what the queue simulation adds."""
     out = console()
     out.print()
-    from streamplace.objectives.report import percent
-
     out.print(
         f"With queues: {percent(run.relative_throughput)} of the offered tuples, "
         f"{run.throughput:g} source tuples/s at the sinks"

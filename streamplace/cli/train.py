@@ -12,6 +12,7 @@ from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, print_json, say
 from streamplace.errors import SettingError
+from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
     from streamplace.evaluate.lesson import Lesson

@@ -54,8 +54,8 @@ def _draw(
     _draw_streams(axis, problem, placement.index, at, picture.streams)
     _draw_operators(axis, problem, placement.index, at, picture.operators)
     axis.set_title(f"{caption(name)}: {picture.title}\n", fontsize=11)
-    axis.text(0.5, 1.01, caption(picture.subtitle), transform=axis.transAxes, fontsize=8, ha="center",
-              color=GREY)  # fmt: skip
+    axis.text(0.5, 1.01, caption(picture.subtitle), transform=axis.transAxes, fontsize=8,
+              ha="center", color=GREY)  # fmt: skip
     axis.set_xlim(at[:, 0].min() - 0.5, at[:, 0].max() + 0.5)
     axis.set_ylim(at[:, 1].min() - 0.8, at[:, 1].max() + 0.8)
     axis.axis("off")

@@ -62,7 +62,9 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     for cost in ("overhead", "gap"):
         with located(cost):
             costs.append(seconds(tables.get(cost, 0.0)))
-    return Cluster(devices, bandwidth, latency, *costs, tables.get("joules_per_byte", 0.0))
+    return Cluster(
+        devices, bandwidth, latency, *costs, joules_per_byte=tables.get("joules_per_byte", 0.0)
+    )
 
 
 def _devices(row: dict[str, Any]) -> list[Device]:

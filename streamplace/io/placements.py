@@ -24,9 +24,7 @@ def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
     document = parse_document(content, where)
     with located(where):
-        return Placement.of(
-            operators, devices, document["assignment"], document.get("priority")
-        )
+        return Placement.of(operators, devices, document["assignment"], document.get("priority"))
 
 
 def parse_document(content: bytes, where: str) -> dict[str, Any]:

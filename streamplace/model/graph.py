@@ -63,8 +63,9 @@ class StreamGraph:
         put(self, "attributes", MappingProxyType(_checked_attributes(self.attributes)))
         if self.streams.operators is not self.operators:
             raise GraphError("the streams belong to the operators of another graph")
+        put(self, "flow", self._flow())
         self._check_sources()
-        put(self, "flow", self._checked_flow())
+        self._check_rates()
 
     @classmethod
     def of(
@@ -85,7 +86,7 @@ class StreamGraph:
 
         Examples
         --------
-        >>> tasks = [Operator("load", ipt=1e9), Operator("left"), Operator("right"), Operator("add")]
+        >>> tasks = map(Operator, ("load", "left", "right", "add"))
         >>> ways = [("load", "left"), ("load", "right"), ("left", "add"), ("right", "add")]
         >>> graph = StreamGraph.of("tasks", tasks, [Stream(*ends) for ends in ways], fires="all")
         >>> graph.input_rate.tolist()
@@ -160,12 +161,12 @@ class StreamGraph:
     def _degree(self, ends: Ints) -> Ints:
         return np.bincount(ends, minlength=self.n_operators).astype(np.int32)
 
-    def _checked_flow(self) -> "Flow":
-        from streamsim.flow import CycleError, flow_of, unequal_inputs
+    def _flow(self) -> "Flow":
+        from streamsim.flow import CycleError, flow_of
 
         operators, streams = self.operators, self.streams
         try:
-            flow = flow_of(
+            return flow_of(
                 operators.rate,
                 streams.source,
                 streams.target,
@@ -176,6 +177,11 @@ class StreamGraph:
             )
         except CycleError as error:
             raise self._cyclic(error.order) from None
+
+    def _check_rates(self) -> None:
+        from streamsim.flow import unequal_inputs
+
+        operators, streams, flow = self.operators, self.streams, self.flow
         fine = flow.input_rate <= LARGEST_RATE
         if not fine.all():
             v = int(flow.order[np.argmin(fine[flow.order])])
@@ -191,7 +197,6 @@ class StreamGraph:
                 f"{streams.label(e)} brings {more:g} tuples/s and {streams.label(f)} {less:g}; "
                 "give them the same rate, by their selectivities, or let it fire 'each'"
             )
-        return flow
 
     def _cyclic(self, order: Ints) -> GraphError:
         cycle = [shown(self.operators.name[v]) for v in self._cycle(order)]

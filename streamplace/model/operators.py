@@ -186,7 +186,7 @@ class Operators:
             self.requires[i],
             float(self.memory[i]),
             self.window.get(i),
-            ALL if self.fires_all[i] else EACH,
+            ALL if self.fires_all[i] else "",
         )
 
     def __iter__(self) -> Iterator[Operator]:
@@ -219,8 +219,8 @@ class Operators:
         for row in self.window:
             if self.fires_all[row]:
                 raise GraphError(
-                    f"operator {quoted(self.name[row])} has a window and fires 'all'; a window takes "
-                    "in each tuple by itself, so put the join before it as an operator of its own"
+                    f"operator {quoted(self.name[row])} has a window and fires 'all'; a window "
+                    "takes in each tuple by itself, so let an operator before it do the join"
                 )
 
     def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:

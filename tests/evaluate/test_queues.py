@@ -1,8 +1,8 @@
 import pytest
 from problems import chain, fork_join
+from streamplace.objectives.throughput.explain import explain
 from streamsim.engine import Settings
 
-from streamplace.evaluate.explain import explain
 from streamplace.evaluate.queues import draw_queues, run_queues
 from streamplace.model import Cluster, Problem
 

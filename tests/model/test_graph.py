@@ -206,7 +206,6 @@ def test_an_operator_may_say_otherwise_than_its_graph() -> None:
 
 def test_a_window_cannot_join() -> None:
     with pytest.raises(GraphError, match="has a window and fires 'all'"):
-        Operator("w", window=Window(1, 1), fires="all")
         StreamGraph.of("w", [Operator("w", rate=1, window=Window(1, 1), fires="all")])
 
 

@@ -86,5 +86,6 @@ def test_a_set_is_as_old_as_its_oldest_tuple() -> None:
     latency = np.zeros((3, 3))
     latency[0, 1] = 0.5
     instance = diamond(latency=latency, seconds_per_byte=np.zeros((3, 3)))
-    seen = observe(instance, np.array([[0, 1, 0, 1]]), SETTINGS)
+    roomy = Settings(duration=60, dt=0.02, warm_up=30, capacity=400)
+    seen = observe(instance, np.array([[0, 1, 0, 1]]), roomy)
     assert seen.latency[0] == pytest.approx(0.5, abs=0.06)

@@ -14,9 +14,9 @@ from streamsim.engine.stamps import Pair, Stamps, blend, drawn
 from streamsim.engine.state import State, Totals
 from streamsim.engine.turns import BLOCKED, DONE
 from streamsim.engine.wiring import Wiring
+from streamsim.flow import window_output
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel
-from streamsim.flow import window_output
 
 
 @borrowing_kernel

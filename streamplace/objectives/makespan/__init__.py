@@ -29,7 +29,7 @@ def _picture(problem: Problem, placement: Placement) -> Picture:
 
 @objective("makespan", sense="min", unit="s", bound=_bound, explain=_explain, picture=_picture)
 def makespan(problem: Problem, placements: Ints, priorities: Floats | None = None) -> Values:
-    """Seconds of one pass: every operator once its inputs are there, devices in order of arrival."""
+    """Seconds of one pass, where an operator runs once all of its inputs are there."""
     from streamsim.passes import Rules, makespans
 
     batch = np.atleast_2d(placements)

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.objectives.report import Report, percent
-from streamplace.objectives.throughput.advice import Move, best_move
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.report import Report, percent
+from streamplace.objectives.throughput.advice import Move, best_move
 
 if TYPE_CHECKING:
     from streamsim.steady import Bottleneck as Top

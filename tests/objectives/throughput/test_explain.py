@@ -1,7 +1,7 @@
 import pytest
 from problems import PROBLEMS, chain, fork_join, heterogeneous, many_sources
+from streamplace.objectives.throughput.explain import explain
 
-from streamplace.evaluate.explain import explain
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 
