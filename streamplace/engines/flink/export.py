@@ -1,7 +1,7 @@
 """Flink: what its TaskManagers, its jobs and its users need to carry out a placement."""
 
 import json
-import pprint
+from collections.abc import Mapping
 from importlib.resources import files
 
 from streamplace.engines.deployment import Deployment
@@ -10,7 +10,7 @@ from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB, MANAGED_MB
 from streamplace.engines.flink.jars import placed_java
 from streamplace.engines.flink.pinning import Pinning, deployment_vectors, pinning
 from streamplace.engines.registry import export
-from streamplace.engines.text import comment
+from streamplace.engines.text import comment, python_table
 
 HOW = """\
 Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
@@ -47,12 +47,12 @@ def placed_py(answer: Pinning) -> str:
     """Python module that pins a PyFlink job; it needs nothing but PyFlink."""
     hook = files("streamplace.engines.flink").joinpath("hook.py").read_text("utf-8")
     _, _, code = hook.partition('"""\n\n')
-    tables = {
+    tables: dict[str, Mapping[str, object]] = {
         "OPERATORS": answer.operators,
         "PARALLELISM": answer.parallelism,
         "GROUPS": answer.groups,
     }
-    parts = [f"{name} = {pprint.pformat(table, width=96)}\n" for name, table in tables.items()]
+    parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
     return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"
 
 

@@ -18,6 +18,7 @@ from streamplace.model.messages import quoted, shown
 
 MAIN = "Placed"
 CELL = "\x1f"
+ESCAPE = "\x1e"
 
 
 def placed_java(pinning: Pinning) -> str:
@@ -91,5 +92,10 @@ def _add_classes(jar: zipfile.ZipFile, folder: Path) -> None:
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as Java string literals, cells joined by a sign that no name holds."""
-    return "".join(f"        {quoted_java(CELL.join(row))},\n" for row in rows)
+    """Rows as Java string literals, cells joined by a sign that is escaped inside them."""
+    lines = (CELL.join(map(_cell, row)) for row in rows)
+    return "".join(f"        {quoted_java(line)},\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace(ESCAPE, f"{ESCAPE}0").replace(CELL, f"{ESCAPE}1")
