@@ -42,6 +42,10 @@ class Rest:
         """Answer to a POST of a JSON document."""
         return self._ask("POST", path, json.dumps(document).encode(), "application/json")
 
+    def delete(self, path: str) -> Any:
+        """Answer to a DELETE."""
+        return self._ask("DELETE", path, None, None)
+
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, and what it offers and has left."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
@@ -62,6 +66,10 @@ class Rest:
     def running_jobs(self) -> list[str]:
         """Ids of the jobs that run."""
         return [job["id"] for job in self.get("/jobs")["jobs"] if job["status"] == "RUNNING"]
+
+    def live_jobs(self) -> list[str]:
+        """Ids of the jobs that have not ended, running or not."""
+        return [job["id"] for job in self.get("/jobs")["jobs"] if job["status"] not in ENDED]
 
     def upload(self, jar: Path) -> str:
         """Id of a jar, uploaded."""
