@@ -60,8 +60,10 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     import signal
 
     from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.local import local_cluster
+    from streamplace.engines.flink.local import check_port, local_cluster
 
+    if port is not None:
+        check_port(port)
     flink = find_flink(flink_home)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -115,10 +117,10 @@ def config_(cluster_file: Path, output: Path) -> None:
     """
     from streamplace.engines.flink.config import cluster_settings
     from streamplace.io.clusters import read_cluster
-    from streamplace.io.files import write_text
+    from streamplace.io.files import make_folder, write_text
 
     files = cluster_settings(read_cluster(cluster_file).devices.name)
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     for name, text in files.items():
         write_text(output / name, text)
     say(f"{len(files)} files → {output}")
@@ -148,10 +150,10 @@ def profile_(
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import mips as parsed_mips
 
-    rest = Rest(url)
+    speed, rest = parsed_mips(mips), Rest(url)
     with waiting(f"watching for {seconds:g} s"):
         seen = profile(rest, _job(rest, job), seconds)
-    graph = seen.graph(parsed_mips(mips))
+    graph = seen.graph(speed)
     if output is not None:
         write_graph(graph, output)
     if as_json:
@@ -234,10 +236,15 @@ def _job(rest: "Rest", given: str | None) -> str:
     """Id of the job that is meant."""
     if given is not None:
         return given
-    running = rest.running_jobs()
-    if len(running) != 1:
-        what = f"{len(running)} jobs run: {', '.join(running)}" if running else "no job runs"
-        raise SettingError(f"{what}; give --job ID")
+    from streamplace.model.messages import listed, shown
+
+    states = rest.jobs()
+    running = [name for name, state in states.items() if state == "RUNNING"]
+    if len(running) > 1:
+        raise SettingError(f"{len(running)} jobs run: {listed(running)}; give --job ID")
+    if not running:
+        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
+        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
     return running[0]
 
 

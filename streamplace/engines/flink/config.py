@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from streamplace.engines.flink.names import GROUPS, groups_offered
 from streamplace.engines.flink.spread import offers
 from streamplace.engines.names import resources, slug
+from streamplace.engines.text import quoted_yaml
 
 Settings = Mapping[str, str | int | float]
 
@@ -47,4 +48,8 @@ def as_yaml(settings: Settings) -> str:
     taskmanager.resource-id: "dev-0"
     rest.port: 8081
     """
-    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
+    return "".join(f"{key}: {_as_yaml(value)}\n" for key, value in settings.items())
+
+
+def _as_yaml(value: str | int | float) -> str:
+    return quoted_yaml(value) if isinstance(value, str) else json.dumps(value)
