@@ -64,8 +64,10 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     import signal
 
     from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.local import local_cluster
+    from streamplace.engines.flink.local import check_port, local_cluster
 
+    if port is not None:
+        check_port(port)
     flink = find_flink(flink_home)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -119,10 +121,10 @@ def config_(cluster_file: Path, output: Path) -> None:
     """
     from streamplace.engines.flink.config import cluster_settings
     from streamplace.io.clusters import read_cluster
-    from streamplace.io.files import write_text
+    from streamplace.io.files import make_folder, write_text
 
     files = cluster_settings(read_cluster(cluster_file).devices.name)
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     for name, text in files.items():
         write_text(output / name, text)
     say(f"{len(files)} files → {output}")
@@ -152,10 +154,10 @@ def profile_(
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import mips as parsed_mips
 
-    rest = Rest(url)
+    speed, rest = parsed_mips(mips), Rest(url)
     with waiting(f"watching for {seconds:g} s"):
         seen = profile(rest, _job(rest, job), seconds)
-    graph = seen.graph(parsed_mips(mips))
+    graph = seen.graph(speed)
     if output is not None:
         write_graph(graph, output)
     if as_json:
@@ -287,10 +289,14 @@ def _job(rest: "Rest", given: str | None) -> str:
     """Id of the job that is meant: the only one that has not ended, in whatever state."""
     if given is not None:
         return given
-    live = rest.live_jobs()
-    if len(live) != 1:
-        what = f"{len(live)} jobs run: {', '.join(live)}" if live else "no job runs"
-        raise SettingError(f"{what}; give --job ID")
+    from streamplace.model.messages import listed, shown
+
+    states, live = rest.jobs(), rest.live_jobs()
+    if len(live) > 1:
+        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
+    if not live:
+        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
+        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
     return live[0]
 
 

@@ -57,6 +57,15 @@ def quoted_yaml(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain)
 
 
+def quoted_toml(text: str) -> str:
+    r"""Text as a TOML string in double quotes.
+
+    >>> print(quoted_toml('größe "1"\nmips = 9'))
+    "größe \"1\"\nmips = 9"
+    """
+    return quoted_yaml(text)  # what YAML escapes, TOML reads
+
+
 def quoted_java(text: str) -> str:
     r"""Text as a Java string literal.
 

@@ -76,6 +76,15 @@ def write_text(path: Path, text: str) -> None:
         file.write(content)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those around it, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = _reason(error)
+        raise FormatError(f"{spot(path)}: cannot be a folder: {reason}") from None
+
+
 def encoded(text: str, where: str) -> bytes:
     """UTF-8 of a text that may hold what no file can."""
     try:
