@@ -72,6 +72,7 @@ def command(
     from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    parallel = problem.graph.operators.parallel
     if by_subtask:
         problem = problem.graph.expand().problem(problem)
     judge = chosen_objective(problem, objective, require)
@@ -87,7 +88,9 @@ def command(
         facts = {"graph": problem.graph.name, "placer": result.placer, "objective": judge.name}
         share = told.headline().get("relative_throughput")
         more = {} if share is None else {"relative_throughput": share}
-        write_placement(result.placement, output, **facts, value=result.value, **more)
+        write_placement(
+            result.placement, output, **facts, value=result.value, **more, parallelism=parallel
+        )
     if as_json:
         print_json(as_document(judge, result, told))
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.engines.deployment import Deployment, Element, Flow
 from streamplace.engines.registry import export
-from streamplace.engines.text import CHECK, comment, decoded, listed, unique
+from streamplace.engines.text import CHECK, comment, decoded, dot_label, listed, quoted_dot, unique
 from streamplace.errors import FormatError
 from streamplace.io.files import located
 from streamplace.model.messages import shown
@@ -16,8 +16,6 @@ from streamplace.model.units import format_bandwidth
 
 if TYPE_CHECKING:
     import pydot
-
-PLAIN = "".join(chr(c) for c in range(32, 127) if chr(c) not in '%"\\')
 
 
 def read_dot(content: bytes, where: str) -> dict[str, str]:
@@ -48,7 +46,7 @@ def as_dot(deployment: Deployment) -> str:
         ],
         "//",
     )
-    name = _id(deployment.placed.graph.name)
+    name = quoted_dot(deployment.placed.graph.name)
     boxes = "".join(map(_box, deployment.elements))
     streams = "".join(map(_stream, deployment.flows))
     return (
@@ -61,11 +59,11 @@ def as_dot(deployment: Deployment) -> str:
 def _box(element: Element) -> str:
     tags = f" ({shown(', '.join(element.tags))})" if element.tags else ""
     nodes = "".join(
-        f"    {_id(name)} [label={_label(name)}, device={_id(element.device)}, "
+        f"    {quoted_dot(name)} [label={dot_label(name)}, device={quoted_dot(element.device)}, "
         f"pe={element.number}];\n"
         for name in element.operators
     )
-    title = _label(f"PE {element.number} on {element.device}{tags}")
+    title = dot_label(f"PE {element.number} on {element.device}{tags}")
     return f'  subgraph "cluster_{element.number}" {{\n    label={title};\n{nodes}  }}\n'
 
 
@@ -73,29 +71,7 @@ def _stream(flow: Flow) -> str:
     """Stream with its tuples/s and bytes/s at the sources' full rate, dashed inside a device."""
     style = "" if flow.is_remote else ", style=dashed"
     label = f"{flow.tuples:.4g}/s, {format_bandwidth(8 * flow.traffic)}"
-    return f'  {_id(flow.source)} -> {_id(flow.target)} [label="{label}"{style}];\n'
-
-
-def _id(text: str) -> str:
-    r"""Quoted ID; what DOT cannot hold or readers disagree on is percent-encoded.
-
-    >>> print(_id("join"), _id("größe"), _id('a "b" 5%\n'))
-    "join" "größe" "a %22b%22 5%25%0A"
-    """
-    safe = (
-        c if c in PLAIN or (c.isprintable() and ord(c) > 126) else urllib.parse.quote(c, safe="")
-        for c in text
-    )
-    return f'"{"".join(safe)}"'
-
-
-def _label(text: str) -> str:
-    r"""Quoted label, in which a backslash would be an escape.
-
-    >>> print(_label("join"), _label('a "b" \\N'))
-    "join" "a \"b\" \\N"
-    """
-    return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'  {quoted_dot(flow.source)} -> {quoted_dot(flow.target)} [label="{label}"{style}];\n'
 
 
 def _placed(graph: "pydot.Graph") -> Iterator[tuple[str | None, str | None]]:

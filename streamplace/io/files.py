@@ -7,10 +7,12 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.locks import lock_at_once, wait_for_lock
 from streamplace.io.schema import parse_toml_text
 from streamplace.model.messages import shown
 
@@ -19,6 +21,7 @@ LARGEST_FILE = 2**30
 LARGEST_TOML = 16 * 2**20
 LONGEST_PATH = 4096
 CHUNK = 2**20
+TEMPORARY = ".streamplace-"
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
 
 
@@ -76,6 +79,15 @@ def write_text(path: Path, text: str) -> None:
         file.write(content)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those around it, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = _reason(error)
+        raise FormatError(f"{spot(path)}: cannot be a folder: {reason}") from None
+
+
 def encoded(text: str, where: str) -> bytes:
     """UTF-8 of a text that may hold what no file can."""
     try:
@@ -125,19 +137,42 @@ def _target(path: Path) -> Path:
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
     """Open a new file beside the target that takes its place, and its mode, at the end."""
-    temporary = target.parent / f".streamplace-{secrets.token_hex(6)}"
+    _sweep(target.parent)
+    temporary, raw = _temporary(target.parent)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as raw:
+        with raw:
             yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        with suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
+    """New file that is locked while it is written, which tells it from what a killed run left."""
+    while True:
+        path = folder / f"{TEMPORARY}{secrets.token_hex(6)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        raw = os.fdopen(os.open(path, flags, 0o666), "wb")
+        wait_for_lock(raw)
+        if path.exists():
+            return path, raw
+        raw.close()  # another process swept it up before it was locked
+
+
+@cache
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left half-written in a folder; each process looks once."""
+    for left in folder.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):
+            if left.is_file():
+                with left.open("rb") as file:
+                    lock_at_once(file)
+                    left.unlink()
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from streamplace.model.level import Ints, Level, finest_level, least_peak
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import search
-from streamplace.placers.anneal.meter import Meter
 from streamplace.placers.anneal.units import first_place
 from streamplace.placers.anneal.walk import BEST_PEAK, SLACK, TIGHTEN, Walk, new_walk, peak_of
-from streamplace.placers.registry import Budget, Found
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Found
 
 CHUNK = 2048
 """Proposals between two looks at the clock."""
@@ -25,9 +25,9 @@ ENOUGH = 1 + 1e-12
 """A peak under which every source runs at its full rate, up to rounding."""
 
 
-def maximise(problem: Problem, start: Sequence[Placement], seed: int, budget: Budget) -> Found:
+def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
     """Search until the budget ends, or until nothing better can exist."""
-    meter, level = Meter(budget), finest_level(problem)
+    level = finest_level(problem)
     place = first_place(problem, level, start)
     seed %= 2**63
     if problem.instance.n_groups > 1:

@@ -29,7 +29,7 @@ public final class Placed extends StreamExecutionEnvironment {
     private static final double CPU_CORES = 0.001;
     private static final int HEAP_MB = 1, MANAGED_MB = 1;
 
-    private static final String CELL = "\u001f";
+    private static final String CELL = "\u001f", ESCAPE = "\u001e";
 
     /** Operator, its group, its parallelism where subtasks are spread (else 0). */
     private static final String[] OPERATORS = {
@@ -91,7 +91,8 @@ public final class Placed extends StreamExecutionEnvironment {
     public static StreamGraph pin(StreamGraph graph) {
         Map<String, String[]> placed = new HashMap<>();
         for (String line : OPERATORS) {
-            placed.put(line.split(CELL)[0], line.split(CELL));
+            String[] cells = cells(line);
+            placed.put(cells[0], cells);
         }
         List<String> faults = new ArrayList<>();
         for (StreamNode node : graph.getStreamNodes()) {
@@ -114,10 +115,19 @@ public final class Placed extends StreamExecutionEnvironment {
         return graph;
     }
 
+    /** Cells of a line, as they were before CELL and ESCAPE were escaped in them. */
+    private static String[] cells(String line) {
+        String[] cells = line.split(CELL, -1);
+        for (int i = 0; i < cells.length; i++) {
+            cells[i] = cells[i].replace(ESCAPE + "1", CELL).replace(ESCAPE + "0", ESCAPE);
+        }
+        return cells;
+    }
+
     private static Map<String, ResourceProfile> resources() {
         Map<String, ResourceProfile> resources = new HashMap<>();
         for (String line : GROUPS) {
-            String[] words = line.split(CELL);
+            String[] words = cells(line);
             ResourceProfile.Builder slot =
                     ResourceProfile.newBuilder()
                             .setCpuCores(CPU_CORES)

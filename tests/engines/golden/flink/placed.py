@@ -90,14 +90,21 @@ def _profile(jvm: Any, demands: dict[str, int]) -> Any:
     return profile.build()
 
 
-OPERATORS = {'clicks': 'box0',
- 'join': 'box1',
- 'orders': 'box1',
- 'parse': 'box0',
- 'score': 'gpu',
- 'sink': 'box1'}
-PARALLELISM = {}
-GROUPS = {'box0': {'dev-box0': 1}, 'box1': {'dev-box1': 1}, 'gpu': {'dev-gpu': 1}}
+OPERATORS = {
+    'clicks': 'box0',
+    'parse': 'box0',
+    'orders': 'box1',
+    'join': 'box1',
+    'score': 'gpu',
+    'sink': 'box1',
+}
+PARALLELISM = {
+}
+GROUPS = {
+    'box0': {'dev-box0': 1},
+    'box1': {'dev-box1': 1},
+    'gpu': {'dev-gpu': 1},
+}
 
 
 def placed(env: Any) -> Placed:
