@@ -105,7 +105,7 @@ def test_the_ten_minutes_of_the_guide(
     home = ("--entry-class", "GraphJob", "--flink-home", str(flink.home))
     answer = run("flink", "apply", str(graph_jar), *placed, *home, "--", json.dumps(job))
     assert answer.status == 0, answer.err
-    assert rest.running_jobs() == [answer.out.strip()]
+    assert rest.live_jobs() == [answer.out.strip()]
     answer = run("flink", "verify", *placed)
     assert answer.status == 0
     assert "Every subtask runs where it was placed." in answer.out
