@@ -5,10 +5,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
+from streamplace.io.files import spot
+from streamplace.io.schema import STRICT, Finite, parse_as
+from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.problem import Problem
 
 PROVEN = 1e-6
@@ -33,15 +38,17 @@ class Record:
         Device row of every operator.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     problem: str
     graph: str
-    rate: float | None
+    rate: Finite | None
     placer: str
     budget: str
-    value: float | None
-    bound: float | None
-    milliseconds: float
-    devices: tuple[int, ...]
+    value: Finite | None
+    bound: Finite | None
+    milliseconds: Finite
+    devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
     error: str | None = None
 
     @property
@@ -80,11 +87,11 @@ class RecordFile:
     def __iter__(self) -> Iterator[Record]:
         for line in self._whole_lines():
             try:
-                row = json.loads(line)
-                yield Record(**{**row, "devices": tuple(row["devices"])})
-            except (ValueError, TypeError, KeyError):
+                yield parse_as(Record, line, spot(self._path))
+            except FormatError:
                 raise FormatError(
-                    f"{self._path}: holds a line that is no result; remove the file to start anew"
+                    f"{spot(self._path)}: holds a line that is no result; remove the file to "
+                    "start anew"
                 ) from None
 
     def append(self, records: Iterable[Record]) -> None:
