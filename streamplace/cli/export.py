@@ -113,7 +113,7 @@ def _problem(
 
 def _graph_beside(placement: Path) -> Path:
     """Return the file beside a placement that bears its graph's name, or is called graph.json."""
-    from streamplace.io.files import read_bytes, spot
+    from streamplace.io.files import is_file, read_bytes, spot
     from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
 
     names = ["graph.json"]
@@ -124,7 +124,7 @@ def _graph_beside(placement: Path) -> Path:
             names.insert(0, f"{graph}.json")
     for name in names:
         found = placement.with_name(name)
-        if found != placement and found.is_file():
+        if found != placement and is_file(found):
             LOG.info("the graph is %s", found)
             return found
     raise SettingError(

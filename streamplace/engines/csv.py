@@ -18,13 +18,14 @@ def read_csv(content: bytes, where: str) -> dict[str, str]:
     """Operator → device from such a table; only the columns of these names are read."""
     with located(where):
         csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # names may be long
-        rows = csv.DictReader(_table(decoded(content)))
-        if not {"operator", "device"} <= set(rows.fieldnames or ()):
-            raise FormatError("has no columns operator and device; add a first row of names")
         try:
+            rows = csv.DictReader(_table(decoded(content)), strict=True)
+            names = rows.fieldnames or ()
+            if [names.count(name) for name in ("operator", "device")] != [1, 1]:
+                raise FormatError("has no columns operator and device; add a first row of names")
             return unique((_text(row["operator"]), _text(row["device"])) for row in rows)
         except csv.Error as error:
-            raise FormatError(f"is not valid CSV: {error}; export or save it again") from None
+            raise FormatError(f"is not valid CSV: {error}; correct or export it again") from None
 
 
 def _text(cell: str | None) -> str | None:

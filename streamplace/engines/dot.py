@@ -1,36 +1,21 @@
 """DOT: the graph as Graphviz draws it, a box around each processing element."""
 
-import contextlib
-import io
 import urllib.parse
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
 
 from streamplace.engines.deployment import Deployment, Element, Flow
+from streamplace.engines.dot_text import Node, nodes
 from streamplace.engines.registry import export
 from streamplace.engines.text import CHECK, comment, decoded, dot_label, listed, quoted_dot, unique
-from streamplace.errors import FormatError
 from streamplace.io.files import located
 from streamplace.model.messages import shown
 from streamplace.model.units import format_bandwidth
 
-if TYPE_CHECKING:
-    import pydot
-
 
 def read_dot(content: bytes, where: str) -> dict[str, str]:
     """Operator → device from nodes with a ``device``, also after `dot` has laid them out."""
-    try:
-        import pydot
-    except ImportError:
-        raise FormatError(f"{where}: reading DOT needs pydot; run pip install pydot") from None
     with located(where):
-        text = decoded(content)
-        with contextlib.redirect_stdout(io.StringIO()):  # pydot prints what it cannot parse
-            graphs = pydot.graph_from_dot_data(text)
-        if not graphs:
-            raise FormatError("is not valid DOT; write it again with streamplace export --to dot")
-        return unique(_placed(graphs[0]))
+        return unique(_placed(nodes(decoded(content))))
 
 
 @export("dot", suffix=".dot", read=read_dot)
@@ -74,15 +59,8 @@ def _stream(flow: Flow) -> str:
     return f'  {quoted_dot(flow.source)} -> {quoted_dot(flow.target)} [label="{label}"{style}];\n'
 
 
-def _placed(graph: "pydot.Graph") -> Iterator[tuple[str | None, str | None]]:
-    """Operator and device of every node that has one, inside boxes too."""
-    for node in graph.get_nodes():
-        device = node.get_attributes().get("device")
-        if device is not None:
-            yield _plain(node.get_name()), _plain(device)
-    for box in graph.get_subgraphs():
-        yield from _placed(box)
-
-
-def _plain(text: Any) -> str:
-    return urllib.parse.unquote(str(text).removeprefix('"').removesuffix('"'))
+def _placed(found: Iterable[Node]) -> Iterator[tuple[str, str]]:
+    """Operator and device of every node that has one."""
+    for name, attributes in found:
+        if "device" in attributes:
+            yield urllib.parse.unquote(name), urllib.parse.unquote(attributes["device"])

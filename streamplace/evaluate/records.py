@@ -10,13 +10,16 @@ from hashlib import blake2b, sha256
 from io import FileIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO, ClassVar
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.io.locks import lock_at_once, wait_for_lock
+from streamplace.io.schema import STRICT, Finite, parse_as
+from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.problem import Problem
 
 PROVEN = 1e-6
@@ -43,15 +46,17 @@ class Record:
         Device row of every operator.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     problem: str
     graph: str
-    rate: float | None
+    rate: Finite | None
     placer: str
     budget: str
-    value: float | None
-    bound: float | None
-    milliseconds: float
-    devices: tuple[int, ...]
+    value: Finite | None
+    bound: Finite | None
+    milliseconds: Finite
+    devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
     error: str | None = None
 
     @property
@@ -160,9 +165,8 @@ class RecordFile:
 
     def _parsed(self, line: bytes) -> Record:
         try:
-            row = json.loads(line)
-            return Record(**{**row, "devices": tuple(row["devices"])})
-        except (ValueError, TypeError, KeyError):
+            return parse_as(Record, line, spot(self.path))
+        except FormatError:
             raise FormatError(
                 f"{spot(self.path)}: holds a line that is no result; remove the file to start anew"
             ) from None

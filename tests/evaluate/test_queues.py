@@ -1,10 +1,10 @@
 import pytest
 from problems import chain, fork_join
-from streamplace.objectives.throughput.explain import explain
 from streamsim.engine import Settings
 
 from streamplace.evaluate.queues import draw_queues, run_queues
 from streamplace.model import Cluster, Problem
+from streamplace.objectives.throughput.explain import explain
 
 
 def test_the_run_agrees_with_the_steady_state() -> None:

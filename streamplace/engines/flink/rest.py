@@ -69,10 +69,6 @@ class Rest:
         """Have something removed."""
         self._ask("DELETE", path)
 
-    def delete(self, path: str) -> Any:
-        """Answer to a DELETE."""
-        return self._ask("DELETE", path, None, None)
-
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, and what it offers and has left."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
@@ -93,10 +89,6 @@ class Rest:
     def jobs(self) -> dict[str, str]:
         """Job → its state, ended ones too."""
         return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
-
-    def running_jobs(self) -> list[str]:
-        """Ids of the jobs that run."""
-        return [job for job, state in self.jobs().items() if state == "RUNNING"]
 
     def running_job(self, job: str) -> Job:
         """State and vertices of a job that runs.

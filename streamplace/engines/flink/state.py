@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
+from streamplace.engines.flink.answers import Job
 from streamplace.engines.flink.rest import ENDED, POLL_SECONDS, FlinkError, Rest, root_cause
 from streamplace.engines.flink.tasks import members
 from streamplace.model.messages import quoted, shown
@@ -114,7 +114,7 @@ def stop(rest: Rest, job: str, folder: str, seconds: float = 600.0) -> str:
     return str(operation["location"])
 
 
-def _is_of(document: dict[str, Any], operators: set[str]) -> bool:
+def _is_of(document: Job, operators: set[str]) -> bool:
     """Whether all operators of a job are among these."""
     names = {name for row in document["vertices"] for name in members(row["name"], operators)}
     return bool(names) and names <= operators

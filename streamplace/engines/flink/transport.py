@@ -131,7 +131,7 @@ def _until(deadline: float, sock: socket.socket) -> Iterator[None]:
     timer.start()
     try:
         yield
-    except (OSError, HTTPException):
+    except (OSError, HTTPException, ValueError):
         if not over.is_set():
             raise
     finally:

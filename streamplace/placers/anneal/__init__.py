@@ -8,8 +8,8 @@ the peak and the exact throughput (`sources`). Objectives other than throughput 
 evaluation (`climb`).
 
 Where METIS with every number of parts is cheap against the seconds, the search begins with the best
-of that; and a first round of moves is made whatever the clock says. So a busy machine costs some
-quality, but the answer stays above METIS.
+of that; and the first moves are made whatever the clock says. So a busy machine costs some quality,
+but the answer is never below METIS.
 """
 
 from streamplace.model.placement import Placement
@@ -42,9 +42,8 @@ def anneal(
         from streamplace.placers.anneal.climb import BATCH, climb
 
         return climb(problem, objective, start, seed, Meter(budget, BATCH))
-    from streamplace.placers.anneal.search import FIRST_ROUND
-    from streamplace.placers.anneal.throughput import maximise
+    from streamplace.placers.anneal.throughput import least_work, maximise
 
-    meter = Meter(budget, FIRST_ROUND)
+    meter = Meter(budget, least_work(problem))
     start = start or metis_to_begin_with(problem, objective, seed, budget)
     return maximise(problem, start, seed, meter)

@@ -88,7 +88,7 @@ def test_an_unknown_device_is_told_before_anything_runs(rest: Rest, submit: Subm
     """One line that names operator, device and what there is."""
     with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is no TaskManager"):
         submit(pipeline(1, 1), {"op0": ["dev-0"], "op1": ["dev-9"]})
-    assert rest.running_jobs() == []
+    assert rest.live_jobs() == []
 
 
 def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> None:

@@ -1,8 +1,8 @@
 import pytest
 from problems import PROBLEMS, chain, fork_join, heterogeneous, many_sources
-from streamplace.objectives.throughput.explain import explain
 
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.throughput.explain import explain
 
 
 def test_an_overloaded_device_is_the_bottleneck_and_carries_its_heaviest_operator_first() -> None:
