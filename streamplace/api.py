@@ -20,7 +20,7 @@ from streamplace.objectives.registry import (
     OBJECTIVES,
     Explanation,
     Objective,
-    default_objective,
+    suggested_by,
 )
 from streamplace.placers.registry import Budget, Placer, Result, named_placer
 
@@ -115,7 +115,7 @@ def problem_of(
 
 def chosen_objective(problem: Problem, name: str = "", require: Iterable[str] = ()) -> Objective:
     """Objective by name, or the one that the problem suggests, subject to conditions."""
-    base = OBJECTIVES[name or default_objective(problem)]
+    base = OBJECTIVES[name or suggested_by(problem.graph)]
     return subject_to(base, [Condition.of(text) for text in require])
 
 

@@ -1,6 +1,6 @@
 """``streamplace compare``: who places best, how far from the optimum, in what time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.standings import Standing, Table
     from streamplace.evaluate.tally import Optima, Tally
     from streamplace.model.graph import StreamGraph
+    from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget
 
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 @click.option(
     "--reference", default="metis", show_default=True, help="Whom 'better than' refers to."
 )
+@_options.objective
+@_options.conditions
 @_options.search
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
 @_options.constraints
@@ -61,6 +64,8 @@ def command(
     jobs: int | None,
     constraints_file: Path | None,
     cluster: ClusterChoice,
+    objective: str,
+    require: tuple[str, ...],
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -76,7 +81,7 @@ def command(
     from streamplace.model.units import tuple_rate
 
     graphs = _graphs(data, split, limit)
-    total, own_rate = _surveyed(graphs)
+    total, own_rate, suggested = _surveyed(graphs)
     if not total:
         raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
     contest = Contest(
@@ -86,22 +91,26 @@ def command(
         seed,
         budget,
         _options.constraints_of(constraints_file),
+        objective or suggested,
+        require,
     )
+    judge = contest.judge
     file = None if output is None else _results(output)
-    tally = Tally()
+    tally = Tally(objective=judge.name, sense=judge.sense)
     with progress("comparing", total) as tick:
         for records in tick.over(compare(contest, graphs, file, jobs=jobs)):
             tally.add(records)
-    best = (tally if file is None else Tally(file)).optima()
+    everything = Tally(() if file is None else file, objective=judge.name, sense=judge.sense)
+    best = (tally if file is None else everything).optima()
     table = standings(tally, reference, best)
-    document = as_document(table)
+    document = as_document(judge, table)
     if output is not None:
         save_json(document, output / "table.json")
-        _plots(tally, table, best, output)
+        _plots(judge, tally, table, best, output)
     if as_json:
         print_json(document)
     else:
-        show(table, reference)
+        show(judge, table, reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +132,21 @@ def _graphs(data: Path, split: str | None, limit: int | None) -> "Iterable[Strea
     return graphs if many else list(graphs)
 
 
-def _surveyed(graphs: "Iterable[StreamGraph]") -> tuple[int, tuple[float, ...]]:
-    """Number of graphs, and the rate that all of them have, if they do."""
-    total, rates = 0, set[float]()
+def _surveyed(graphs: "Iterable[StreamGraph]") -> tuple[int, tuple[float, ...], str]:
+    """Number of graphs, the rate that all of them have, if they do, and the objective they suggest.
+
+    Task graphs are compared as they are, whatever their rates.
+    """
+    from streamplace.objectives.registry import suggested_by
+
+    total, rates, objectives = 0, set[float](), set[str]()
     for graph in graphs:
         total += 1
+        objectives.add(suggested_by(graph))
         if len(rates) < 2:
             rates.add(graph.source_rate)
-    return total, tuple(rates) if len(rates) == 1 else ()
+    common = tuple(rates) if len(rates) == 1 and objectives == {"throughput"} else ()
+    return total, common, objectives.pop() if len(objectives) == 1 else "throughput"
 
 
 def _results(folder: Path) -> "RecordFile":
@@ -144,14 +160,16 @@ def _results(folder: Path) -> "RecordFile":
     return RecordFile(folder / "results.jsonl")
 
 
-def _plots(tally: "Tally", table: "Table", best: "Optima", output: Path) -> None:
+def _plots(
+    judge: "Objective", tally: "Tally", table: "Table", best: "Optima", output: Path
+) -> None:
     from streamplace.evaluate import contest_plots as plots
     from streamplace.evaluate.figures import save
 
     figures = {
-        "cdf.png": plots.draw_cdf(tally),
+        "cdf.png": plots.draw_cdf(tally, judge),
         "devices.png": plots.draw_devices(table),
-        "scatter.png": plots.draw_scatter(tally, best),
+        "scatter.png": plots.draw_scatter(tally, best, judge),
         "tradeoff.png": plots.draw_tradeoff(table),
     }
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
@@ -160,13 +178,14 @@ def _plots(tally: "Tally", table: "Table", best: "Optima", output: Path) -> None
     say(f"results.jsonl, table.json, {', '.join(drawn)} → {output}/")
 
 
-def as_document(table: "Table") -> dict[str, Any]:
+def as_document(judge: "Objective", table: "Table") -> dict[str, Any]:
     """JSON document of a comparison."""
     return {
+        "objective": judge.name,
         "rates": {
             _key(rate): {"placers": {name: _without_nan(asdict(s)) for name, s in found.items()}}
             for rate, found in sorted(table.items())
-        }
+        },
     }
 
 
@@ -180,41 +199,59 @@ def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if value != value else value for key, value in row.items()}
 
 
-def show(table: "Table", reference: str) -> None:
-    """Print the paper's Table 1, one per rate, with the distance to the optimum beside it."""
+def show(judge: "Objective", table: "Table", reference: str) -> None:
+    """Print a table per rate, with the distance to the best and to the optimum."""
     from rich.table import Table as RichTable
 
     from streamplace.cli._console import titled
     from streamplace.evaluate.standings import heading
 
     out = console()
+    head, cells = _columns(judge, reference)
     for rate, by_placer in sorted(table.items()):
         graphs = max(s.graphs for s in by_placer.values())
         proven = max(s.proven for s in by_placer.values())
-        facts = f", {graphs} graphs, {proven} with a proven optimum"
+        facts = f", {judge.name}, {graphs} graphs, {proven} with a proven optimum"
         out.print(titled(heading(rate), facts))
-        rows = RichTable(
-            "placer",
-            "mean",
-            "q1",
-            "median",
-            "min",
-            f"vs {reference} +/=/−",
-            "of optimum",
-            "optimal",
-            "ms",
-            box=None,
-        )
+        rows = RichTable("placer", *head, "ms", box=None)
         for name, s in by_placer.items():
-            rows.add_row(
-                name,
-                *(f"{value:.3f}" for value in (s.mean, s.q1, s.median, s.min)),
-                _signs(s, reference),
-                "—" if s.share_of_optimum is None else f"{100 * s.share_of_optimum:.2f} %",
-                "—" if s.reached is None else percent(s.reached),
-                f"{s.ms_per_graph:.2f}" + (f"  ({s.failed} not placed)" if s.failed else ""),
-            )
+            left_out = f"  ({s.failed} not placed)" if s.failed else ""
+            rows.add_row(name, *cells(s), f"{s.ms_per_graph:.2f}{left_out}")
         out.print(rows)
+
+
+def _columns(
+    judge: "Objective", reference: str
+) -> "tuple[tuple[str, ...], Callable[[Standing], tuple[str, ...]]]":
+    """Heads of the columns, and their cells for one placer.
+
+    What is maximised is told as the paper's Table 1 does; what is minimised is told as a multiple
+    of the best that any of the placers found.
+    """
+    against = f"vs {reference} +/=/−"
+    if judge.sense == "max":
+        return ("mean", "q1", "median", "min", against, "of optimum", "optimal"), lambda s: (
+            *(f"{value:.3f}" for value in (s.mean, s.q1, s.median, s.min)),
+            _signs(s, reference),
+            "—" if s.share_of_optimum is None else f"{100 * s.share_of_optimum:.2f} %",
+            "—" if s.reached is None else percent(s.reached),
+        )
+    return (
+        "mean",
+        "median",
+        "max",
+        "× best",
+        "worst",
+        against,
+        "× optimum",
+        "optimal",
+    ), lambda s: (
+        *(judge.told(value) for value in (s.mean, s.median, s.max)),
+        *(f"{ratio:.3f}" for ratio in s.of_best),
+        _signs(s, reference),
+        "—" if s.share_of_optimum is None else f"{s.share_of_optimum:.3f}",
+        "—" if s.reached is None else percent(s.reached),
+    )
 
 
 def _signs(standing: "Standing", reference: str) -> str:

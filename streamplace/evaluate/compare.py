@@ -19,7 +19,8 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.conditions import Condition, demanded, subject_to
+from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import Budget, Placer, named_placer
 
 LOG = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ class Contest:
         Placers by name, options after colons (``metis:k=3``).
     rates
         Total source rates; empty for every graph's own, in one table.
+    objective, require
+        What is best, and what has to hold besides, by name.
     """
 
     placers: tuple[str, ...]
@@ -43,6 +46,13 @@ class Contest:
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
     constraints: Constraints = field(default_factory=Constraints)
+    objective: str = "throughput"
+    require: tuple[str, ...] = ()
+
+    @property
+    def judge(self) -> Objective:
+        """The objective, subject to the conditions."""
+        return _judge(self.objective, self.require)
 
     def terms(self, placer: str) -> str:
         """Budget, seed and weights as a text, part of what makes a result a repetition."""
@@ -122,10 +132,10 @@ class _Referee:
         for rate, problem in self.contest.problems(graph):
             digest = problem_hash(problem)
             for name in self.contest.placers:
-                key = (digest, name, self.contest.terms(name))
+                key = (digest, self.contest.judge.name, name, self.contest.terms(name))
                 record, origin = self._found(key)
                 if record is None:
-                    facts = (digest, graph.name, rate, *key[1:])
+                    facts = (digest, graph.name, rate, *key[2:])
                     record = self._record(facts, name, problem)
                 found.append((replace(record, graph=graph.name, rate=rate), origin))
         return found
@@ -141,18 +151,25 @@ class _Referee:
     def _record(
         self, facts: tuple[str, str, float | None, str, str], name: str, problem: Problem
     ) -> Record:
+        judge = self.contest.judge
         try:
-            _warm_up(name, problem)
+            _warm_up(name, problem, judge)
             result = named_placer(name).place(
-                problem,
-                OBJECTIVES["throughput"],
-                seed=self.contest.seed,
-                budget=self.contest.budget,
+                problem, judge, seed=self.contest.seed, budget=self.contest.budget
             )
+            demanded(problem, judge, result.placement)
         except StreamplaceError as error:
-            return Record(*facts, None, None, 0.0, (), str(error))
+            return Record(*facts, None, None, 0.0, (), str(error), judge.name)
         devices = tuple(result.placement.index.tolist())
-        return Record(*facts, result.value, result.bound, 1000 * result.seconds, devices)
+        milliseconds = 1000 * result.seconds
+        return Record(
+            *facts, result.value, result.bound, milliseconds, devices, objective=judge.name
+        )
+
+
+@lru_cache(maxsize=8)
+def _judge(objective: str, require: tuple[str, ...]) -> Objective:
+    return subject_to(OBJECTIVES[objective], [Condition.of(text) for text in require])
 
 
 def _weights_of(placer: Placer) -> Path | None:
@@ -172,9 +189,9 @@ def _digest(path: Path, stamp: tuple[int, int]) -> str:
 _warm: set[str] = set()
 
 
-def _warm_up(name: str, problem: Problem) -> None:
+def _warm_up(name: str, problem: Problem, judge: Objective) -> None:
     """Let a placer load its libraries and kernels once per process, outside the clock."""
     if name not in _warm:
         _warm.add(name)
         brief = replace(named_placer(name), budget=Budget(seconds=0.05, evaluations=1))
-        brief.place(problem, OBJECTIVES["throughput"])
+        brief.place(problem, judge)

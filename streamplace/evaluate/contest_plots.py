@@ -7,6 +7,7 @@ import numpy as np
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.standings import Standing, Table, heading
 from streamplace.evaluate.tally import Optima, Results, Tally
+from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,18 +17,29 @@ PALETTE = ("#3366aa", "#dd7733", "#44997a", "#b0467c", "#8a7333", "#6a55b0", "#5
 LINES = ("-", "--", "-.", ":")
 
 
-def draw_cdf(tally: Tally) -> "Figure":
-    """Return the paper's Figure 5: share of graphs below each relative throughput, per rate."""
+def draw_cdf(tally: Tally, judge: Objective) -> "Figure":
+    """Return the paper's Figure 5: share of graphs below each value, per rate.
+
+    What is no share of 1 is drawn as a multiple of the best value that any placer found.
+    """
     rates = _by_rate(tally)
     figure, axes = new_figure(len(rates), width=4.6, height=3.4)
+    best = tally.best()
     for axis, (rate, by_placer) in zip(axes, rates.items(), strict=True):
+        first, last = (1.0, 1.0) if judge.unit else (0.0, 1.0)
         for i, (name, results) in enumerate(by_placer.items()):
-            values = np.sort(results.value[~np.isnan(results.value)])
+            values = results.value / (best.at(results.problem) if judge.unit else 1.0)
+            values = np.sort(values[~np.isnan(values)])
+            last = max(last, *values[-1:])
             shares = np.arange(1, len(values) + 1) / max(1, len(values))
             axis.plot(
-                [0, *values, 1], [0, *shares, 1], drawstyle="steps-post", label=name, **_style(i)
+                [first, *values, last],
+                [0, *shares, 1],
+                drawstyle="steps-post",
+                label=name,
+                **_style(i),
             )
-        axis.set(xlabel="relative throughput", ylabel="share of graphs", xlim=(0, 1), ylim=(0, 1))
+        axis.set(xlabel=_axis(judge), ylabel="share of graphs", xlim=(first, last), ylim=(0, 1))
         axis.set_title(heading(rate), fontsize=10)
     axes[0].legend(fontsize=8, frameon=False, loc="upper left")
     return figure
@@ -56,7 +68,7 @@ def draw_devices(table: Table) -> "Figure":
     return figure
 
 
-def draw_scatter(tally: Tally, best: Optima) -> "Figure | None":
+def draw_scatter(tally: Tally, best: Optima, judge: Objective) -> "Figure | None":
     """Every graph's value against its proven optimum, one panel per placer; None without optima."""
     rates = _by_rate(tally)
     if not len(best.value):
@@ -68,7 +80,8 @@ def draw_scatter(tally: Tally, best: Optima) -> "Figure | None":
         axis.set_visible(False)
     axes = axes[: len(names)]
     for axis, name in zip(axes, names, strict=True):
-        axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
+        most = 1.0 if not judge.unit else float(best.value.max())
+        axis.plot([0, most], [0, most], color=GREY, linewidth=0.8)
         for i, (rate, by_placer) in enumerate(rates.items()):
             axis.plot(
                 best.at(by_placer[name].problem),
@@ -79,9 +92,10 @@ def draw_scatter(tally: Tally, best: Optima) -> "Figure | None":
                 color=PALETTE[i % len(PALETTE)],
                 label=heading(rate),
             )
-        axis.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="optimum")
+        axis.set(xlim=(0, 1.02 * most), xlabel="optimum")
+        axis.set_ylim(0, 1.02 if not judge.unit else None)
         axis.set_title(name, fontsize=10)
-    axes[0].set_ylabel("relative throughput")
+    axes[0].set_ylabel(f"{judge.name} ({judge.unit})" if judge.unit else f"relative {judge.name}")
     axes[0].legend(fontsize=8, frameon=False, loc="upper left", markerscale=3)
     return figure
 
@@ -106,6 +120,10 @@ def _labelled_point(axis: "Axes", standing: Standing, name: str, i: int) -> None
     at = (max(standing.ms_per_graph, 1e-3), standing.share_of_optimum or 0.0)
     axis.plot(*at, "o", color=_style(i)["color"], markersize=7)
     axis.annotate(name, at, xytext=(6, 4 if i % 2 else -10), textcoords="offset points", fontsize=8)
+
+
+def _axis(judge: Objective) -> str:
+    return f"{judge.name} / best found" if judge.unit else f"relative {judge.name}"
 
 
 def _by_rate(tally: Tally) -> dict[float | None, dict[str, Results]]:

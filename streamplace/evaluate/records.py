@@ -16,16 +16,14 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
+from streamplace.evaluate.verdict import proven
 from streamplace.io.files import spot
 from streamplace.io.locks import lock_at_once, wait_for_lock
 from streamplace.io.schema import STRICT, Finite, parse_as
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.problem import Problem
 
-PROVEN = 1e-6
-"""A value this close to its bound is the optimum."""
-
-Key = tuple[str, str, str]
+Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,11 @@ class Record:
     rate
         Total rate of the sources; None for the graph's own.
     value
-        Relative throughput, None where the placer could not place.
+        What it reaches by the objective, None where the placer could not place.
     devices
         Device row of every operator.
+    objective
+        What was asked for, conditions included; files of older versions know throughput alone.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -58,11 +58,12 @@ class Record:
     milliseconds: Finite
     devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
     error: str | None = None
+    objective: str = "throughput"
 
     @property
     def key(self) -> Key:
         """What makes a record a repetition of another."""
-        return (self.problem, self.placer, self.budget)
+        return (self.problem, self.objective, self.placer, self.budget)
 
     @property
     def devices_used(self) -> int:
@@ -72,9 +73,7 @@ class Record:
     @property
     def proven(self) -> bool:
         """Whether the value is proven to be the best possible."""
-        return (
-            self.value is not None and self.bound is not None and self.value >= self.bound - PROVEN
-        )
+        return self.value is not None and proven(self.value, self.bound)
 
 
 class RecordFile:
@@ -183,6 +182,10 @@ def _mend(file: FileIO) -> None:
         file.truncate(whole)
 
 
+JOINING = ("group", "n_groups", "joins", "port_start", "port", "intake")
+"""Columns that say nothing new where no operator joins."""
+
+
 def problem_hash(problem: Problem) -> str:
     """Content hash of a problem: equal for problems that every placement values alike.
 
@@ -193,7 +196,10 @@ def problem_hash(problem: Problem) -> str:
     True
     """
     digest = sha256()
-    arrays = [np.asarray(column) for column in problem.instance]
+    columns = problem.instance._asdict()
+    if not problem.instance.joins.any():
+        columns = {name: column for name, column in columns.items() if name not in JOINING}
+    arrays = [np.asarray(column) for column in columns.values()]
     if problem.rules is not None:
         arrays += [problem.rules.unit, problem.rules.allowed, problem.rules.apart]
     for array in arrays:

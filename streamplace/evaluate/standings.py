@@ -5,10 +5,11 @@ from math import nan
 
 import numpy as np
 
-from streamplace.evaluate.records import PROVEN
 from streamplace.evaluate.tally import Optima, Results, Tally, looked_up
+from streamplace.evaluate.verdict import PROVEN
 
 TIE = 1e-9
+"""Values that differ by no more than this share are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Standing:
     ----------
     better_than, equal_to, worse_than
         Share of the graphs on which it beats, equals or loses to the reference placer.
+    of_best
+        Mean and worst of value / best value that any of the placers found, proven or not.
     share_of_optimum
         Mean of value / optimum over the graphs whose optimum is known, None where there is none.
     proven
@@ -35,6 +38,8 @@ class Standing:
     q1: float
     median: float
     min: float
+    max: float
+    of_best: tuple[float, float]
     better_than: dict[str, float]
     equal_to: dict[str, float]
     worse_than: dict[str, float]
@@ -58,9 +63,11 @@ def heading(rate: float | None) -> str:
 
 def standings(tally: Tally, reference: str, known: Optima) -> Table:
     """Standing of every placer at every rate, against a reference placer and the known optima."""
+    best = tally.best()
+    sign = 1.0 if tally.sense == "max" else -1.0
     return {
         rate: {
-            name: _standing(results, _rivals(table, reference), known)
+            name: _standing(results, _rivals(table, reference), known, best, sign)
             for name, results in table.items()
         }
         for rate, table in tally.table().items()
@@ -71,13 +78,18 @@ def _rivals(table: dict[str, Results], reference: str) -> dict[str, Results]:
     return {reference: table[reference]} if reference in table else {}
 
 
-def _standing(results: Results, rivals: dict[str, Results], known: Optima) -> Standing:
+def _standing(
+    results: Results, rivals: dict[str, Results], known: Optima, best: Optima, sign: float
+) -> Standing:
+    """Standing of one placer; ``sign`` is 1 where larger values are better, else -1."""
     placed = ~np.isnan(results.value)
     values = results.value[placed] if placed.any() else np.array([nan])
     optimum = known.at(results.problem)
     judged = placed & ~np.isnan(optimum)
     shares = results.value[judged] / optimum[judged]
-    signs = {name: _signs(results, rival) for name, rival in rivals.items()}
+    of_best = (results.value / best.at(results.problem))[placed]
+    of_best = of_best if len(of_best) else np.array([nan])
+    signs = {name: _signs(results, rival, sign) for name, rival in rivals.items()}
     q1, median = np.quantile(values, (0.25, 0.5))
     used, graphs = np.unique(results.devices_used[placed], return_counts=True)
     return Standing(
@@ -85,11 +97,13 @@ def _standing(results: Results, rivals: dict[str, Results], known: Optima) -> St
         q1=float(q1),
         median=float(median),
         min=float(values.min()),
+        max=float(values.max()),
+        of_best=(float(of_best.mean()), float(sign * (sign * of_best).min())),
         better_than={name: sign[1] for name, sign in signs.items()},
         equal_to={name: sign[0] for name, sign in signs.items()},
         worse_than={name: sign[-1] for name, sign in signs.items()},
         share_of_optimum=float(shares.mean()) if len(shares) else None,
-        reached=float((shares >= 1 - PROVEN).mean()) if len(shares) else None,
+        reached=float((sign * (shares - 1) >= -PROVEN).mean()) if len(shares) else None,
         proven=len(shares),
         devices_used=dict(zip(used.tolist(), graphs.tolist(), strict=True)),
         ms_per_graph=float(results.milliseconds[placed].mean()) if placed.any() else nan,
@@ -98,11 +112,11 @@ def _standing(results: Results, rivals: dict[str, Results], known: Optima) -> St
     )
 
 
-def _signs(results: Results, rival: Results) -> dict[int, float]:
-    """Share of graphs on which the value is above (1), at (0) and below (-1) the rival's."""
+def _signs(results: Results, rival: Results, sign: float) -> dict[int, float]:
+    """Share of graphs on which the value is better (1) than the rival's, equal (0), worse (-1)."""
     problem, last = np.unique(rival.problem[::-1], return_index=True)
     theirs = looked_up(results.problem, problem, rival.value[::-1][last])
-    deltas = results.value - theirs
-    deltas = deltas[~np.isnan(deltas)]
-    signs = np.where(np.abs(deltas) <= TIE, 0, np.sign(deltas))
-    return {sign: float((signs == sign).sum()) / max(1, len(signs)) for sign in (-1, 0, 1)}
+    deltas = sign * (results.value - theirs)
+    ties = np.abs(deltas) <= TIE * np.maximum(np.abs(theirs), np.abs(results.value))
+    signs = np.where(ties, 0, np.sign(deltas))[~np.isnan(deltas)]
+    return {way: float((signs == way).sum()) / max(1, len(signs)) for way in (-1, 0, 1)}

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.evaluate.records import PROVEN, Record, numbered
+from streamplace.evaluate.records import Record, numbered
+from streamplace.evaluate.verdict import PROVEN
 from streamplace.model.columns import Floats
+from streamplace.objectives.registry import Sense
 
 Problems = NDArray[np.uint64]
 
@@ -29,7 +31,14 @@ class Results(NamedTuple):
 
 
 class Tally:
-    """Results by rate and placer, counted one after the other.
+    """Results by rate and placer for one objective, counted one after the other.
+
+    Parameters
+    ----------
+    objective
+        Results for any other are left out.
+    sense
+        Whether larger values are better ("max") or smaller ones.
 
     Examples
     --------
@@ -38,13 +47,22 @@ class Tally:
     [0.8]
     """
 
-    def __init__(self, records: Iterable[Record] = ()) -> None:
+    def __init__(
+        self,
+        records: Iterable[Record] = (),
+        *,
+        objective: str = "throughput",
+        sense: Sense = "max",
+    ) -> None:
+        self.objective, self.sense = objective, sense
         self._columns: dict[float | None, dict[str, _Columns]] = {}
         self.add(records)
 
     def add(self, records: Iterable[Record]) -> None:
         """Count further records."""
         for record in records:
+            if record.objective != self.objective:
+                continue
             by_placer = self._columns.setdefault(record.rate, {})
             by_placer.setdefault(record.placer, _Columns()).add(record)
 
@@ -61,11 +79,23 @@ class Tally:
         if not found:
             return Optima.of({})
         problem, at = np.unique(np.concatenate([r.problem for r in found]), return_inverse=True)
+        sign = 1.0 if self.sense == "max" else -1.0
         best, bound = np.full(len(problem), -np.inf), np.full(len(problem), np.inf)
-        np.fmax.at(best, at, np.concatenate([r.value for r in found]))
-        np.fmin.at(bound, at, np.concatenate([r.bound for r in found]))
-        proven = best >= bound - PROVEN
-        return Optima(problem[proven], best[proven])
+        np.fmax.at(best, at, sign * np.concatenate([r.value for r in found]))
+        np.fmin.at(bound, at, sign * np.concatenate([r.bound for r in found]))
+        proven = np.isfinite(bound) & (best >= bound - PROVEN * np.abs(bound))
+        return Optima(problem[proven], sign * best[proven])
+
+    def best(self) -> "Optima":
+        """Best values known, proven or not."""
+        found = [r for by_placer in self.table().values() for r in by_placer.values()]
+        if not found:
+            return Optima.of({})
+        problem, at = np.unique(np.concatenate([r.problem for r in found]), return_inverse=True)
+        sign = 1.0 if self.sense == "max" else -1.0
+        best = np.full(len(problem), -np.inf)
+        np.fmax.at(best, at, sign * np.concatenate([r.value for r in found]))
+        return Optima(problem, sign * best)
 
 
 class Optima(NamedTuple):

@@ -14,8 +14,8 @@ def gap(result: Result) -> float | None:
 
 
 def proven(value: float, bound: float | None) -> bool:
-    """Whether a value meets its bound."""
-    return bound is not None and abs(value - bound) <= PROVEN * max(abs(bound), 1e-300)
+    """Whether a value meets its bound, or is better by rounding."""
+    return bound is not None and abs(value - bound) <= PROVEN * abs(bound)
 
 
 def verdict(result: Result, told: Explanation) -> str:

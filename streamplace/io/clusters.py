@@ -58,13 +58,12 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
             devices.index(link["from"]), devices.index(link["to"])
     bandwidth = _matrix(devices, tables, "bandwidth", bandwidth_bps, 1e9)
     latency = _matrix(devices, tables, "latency", seconds, 0.0)
-    costs = []
+    costs = {}
     for cost in ("overhead", "gap"):
         with located(cost):
-            costs.append(seconds(tables.get(cost, 0.0)))
-    return Cluster(
-        devices, bandwidth, latency, *costs, joules_per_byte=tables.get("joules_per_byte", 0.0)
-    )
+            costs[f"{cost}_s"] = seconds(tables.get(cost, 0.0))
+    energy = tables.get("joules_per_byte", 0.0)
+    return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy)
 
 
 def _devices(row: dict[str, Any]) -> list[Device]:

@@ -11,4 +11,4 @@ from streamplace.objectives.registry import Values, objective
 def devices(problem: Problem, placements: Ints) -> Values:
     """Number of devices in use; ask for it under a condition, such as throughput>=1."""
     used = np.sort(np.atleast_2d(placements), axis=1)
-    return (1.0 + (np.diff(used, axis=1) != 0).sum(axis=1)).astype(np.float64)
+    return np.asarray(1.0 + (np.diff(used, axis=1) != 0).sum(axis=1), np.float64)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
 from streamplace.model.columns import Floats, Ints
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -220,6 +221,6 @@ def objective(name: str, *, sense: Sense, **room: Any) -> Callable[[Evaluate], E
     return register
 
 
-def default_objective(problem: Problem) -> str:
-    """Name of the objective that a problem suggests: one pass for task graphs, else the rate."""
-    return "makespan" if problem.graph.operators.fires_all.all() else "throughput"
+def suggested_by(graph: StreamGraph) -> str:
+    """Name of the objective that a graph suggests: one pass of a task graph, else the rate."""
+    return "makespan" if graph.operators.fires_all.all() else "throughput"

@@ -204,9 +204,7 @@ def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: b
 
 
 @inlined_kernel
-def _send(
-    one: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int
-) -> None:
+def _send(one: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int) -> None:
     """Let every output stream of v arrive, or hand it to the network."""
     a = state.operators[v].device
     for e in range(one.operators[v].out_start, one.operators[v].out_end):
