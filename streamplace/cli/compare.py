@@ -236,16 +236,8 @@ def _columns(
             "—" if s.share_of_optimum is None else f"{100 * s.share_of_optimum:.2f} %",
             "—" if s.reached is None else percent(s.reached),
         )
-    return (
-        "mean",
-        "median",
-        "max",
-        "× best",
-        "worst",
-        against,
-        "× optimum",
-        "optimal",
-    ), lambda s: (
+    head = ("mean", "median", "max", "× best", "worst", against, "× optimum", "optimal")
+    return head, lambda s: (
         *(judge.told(value) for value in (s.mean, s.median, s.max)),
         *(f"{ratio:.3f}" for ratio in s.of_best),
         _signs(s, reference),

@@ -1,0 +1,60 @@
+"""What to move: the change of one operator, or of two neighbours, that shortens the pass most."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from streamsim.passes import Schedule
+
+MOST_CANDIDATES = 64
+WORTH = 1e-9
+"""A move helps where it saves more than this share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Operators to move to a device, and the makespan that follows."""
+
+    operators: tuple[str, ...]
+    device: str
+    makespan: float
+
+
+def best_move(problem: Problem, placement: Placement, seen: "Schedule") -> Move | None:
+    """Return the legal move of what is on the critical chain that helps most, if any does."""
+    from streamsim.passes import Rules, makespans
+
+    groups = _candidates(problem, seen)
+    moves = [(group, d) for group in groups for d in range(problem.n_devices)]
+    batch = np.tile(placement.index, (len(moves), 1))
+    for row, (group, d) in zip(batch, moves, strict=True):
+        row[list(group)] = d
+    legal = problem.legal(batch)
+    rules = Rules() if placement.priority is None else Rules(queue="priority")
+    values = makespans(problem.one_pass, batch, rules, priorities=placement.priority)
+    values = np.where(legal, values, np.inf)
+    best = int(np.argmin(values))
+    if values[best] >= seen.makespan * (1 - WORTH):
+        return None
+    group, d = moves[best]
+    names = problem.graph.operators.name
+    return Move(
+        tuple(names[v] for v in group), problem.cluster.devices.name[d], float(values[best])
+    )
+
+
+def _candidates(problem: Problem, seen: "Schedule") -> list[tuple[int, ...]]:
+    """Single operators of the critical chain, and the pairs that send to one another on it."""
+    streams = problem.graph.streams
+    lasting = np.argsort(-seen.chain.seconds, kind="stable")
+    singles = dict.fromkeys((int(v),) for v in seen.chain.operator[lasting])
+    sent: Ints = seen.chain.stream[lasting]
+    pairs = dict.fromkeys((int(streams.source[e]), int(streams.target[e])) for e in sent if e >= 0)
+    ends = dict.fromkeys((v,) for pair in pairs for v in pair)
+    return [*(singles | ends)][:MOST_CANDIDATES] + [*pairs][:MOST_CANDIDATES]

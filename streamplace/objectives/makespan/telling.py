@@ -1,0 +1,59 @@
+"""What a person is told of one pass: devices, the critical chain, the bound, what to move."""
+
+from streamplace.objectives.makespan.explain import OnePass
+from streamplace.objectives.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
+
+
+def brief(answer: OnePass) -> Report:
+    """Devices with what they run, in the order in which they run it."""
+    by_device: dict[str, list[str]] = {name: [] for name in answer.busy}
+    for name, run in sorted(answer.schedule.items(), key=lambda item: item[1].start):
+        by_device[run.device].append(name)
+    span = max(answer.makespan, 1e-300)
+    rows = tuple(
+        (device, quantity(busy, "s"), Bar(busy / span), some(by_device[device]) or "—")
+        for device, busy in answer.busy.items()
+    )
+    return Report((Sheet(("device", "runs", "", "operators, in order"), rows), made_of(answer)))
+
+
+def report(answer: OnePass) -> Report:
+    """Devices, the critical chain, the bound, and what to move."""
+    devices, parts = brief(answer).parts
+    least = (
+        f"No placement takes less than {quantity(answer.bound, 's')} (proven); "
+        f"schedule length ratio {answer.slr:.3g}"
+    )
+    if answer.move is None:
+        advice = "No move of one operator or two neighbours helps; try: streamplace place"
+    else:
+        who = " and ".join(answer.move.operators)
+        then = quantity(answer.move.makespan, "s")
+        advice = f"What to move: {who} to {answer.move.device} would give {then}"
+    return Report((devices, _chain(answer), parts, least, advice))
+
+
+def made_of(answer: OnePass) -> str:
+    """Sum of the critical chain."""
+    told = ", ".join(
+        f"{quantity(t, 's')} {what} ({percent(t / max(answer.makespan, 1e-300))})"
+        for what, t in answer.parts.items()
+    )
+    return f"Critical chain: {quantity(answer.makespan, 's')} = {told or 'nothing'}"
+
+
+def _chain(answer: OnePass) -> Sheet:
+    """The longest parts of the chain, in order of time."""
+    longest = sorted(answer.chain, key=lambda link: -link.seconds)[:MOST_ROWS]
+    kept = [link for link in answer.chain if link in longest]
+    rows: list[tuple[str | Bar, ...]] = [
+        (
+            quantity(link.begin, "s"),
+            quantity(link.seconds, "s"),
+            f"{link.what} {link.who} {link.where}",
+        )
+        for link in kept
+    ]
+    if len(answer.chain) > len(kept):
+        rows.append(("…", "", f"and {len(answer.chain) - len(kept)} shorter parts"))
+    return Sheet(("at", "for", "critical chain"), tuple(rows))
