@@ -233,19 +233,20 @@ def verify_(
 
 
 def _job(rest: "Rest", given: str | None) -> str:
-    """Id of the job that is meant."""
+    """Id of the job that is meant: the only one that has not ended, in whatever state."""
     if given is not None:
         return given
+    from streamplace.engines.flink.rest import ENDED
     from streamplace.model.messages import listed, shown
 
     states = rest.jobs()
-    running = [name for name, state in states.items() if state == "RUNNING"]
-    if len(running) > 1:
-        raise SettingError(f"{len(running)} jobs run: {listed(running)}; give --job ID")
-    if not running:
-        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
-        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
-    return running[0]
+    live = [job for job, state in states.items() if state not in ENDED]
+    if len(live) > 1:
+        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
+    if not live:
+        ended = "; ".join(f"{shown(job)} is {shown(states[job])}" for job in [*states][:8])
+        raise SettingError(f"no job runs{ended and f' ({ended})'}; start one, or give --job ID")
+    return live[0]
 
 
 def _verification(found: "Verification") -> dict[str, Any]:
