@@ -45,8 +45,11 @@ def print_file(text: str) -> None:
     from streamplace.io.files import encoded
 
     if sys.stdout.isatty():
-        text = "\n".join(map(printable, text.split("\n")))
-    click.echo(encoded(text, "standard output"), nl=False)
+        click.echo("\n".join(map(printable, text.split("\n"))), nl=False)
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        click.echo(encoded(text, "standard output"), nl=False)
+    else:  # a notebook, or whatever else has no bytes
+        click.echo(text, nl=False)
 
 
 def print_line(text: str) -> None:

@@ -126,7 +126,7 @@ def _graph_beside(placement: Path) -> Path:
         found = placement.with_name(name)
         if found != placement and is_file(found):
             LOG.info("the graph is %s", found)
-            return found
+            return _options.reads(found)
     raise SettingError(
         f"which graph does {placement} place? Give --graph FILE (there is no "
         f"{' or '.join(names)} beside it)"
@@ -137,12 +137,12 @@ def _write(files: "Files", output: Path, export: "Export") -> None:
     """Write one file, or several into a folder."""
     from streamplace.io.files import spot, write_text
 
+    paths = {output if export.suffix else output / name: text for name, text in files.items()}
+    _options.spare_inputs(*paths)
     if export.suffix:
-        (text,) = files.values()
-        write_text(output, text)
+        write_text(output, *paths.values())
         return
-    for name, text in files.items():
-        path = output / name
+    for path, text in paths.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

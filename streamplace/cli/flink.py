@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._options import DEFAULTS, FILE
+from streamplace.cli._options import DEFAULTS, FILE, writes
 from streamplace.cli._output import console, print_file, print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 
@@ -89,7 +89,7 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     show_default=True,
     help="Of every link; Flink does not measure it.",
 )
-@click.option("-o", "--output", type=FILE, help="Write the cluster to this TOML file.")
+@writes("Write the cluster to this TOML file.")
 def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
     """Write the TaskManagers of a cluster as devices, for place and the others."""
     from streamplace.engines.flink.cluster import cluster_toml, unpinnable
@@ -112,7 +112,7 @@ def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
     "config", epilog="Example: streamplace flink config --cluster cluster.toml -o config/"
 )
 @click.option("--cluster", "cluster_file", type=FILE, required=True, help="TOML file.")
-@click.option("-o", "--output", type=FILE, required=True, help="Folder for DEVICE.yaml files.")
+@writes("Folder for DEVICE.yaml files.", required=True)
 def config_(cluster_file: Path, output: Path) -> None:
     """Write what makes each TaskManager a device of the cluster.
 
@@ -138,7 +138,7 @@ def config_(cluster_file: Path, output: Path) -> None:
 @JOB
 @click.option("--seconds", type=click.FloatRange(2, 3600), default=10.0, show_default=True)
 @MIPS
-@click.option("-o", "--output", type=FILE, help="Write the graph to this file.")
+@writes("Write the graph to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the graph as one JSON document.")
 def profile_(
     url: str, job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
@@ -255,7 +255,7 @@ def cancel_(url: str, job: str | None, folder: str | None, drop_state: bool, as_
         raise SettingError(f"{saved}; to end it without, give --drop-state")
     else:
         rest.cancel(ended)
-    print_json({"job": ended, "savepoint": path}) if as_json else click.echo(path or ended)
+    print_json({"job": ended, "savepoint": path}) if as_json else print_line(path or ended)
 
 
 @command.command(

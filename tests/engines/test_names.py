@@ -65,11 +65,15 @@ strange = names.filter(lambda name: name not in (identifier(name), slug(name)))
 cases = st.lists(strange, min_size=len(PLAIN), max_size=len(PLAIN), unique=True).map(
     lambda drawn: Case(*drawn)
 )
-EVERY_FRAGMENT = [
-    Case(*(f"{f} {i}{f}" for i, f in enumerate((FRAGMENTS * 2)[k : k + len(PLAIN)])))
-    for k in range(0, len(FRAGMENTS), len(PLAIN))
-]
-"""Each fragment at both ends of a name."""
+
+
+def named(*fragments: str) -> Case:
+    """Names that hold all of these, each beginning and ending with another one."""
+    turned = (fragments[i:] + fragments[:i] for i in range(len(PLAIN)))
+    return Case(*(f"{' '.join(turn)} {i}{turn[0]}" for i, turn in enumerate(turned)))
+
+
+EVERY_FRAGMENT = [named(*(FRAGMENTS * 2)[k : k + 9]) for k in range(0, len(FRAGMENTS), 9)]
 
 
 parsed_once = cache(parse)

@@ -15,17 +15,16 @@ from streamsim.jit import inlined_kernel
 Longs = NDArray[np.int64]
 Records = NDArray[np.void]
 
-#: An entry of the heap is number << BITS | kind << INDEX_BITS | index.
-INDEX_BITS = 28
-BITS = 32
-KIND_MASK = (1 << (BITS - INDEX_BITS)) - 1
-INDEX_MASK = (1 << INDEX_BITS) - 1
-ENTRY_MASK = (1 << BITS) - 1
+#: An event is kind | index, with kinds in multiples of 1 << INDEX_BITS; below a number in the heap.
+#: (One whole number, and not two, because kernels are compiled anew for every constant argument.)
+INDEX_BITS, EVENT_BITS = 28, 32
+INDEX_MASK, EVENT_MASK = (1 << INDEX_BITS) - 1, (1 << EVENT_BITS) - 1
 
+#: Counters: events in the heap, first of the ring, events in it, last number given.
 WAITING, OLDEST, PRESENT, NUMBER = range(4)
 
 
-#: An entry of the heap.
+#: What is to come, with its number and time.
 LATER: Final = np.dtype([("time", np.float64), ("entry", np.int64)], align=True)
 
 
@@ -34,7 +33,7 @@ class Events(NamedTuple):
 
     heap: Records  # [later] of LATER
     now: Longs  # [power of two] ring of what is due at this instant, without numbers
-    count: Longs  # [4] entries in the heap, first of the ring, entries in it, last number given
+    count: Longs  # [4] by the names above
 
 
 def no_events(later: int, now: int) -> Events:
@@ -52,26 +51,26 @@ def number(events: Events) -> int:
 
 
 @inlined_kernel
-def push_now(events: Events, kind: int, index: int) -> None:
+def push_now(events: Events, event: int) -> None:
     """Append an event of this instant."""
     at = (events.count[OLDEST] + events.count[PRESENT]) & (len(events.now) - 1)
-    events.now[at] = (kind << INDEX_BITS) | index
+    events.now[at] = event
     events.count[PRESENT] += 1
 
 
 @inlined_kernel
 def pop_now(events: Events) -> int:
     """Take the oldest event of this instant."""
-    entry: int = events.now[events.count[OLDEST]]
+    event: int = events.now[events.count[OLDEST]]
     events.count[OLDEST] = (events.count[OLDEST] + 1) & (len(events.now) - 1)
     events.count[PRESENT] -= 1
-    return entry
+    return event
 
 
 @inlined_kernel
-def push_later(events: Events, time: float, given: int, kind: int, index: int) -> None:
+def push_later(events: Events, time: float, given: int, event: int) -> None:
     """Put an event into the heap."""
-    entry = (given << BITS) | (kind << INDEX_BITS) | index
+    entry = (given << EVENT_BITS) | event
     heap = events.heap
     i = events.count[WAITING]
     events.count[WAITING] = i + 1
@@ -88,7 +87,7 @@ def push_later(events: Events, time: float, given: int, kind: int, index: int) -
 def pop_later(events: Events) -> int:
     """Take the first event out of the heap."""
     heap = events.heap
-    first: int = heap[0].entry & ENTRY_MASK
+    first: int = heap[0].entry & EVENT_MASK
     size = events.count[WAITING] - 1
     events.count[WAITING] = size
     time, entry = heap[size].time, heap[size].entry
@@ -108,9 +107,9 @@ def pop_later(events: Events) -> int:
 
 
 @inlined_kernel
-def push(events: Events, now: float, time: float, kind: int, index: int) -> None:
+def push(events: Events, now: float, time: float, event: int) -> None:
     """Schedule an event at a time that is not over."""
     if time > now:
-        push_later(events, time, number(events), kind, index)
+        push_later(events, time, number(events), event)
     else:
-        push_now(events, kind, index)
+        push_now(events, event)

@@ -56,9 +56,9 @@ def makespans(
         one,
         new_case(one, rules),
         batch,
-        ranks(one, rules, priorities),
-        rows(work_factors, one.n_operators),
-        by_source(one, send_factors),
+        ranks(one, rules, priorities, len(batch)),
+        rows("work_factors", work_factors, len(batch), one.n_operators),
+        stream_rows(one, send_factors, len(batch)),
         buffers,
         net,
         out,
@@ -83,7 +83,7 @@ def new_case(one: Pass, rules: Rules) -> Case:
     )
 
 
-def ranks(one: Pass, rules: Rules, priorities: ArrayLike | None) -> Floats:
+def ranks(one: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> Floats:
     """What a queue by rank goes by, shape [1 or B, N]: the higher, the sooner."""
     if rules.queue == "depth":
         priorities = one.operators["level"]
@@ -91,20 +91,22 @@ def ranks(one: Pass, rules: Rules, priorities: ArrayLike | None) -> Floats:
         priorities = -one.operators["level"]
     elif priorities is None:
         priorities = one.operators["priority"]
-    return rows(priorities, one.n_operators)
+    return rows("priorities", priorities, count, one.n_operators)
 
 
-def rows(values: ArrayLike | None, size: int) -> Floats:
+def rows(name: str, values: ArrayLike | None, count: int, size: int) -> Floats:
     """One row for all placements, or one for each; ones by default."""
     if values is None:
         return np.ones((1, size))
-    table = np.require(values, np.float64, ["C", "W"])
-    return table.reshape(-1, size) if table.ndim < 2 else table
+    table = np.atleast_2d(np.require(values, np.float64, ["C", "W"]))
+    if table.ndim != 2 or len(table) not in (1, count) or table.shape[1] != size:
+        raise ValueError(f"{name} have shape {np.shape(values)}; give [{size}] or [{count}, {size}]")
+    return table
 
 
-def by_source(one: Pass, send_factors: ArrayLike | None) -> Floats:
+def stream_rows(one: Pass, send_factors: ArrayLike | None, count: int) -> Floats:
     """Factors of streams, from the caller's order into that of the pass."""
-    table = rows(send_factors, one.n_streams)
+    table = rows("send_factors", send_factors, count, one.n_streams)
     return table if send_factors is None else np.ascontiguousarray(table[:, one.stream_index])
 
 

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import numpy as np
+
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Records
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
@@ -102,7 +104,7 @@ def _without_root(operators: Records, root: int) -> int:
         pair = _meld(operators, v, other)
         operators[pair].next = paired
         paired, v = pair, following
-    rest = -1
+    rest = np.int64(-1)
     while paired >= 0:
         following = operators[paired].next
         rest = _meld(operators, rest, paired)

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.events import (
-    INDEX_BITS,
     INDEX_MASK,
     NUMBER,
     OLDEST,
@@ -90,9 +89,9 @@ def run(
         net.clock[LAST] = 0.0
     now = 0.0
     while True:
-        entry, alone = _next_event(state, now)
-        if entry >= 0:
-            _step(one, case, state, net, now, entry, alone)
+        event, alone = _next_event(state, now)
+        if event >= 0:
+            _step(one, case, state, net, now, event, alone)
             continue
         time = _turn(one, case, state, net, now)
         if time == np.inf:
@@ -116,7 +115,7 @@ def _begin(one: Pass, place: Ints, priority: Floats, work_factor: Floats, state:
         operator.waiting = one.operators[v].inputs
         operator.device = d
         if operator.waiting == 0:
-            push(state.events, 0.0, operator.ready, ARRIVED, v)
+            push(state.events, 0.0, operator.ready, ARRIVED | v)
     state.count[ALONE] = state.events.count[PRESENT]
 
 
@@ -130,16 +129,16 @@ def _next_event(state: State, now: float) -> tuple[int, bool]:
     if state.count[GRANTING] > 0:
         v = next_granted(state)
         if v >= 0:
-            return (GRANTED << INDEX_BITS) | v, False
+            return GRANTED | v, False
         state.count[GRANTING] = 0
     if events.count[WAITING] > 0 and events.heap[0].time <= now:
-        entry = pop_later(events)
+        event = pop_later(events)
     elif events.count[PRESENT] > 0:
-        entry = pop_now(events)
+        event = pop_now(events)
     else:
         return -1, False
     later = events.count[WAITING] == 0 or events.heap[0].time > now
-    return entry, later and events.count[PRESENT] == 0
+    return event, later and events.count[PRESENT] == 0
 
 
 @inlined_kernel
@@ -163,10 +162,10 @@ def _turn(one: Pass, case: Case, state: State, net: Transfers | None, now: float
 
 @inlined_kernel
 def _step(
-    one: Pass, case: Case, state: State, net: Transfers | None, now: float, entry: int, alone: bool
+    one: Pass, case: Case, state: State, net: Transfers | None, now: float, event: int, alone: bool
 ) -> None:
     """Carry out one event; what follows from it at once is an event, unless this one is alone."""
-    kind, v = entry >> INDEX_BITS, entry & INDEX_MASK
+    kind, v = event & ~INDEX_MASK, event & INDEX_MASK
     if net is not None and kind == CLEARED:
         clear(one, case, state, net, now, v)
     starts = _gets_core(case, state, now, kind, v, alone)
@@ -175,13 +174,13 @@ def _step(
             operator = state.operators[starts]
             operator.start = now
             operator.finish = now + operator.work
-            push(state.events, now, operator.finish, FINISHED, starts)
+            push(state.events, now, operator.finish, FINISHED | starts)
         else:
-            push_now(state.events, GRANTED, starts)
+            push_now(state.events, GRANTED | starts)
     if kind == SENDS or (kind == FINISHED and alone and not _rests_now(state.events)):
         _send(one, case, state, net, now, v)
     elif kind == FINISHED:
-        push_now(state.events, SENDS, v)
+        push_now(state.events, SENDS | v)
     if alone and (kind == FINISHED or kind == CLEARED):
         state.count[ALONE] = _arrivals_alone(state.events)
 
@@ -195,9 +194,9 @@ def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: b
     if kind == READY or (kind == ARRIVED and alone):
         return offer(state, case.queue, v)
     if kind == ARRIVED or kind == COUNTED:
-        push_now(state.events, kind + 1, v)
+        push_now(state.events, (kind + COUNTED) | v)
     elif kind == FINISHED and case.pause > 0 and operator.work > 0:
-        push(state.events, now, now + case.pause, RESTED, v)
+        push(state.events, now, now + case.pause, RESTED | v)
     elif kind == FINISHED or kind == RESTED:
         return release(state, case.queue, operator.device)
     return -1
@@ -206,8 +205,8 @@ def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: b
 @inlined_kernel
 def _send(one: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int) -> None:
     """Let every output stream of v arrive, or hand it to the network."""
-    a = state.operators[v].device
-    for e in range(one.operators[v].out_start, one.operators[v].out_end):
+    a, sender = state.operators[v].device, one.operators[v]
+    for e in range(np.int64(sender.out_start), np.int64(sender.out_end)):
         b = state.operators[one.streams[e].target].device
         time = now
         if a != b:
@@ -225,7 +224,7 @@ def _rests_now(events: Events) -> bool:
     """Whether a pause is too short to be felt, so that its end is an event of this instant."""
     if events.count[PRESENT] == 0:
         return False
-    kind: int = events.now[events.count[OLDEST]] >> INDEX_BITS
+    kind: int = events.now[events.count[OLDEST]] & ~INDEX_MASK
     return kind == RESTED
 
 
@@ -234,7 +233,7 @@ def _arrivals_alone(events: Events) -> int:
     """Events of this instant if all are arrivals, which may then be carried out at once; else 0."""
     for i in range(events.count[PRESENT]):
         at = (events.count[OLDEST] + i) & (len(events.now) - 1)
-        if events.now[at] >> INDEX_BITS != ARRIVED:
+        if events.now[at] & ~INDEX_MASK != ARRIVED:
             return 0
     present: int = events.count[PRESENT]
     return present

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Pass, Records, records
-from streamsim.passes.events import Events, no_events, number, push_later, push_now
+from streamsim.passes.events import INDEX_BITS, Events, no_events, number, push_later, push_now
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -15,7 +15,9 @@ Longs = NDArray[np.int64]
 
 #: Kinds of events, each with an operator, or for the last with the first stream of a transfer.
 #: ARRIVED, COUNTED and READY are the steps by which the last input of an operator comes in.
-ARRIVED, COUNTED, READY, GRANTED, FINISHED, SENDS, RESTED, CLEARED = range(8)
+ARRIVED, COUNTED, READY, GRANTED, FINISHED, SENDS, RESTED, CLEARED = (
+    kind << INDEX_BITS for kind in range(8)
+)
 
 #: Counters: devices touched, those of them that have been granted cores, whether that is going on,
 #: how often it has been, and arrivals in a row that have their instant to themselves.
@@ -32,11 +34,11 @@ PROGRESS: Final = np.dtype(
         ("key", np.float64),  # rank in the heap of its device, the lower the sooner
         ("tie", np.int64),  # decides between equal ranks
         ("number", np.int64),  # of the event that makes it ready
-        ("producer", np.int32),  # highest row among those whose output arrived last
-        ("waiting", np.int32),  # inputs still to come
-        ("device", np.int32),
-        ("next", np.int32),  # next in the queue, or in the heap the next sibling
-        ("child", np.int32),  # first child in the heap
+        ("producer", np.int64),  # highest row among those whose output arrived last
+        ("waiting", np.int64),  # inputs still to come
+        ("device", np.int64),
+        ("next", np.int64),  # next in the queue, or in the heap the next sibling
+        ("child", np.int64),  # first child in the heap
     ],
     align=True,
 )
@@ -47,11 +49,11 @@ JOURNEY: Final = np.dtype([("departure", np.float64), ("arrival", np.float64)], 
 #: Where a device stands.
 SERVER: Final = np.dtype(
     [
-        ("free", np.int32),  # cores
-        ("head", np.int32),  # first in its queue, or the root of its heap; -1 if empty
-        ("tail", np.int32),  # last in its queue
-        ("touched", np.int32),  # a list of devices that may have something to start
-        ("marked", np.int32),  # whether it stands in that list
+        ("free", np.int64),  # cores
+        ("head", np.int64),  # first in its queue, or the root of its heap; -1 if empty
+        ("tail", np.int64),  # last in its queue
+        ("touched", np.int64),  # a list of devices that may have something to start
+        ("marked", np.int64),  # whether it stands in that list
     ],
     align=True,
 )
@@ -106,6 +108,6 @@ def arrive(one: Pass, state: State, e: int, now: float, time: float) -> None:
     target.waiting -= 1
     if target.waiting == 0:
         if target.ready > now:
-            push_later(state.events, target.ready, target.number, ARRIVED, v)
+            push_later(state.events, target.ready, target.number, ARRIVED | v)
         else:
-            push_now(state.events, ARRIVED, v)
+            push_now(state.events, ARRIVED | v)

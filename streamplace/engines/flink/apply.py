@@ -27,6 +27,12 @@ SQL = (
     "from 1 in a process of its own: measure and place the job as 'flink run' submits it, and run "
     "it by 'flink run -c Placed' with the exported Placed.java"
 )
+UNMAPPED = "Cannot map checkpoint/savepoint state"
+UIDS = (
+    f"{UNMAPPED} to the job: operators without a uid are known by how they are chained, which "
+    'placing changes; give those with state a uid (.uid("count") in the job) before they are '
+    "saved, or leave their state behind by --allow-non-restored"
+)
 _SQL_UNPLACED = re.compile(r"operator '[^']*\[\d+\]' is not placed")
 
 
@@ -141,6 +147,8 @@ def _submitted(rest: Rest, jar: str, arguments: Sequence[str], savepoint: Savepo
     try:
         return str(rest.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
     except FlinkError as error:
+        if UNMAPPED in str(error):
+            raise FlinkError(UIDS) from None
         _, ours, fault = str(error).partition(OURS)
         if not ours:
             raise

@@ -20,6 +20,7 @@ ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a job that runs: one that has read all of its input has finished."""
+JSON = "application/json"
 POLL_SECONDS = 0.1
 SUBMIT_SECONDS = 600.0
 """For what may take long: uploading a jar, and running its main method."""
@@ -64,10 +65,6 @@ class Rest:
         """Answer to a POST of a JSON document."""
         body = json.dumps(document).encode()
         return self._read(path, self._ask("POST", path, body, seconds=SUBMIT_SECONDS))
-
-    def delete(self, path: str) -> None:
-        """Have something removed."""
-        self._ask("DELETE", path)
 
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, and what it offers and has left."""
@@ -216,12 +213,12 @@ class Rest:
         method: str,
         path: str,
         body: bytes | None = None,
-        kind: str = "application/json",
+        kind: str | None = None,
         seconds: float | None = None,
     ) -> bytes:
         seconds = self.timeout if seconds is None else seconds
         try:
-            answer = exchange(self._address, method, path, body, kind, seconds)
+            answer = exchange(self._address, method, path, body, kind or JSON, seconds)
         except TimeoutError:
             raise FlinkError(f"no Flink answers at {self.url} within {seconds:g} s") from None
         except (OSError, HTTPException, ValueError) as error:

@@ -37,7 +37,7 @@ class Saved:
     checkpoints
         Number of checkpoints and savepoints that were completed.
     last
-        Path of the last savepoint, else of the last checkpoint; None where it has none.
+        Path of the last savepoint, else of the last checkpoint; None where neither is in a file.
     """
 
     job: str
@@ -52,8 +52,10 @@ class Saved:
                 f"to keep its state, stop it by 'streamplace flink cancel --job {self.job} "
                 "--savepoint FOLDER'"
             )
+        elif self.last is None:
+            remedy = "none of them is in a file, so that its state is gone"
         else:
-            remedy = f"its last one, if Flink kept it, is {shown(str(self.last), 300)}"
+            remedy = f"give the last, if Flink kept it, by --savepoint {shown(self.last, 300)}"
         return (
             f"job {self.job} ({quoted(self.name)}, {self.state}) has completed "
             f"{self.checkpoints} checkpoints; {remedy}"
@@ -72,7 +74,7 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
         return None
     latest = answer.get("latest") or {}
     paths = ((latest.get(kind) or {}).get("external_path") for kind in ("savepoint", "completed"))
-    last = next(filter(None, paths), None)
+    last = next((path for path in paths if path and not path.startswith("<")), None)
     return Saved(job, str(document["name"]), str(document["state"]), completed, last)
 
 

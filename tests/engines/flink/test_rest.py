@@ -230,13 +230,24 @@ def test_numbers_of_a_server_are_numbers(run: Callable, memory: object, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_jobs_that_do_not_run_are_told_where_none_is_named(run: Callable) -> None:
+def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
     """By their states."""
-    jobs = {"jobs": [{"id": "x", "status": "FAILED"}, {"id": "y", "status": "RESTARTING"}]}
+    jobs = {"jobs": [{"id": "x", "status": "FAILED"}, {"id": "y", "status": "FINISHED"}]}
     with server(answering({"/jobs": jobs})) as url:
         answer = run("flink", "profile", "--rest", url)
     assert answer.status == 2
-    assert "no job runs (x is FAILED; y is RESTARTING)" in answer.err
+    assert "no job runs (x is FAILED; y is FINISHED)" in answer.err
+
+
+def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable) -> None:
+    """Be it restarting, which is then told."""
+    states = [{"id": "x", "status": "FAILED"}, {"id": JOB, "status": "RESTARTING"}]
+    job = ANSWERS[f"/jobs/{JOB}"] | {"state": "RESTARTING"}
+    answers = ANSWERS | {"/jobs": {"jobs": states}, f"/jobs/{JOB}": job}
+    with server(answering(answers)) as url:
+        answer = run("flink", "profile", "--rest", url)
+    assert answer.status == 2
+    assert f"job {JOB} is RESTARTING, not RUNNING: a.B: c" in answer.err
 
 
 JSON = st.recursive(

@@ -4,6 +4,8 @@ Transfers wait in one line, in the order in which they were posted. At the end o
 which something changed, the line is gone through, and what finds both its ports free begins.
 """
 
+import numpy as np
+
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.network.transfers import UNSETTLED, Transfers, depart, ends, enqueue
@@ -13,7 +15,7 @@ from streamsim.passes.state import Case, State
 @inlined_kernel
 def line_up(net: Transfers, transfer: int) -> None:
     """Let a transfer wait for its ports."""
-    enqueue(net, 0, transfer)
+    enqueue(net, np.int64(0), transfer)
     net.count[UNSETTLED] = 1
 
 

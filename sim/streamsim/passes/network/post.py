@@ -1,6 +1,8 @@
 """Posting outputs to the network, clearing its channels, and settling who sends next."""
 
-from streamsim.jit import borrowing_kernel
+import numpy as np
+
+from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.network.exclusive import pass_on, take
 from streamsim.passes.network.port import begin_waiting, line_up, release_ports
@@ -18,10 +20,10 @@ from streamsim.passes.network.transfers import (
 from streamsim.passes.state import Case, State
 
 
-@borrowing_kernel
+@inlined_kernel
 def post(one: Pass, case: Case, state: State, net: Transfers, now: float, e: int) -> None:
     """Hand the output that stream e carries to the network, unless it was handed over before."""
-    i = one.streams[e].first
+    i = np.int64(one.streams[e].first)
     if net.streams[i].posted == net.count[RUN]:
         return
     net.streams[i].posted = net.count[RUN]
@@ -38,7 +40,7 @@ def post(one: Pass, case: Case, state: State, net: Transfers, now: float, e: int
         i = one.streams[i].more
 
 
-@borrowing_kernel
+@inlined_kernel
 def clear(one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int) -> None:
     """Let the channel of a transfer go on to the next."""
     if case.network == PORT:

@@ -40,6 +40,7 @@ def join(one: Pass, case: Case, state: State, net: Transfers, now: float, transf
         _deliver(one, case, state, net, now, transfer)
         return
     stream.left, stream.share, stream.due = 1.0, 0.0, np.inf
+    _note_uses(one, state, net, transfer)
     net.streams[net.count[ACTIVE]].active = transfer
     net.count[ACTIVE] += 1
     net.count[UNSETTLED] = 1
@@ -61,7 +62,7 @@ def share_out(one: Pass, case: Case, state: State, net: Transfers, now: float) -
             net.streams[kept].active = i
             kept += 1
     net.count[ACTIVE] = kept
-    _fill(one, case, state, net)
+    _fill(net)
     net.clock[DUE] = np.inf
     for k in range(kept):
         stream = net.streams[net.streams[k].active]
@@ -82,49 +83,49 @@ def _deliver(
 
 
 @inlined_kernel
-def _fill(one: Pass, case: Case, state: State, net: Transfers) -> None:
+def _fill(net: Transfers) -> None:
     """Raise all shares together; whoever meets something full stays."""
     for k in range(net.count[ACTIVE]):
         e = net.streams[k].active
         net.streams[e].share = GAINS
         for r in range(3):
-            net.channels[_use(one, state, e, r)[0]].used = 0.0
+            net.channels[_use(net, e, r)[0]].used = 0.0
     gaining = net.count[ACTIVE]
     while gaining > 0:
-        _add_up(one, state, net)
-        gaining -= _stop(one, state, net, _level(one, state, net))
+        _add_up(net)
+        gaining -= _stop(net, _level(net))
 
 
 @inlined_kernel
-def _add_up(one: Pass, state: State, net: Transfers) -> None:
+def _add_up(net: Transfers) -> None:
     """Sum what those who still gain would take of everything at full speed."""
     for k in range(net.count[ACTIVE]):
         for r in range(3):
-            net.channels[_use(one, state, net.streams[k].active, r)[0]].rising = 0.0
+            net.channels[_use(net, net.streams[k].active, r)[0]].rising = 0.0
     for k in range(net.count[ACTIVE]):
         e = net.streams[k].active
         if net.streams[e].share == GAINS:
             for r in range(3):
-                at, use = _use(one, state, e, r)
+                at, use = _use(net, e, r)
                 net.channels[at].rising += use
 
 
 @inlined_kernel
-def _level(one: Pass, state: State, net: Transfers) -> float:
+def _level(net: Transfers) -> float:
     """Share, at most 1, at which those who still gain meet the next thing that is full."""
     level = 1.0
     for k in range(net.count[ACTIVE]):
         e = net.streams[k].active
         if net.streams[e].share == GAINS:
             for r in range(3):
-                channel = net.channels[_use(one, state, e, r)[0]]
+                channel = net.channels[_use(net, e, r)[0]]
                 if channel.rising > 0:
                     level = min(level, max(0.0, 1.0 - channel.used) / channel.rising)
     return level
 
 
 @inlined_kernel
-def _stop(one: Pass, state: State, net: Transfers, level: float) -> int:
+def _stop(net: Transfers, level: float) -> int:
     """Let those who use something full stay at this level; how many there are."""
     stopped = 0
     for k in range(net.count[ACTIVE]):
@@ -132,7 +133,7 @@ def _stop(one: Pass, state: State, net: Transfers, level: float) -> int:
         stays = net.streams[e].share == GAINS and level >= 1.0
         if net.streams[e].share == GAINS:
             for r in range(3):
-                at, use = _use(one, state, e, r)
+                at, use = _use(net, e, r)
                 room = max(0.0, 1.0 - net.channels[at].used)
                 stays |= use > 0 and room <= level * (1 + TIE) * net.channels[at].rising
         if stays:
@@ -143,20 +144,29 @@ def _stop(one: Pass, state: State, net: Transfers, level: float) -> int:
         if net.streams[e].share == STAYS:
             net.streams[e].share = level
             for r in range(3):
-                at, use = _use(one, state, e, r)
+                at, use = _use(net, e, r)
                 net.channels[at].used += use * level
     return stopped
 
 
 @inlined_kernel
-def _use(one: Pass, state: State, e: int, r: int) -> tuple[int, float]:
-    """Link (0), sender's card (1) or receiver's card (2), and what full speed takes of it."""
-    d = len(one.devices)
+def _note_uses(one: Pass, state: State, net: Transfers, e: int) -> None:
+    """Note what a transfer takes of link and cards at full speed."""
     a, b = ends(one, state, e)
-    stream, link = one.streams[e], one.links[a, b]
+    stream, link, transfer = one.streams[e], one.links[a, b], net.streams[e]
     alone = stream.size * link.seconds_per_byte + stream.tuples * one.gap
+    transfer.sender, transfer.receiver = a, b
+    transfer.on_link = (stream.size * link.link + stream.tuples * one.gap) / alone
+    transfer.on_egress = stream.size * one.devices[a].egress / alone
+    transfer.on_ingress = stream.size * one.devices[b].ingress / alone
+
+
+@inlined_kernel
+def _use(net: Transfers, e: int, r: int) -> tuple[int, float]:
+    """Link (0), sender's card (1) or receiver's card (2), and what full speed takes of it."""
+    d, transfer = len(net.receivers), net.streams[e]
     if r == 1:
-        return d * d + a, stream.size * one.devices[a].egress / alone
+        return d * d + transfer.sender, transfer.on_egress
     if r == 2:
-        return d * d + d + b, stream.size * one.devices[b].ingress / alone
-    return a * d + b, (stream.size * link.link + stream.tuples * one.gap) / alone
+        return d * d + d + transfer.receiver, transfer.on_ingress
+    return transfer.sender * d + transfer.receiver, transfer.on_link

@@ -29,17 +29,22 @@ TRANSFER: Final = np.dtype(
         ("left", np.float64),  # fraction still to be sent
         ("share", np.float64),  # fraction of its full speed
         ("due", np.float64),  # when it will be through
+        ("on_link", np.float64),  # what full speed takes of the link
+        ("on_egress", np.float64),  # and of the sender's card
+        ("on_ingress", np.float64),  # and of the receiver's
         ("posted", np.int64),  # pass in which this output was posted
-        ("together", np.int32),  # next stream of the same transfer, -1 after the last
-        ("next", np.int32),  # next in the queue
-        ("active", np.int32),  # a list of transfers that share the network
+        ("together", np.int64),  # next stream of the same transfer, -1 after the last
+        ("next", np.int64),  # next in the queue
+        ("sender", np.int64),
+        ("receiver", np.int64),
+        ("active", np.int64),  # a list of transfers that share the network
     ],
     align=True,
 )
 
 #: The latest transfer of the output that is being posted, by receiving device.
 RECEIVER: Final = np.dtype(
-    [("stamp", np.int64), ("leader", np.int32), ("newest", np.int32)], align=True
+    [("stamp", np.int64), ("leader", np.int64), ("newest", np.int64)], align=True
 )
 
 #: A bus, link, port or network card.
@@ -47,9 +52,9 @@ CHANNEL: Final = np.dtype(
     [
         ("used", np.float64),  # fraction that is given away for good
         ("rising", np.float64),  # what the others take of it together at full speed
-        ("busy", np.int32),
-        ("head", np.int32),  # first transfer that waits for it, -1 if none
-        ("tail", np.int32),  # last
+        ("busy", np.int64),
+        ("head", np.int64),  # first transfer that waits for it, -1 if none
+        ("tail", np.int64),  # last
     ],
     align=True,
 )
@@ -100,7 +105,7 @@ def transfer_seconds(one: Pass, case: Case, e: int, a: int, b: int) -> tuple[flo
 def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
     """Form the transfers of the output that stream e carries: one per device, or one to all."""
     net.count[STAMP] += 1
-    i = one.streams[e].first
+    i = np.int64(one.streams[e].first)
     while i >= 0:
         a, b = ends(one, state, i)
         if a != b:
@@ -129,7 +134,7 @@ def depart(one: Pass, case: Case, state: State, net: Transfers, now: float, tran
         state.streams[e].departure = now
         arrive(one, state, e, now, now + (besides + held))
         e = net.streams[e].together
-    push(state.events, now, now + net.streams[transfer].held + case.spacing, CLEARED, transfer)
+    push(state.events, now, now + net.streams[transfer].held + case.spacing, CLEARED | transfer)
 
 
 @inlined_kernel
