@@ -1,0 +1,74 @@
+"""Conditions: the best by one objective among what reaches something by others."""
+
+import numpy as np
+import pytest
+from problems import chain
+
+from streamplace.api import place
+from streamplace.errors import PlacementError, SettingError, UnitError
+from streamplace.model import Cluster, Problem
+from streamplace.objectives.conditions import BEYOND, Condition, subject_to
+from streamplace.objectives.registry import OBJECTIVES
+
+PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("throughput>=0.99", 0.99), ("throughput >= 99%", 0.99), ("latency<=20ms", 0.02)],
+)
+def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> None:
+    assert Condition.of(text).limit == pytest.approx(limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("throughput", "cannot be read"),
+        ("throughput=1", "cannot be read"),
+        ("speed>=1", "there is no objective 'speed'"),
+        ("throughput>=fast", "is no number"),
+        ("throughput>=nan", "is no number"),
+    ],
+)
+def test_what_is_no_condition_is_refused_in_one_line(text: str, complaint: str) -> None:
+    with pytest.raises(SettingError, match=complaint) as caught:
+        Condition.of(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_limit_in_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(UnitError, match="parsec"):
+        Condition.of("latency<=20parsec")
+
+
+def test_what_misses_a_condition_is_worse_than_all_that_meets_it_and_by_how_much() -> None:
+    fewest = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
+    batch = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2]], np.int32)
+    reached = OBJECTIVES["throughput"].values(PROBLEM, batch)
+    values = fewest.values(PROBLEM, batch)
+    assert (reached < 1).tolist() == [True, True, True] or values[reached >= 1].max() < BEYOND
+    assert (values[reached < 1] >= BEYOND).all()
+    worst_first = np.argsort(reached[reached < 1])
+    assert (np.diff(values[reached < 1][worst_first]) <= 0).all()
+
+
+def test_the_fewest_devices_that_keep_up_are_found() -> None:
+    """Three operators of 40 %: two devices carry them, one does not."""
+    light = chain(3).at_rate(chain(3).source_rate * 0.9)
+    cluster = Cluster.uniform(3, bandwidth="100 Gbps")
+    result = place(light, cluster, objective="devices", require=["throughput>=1"])
+    assert result.value == 2
+    assert result.objective == "devices with throughput>=1"
+    assert OBJECTIVES["throughput"].value(Problem(light, cluster), result.placement) == 1.0
+
+
+def test_a_condition_that_nothing_can_meet_is_told_with_what_can_be_had() -> None:
+    with pytest.raises(PlacementError, match=r"throughput is 100\.0 % at best"):
+        place(PROBLEM, objective="devices", require=["throughput>=1.2"])
+
+
+def test_a_condition_that_was_not_met_is_told_with_what_was_reached() -> None:
+    alone = Problem(chain(3), Cluster.uniform(1))
+    with pytest.raises(PlacementError, match=r"the best one reaches throughput 83\.3 %"):
+        place(alone, objective="latency", require=["throughput>=0.9"])

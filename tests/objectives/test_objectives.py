@@ -1,0 +1,126 @@
+"""The objectives that fit one file each, against what can be counted by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from problems import chain
+from streamsim_strategies import Description, Ints, placed
+
+from streamplace.api import place, simulate
+from streamplace.errors import SettingError
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES, objective
+from streamplace.placers.registry import PLACERS, Budget
+
+PIPE = StreamGraph.of(
+    "pipe",
+    [Operator("src", ipt=1e6, rate=10, payload=1e6), Operator("sink", ipt=4e6)],
+    [Stream("src", "sink")],
+)
+PAIR = [Device("a", mips=1000, watts=5), Device("b", mips=2000, watts=20)]
+CLUSTER = Cluster.of(PAIR, bandwidth=8e6, latency=0.1, joules_per_byte=1e-6)
+PROBLEM = Problem(PIPE, CLUSTER)
+
+
+def value(name: str, *devices: int) -> float:
+    return OBJECTIVES[name].value(PROBLEM, PROBLEM.placement(devices))
+
+
+def test_latency_is_the_longest_way_of_one_tuple() -> None:
+    """1 ms on a, 0.1 s and 1 MB at 1 MB/s to b, 2 ms there."""
+    assert value("latency", 0, 0) == pytest.approx(0.005)
+    assert value("latency", 0, 1) == pytest.approx(0.001 + 0.1 + 1.0 + 0.002)
+
+
+def test_cost_is_all_seconds_one_after_the_other() -> None:
+    assert value("cost", 1, 1) == pytest.approx(0.0025)
+    assert value("cost", 0, 1) == pytest.approx(0.001 + 1.1 + 0.002)
+
+
+def test_energy_is_watts_by_busy_time_and_joules_by_bytes() -> None:
+    assert value("energy", 0, 0) == pytest.approx(5 * 0.005)
+    assert value("energy", 0, 1) == pytest.approx(5 * 0.001 + 20 * 0.002 + 1e-6 * 1e6)
+
+
+def test_devices_counts_those_in_use() -> None:
+    batch = np.array([[0, 0], [0, 1], [1, 0]], np.int32)
+    assert OBJECTIVES["devices"].values(PROBLEM, batch).tolist() == [1, 2, 2]
+
+
+def test_energy_is_refused_where_no_device_says_what_it_draws() -> None:
+    with pytest.raises(SettingError, match="no device says what it draws"):
+        place(PIPE, Cluster.uniform(2), objective="energy")
+
+
+def test_the_default_is_the_rate_and_for_task_graphs_the_pass() -> None:
+    tasks = StreamGraph.of("tasks", PIPE.operators, [Stream("src", "sink")], fires="all")
+    budget = Budget(None, 50)
+    assert place(PIPE, placer="single", budget=budget).objective == "throughput"
+    assert place(tasks, placer="single", budget=budget).objective == "makespan"
+
+
+@given(placed(max_operators=6))
+def test_latency_is_that_of_the_longest_path(case: tuple[Description, Ints]) -> None:
+    """Against all paths, one by one."""
+    from streamsim.latency import latencies
+
+    problem, batch = case
+    place_, instance = batch[0], problem.instance
+
+    def longest(v: int) -> float:
+        own = problem.seconds[v][problem.device_type[place_[v]]]
+        ways = [0.0]
+        for e, u in enumerate(problem.source):
+            if u == v:
+                w = problem.target[e]
+                a, b = place_[v], place_[w]
+                hop = 0.0
+                if a != b:
+                    hop = problem.gap + 2 * problem.overhead
+                    hop += problem.payload[e] * problem.seconds_per_byte[a][b]
+                ways.append(hop + longest(w))
+        return own + max(ways)
+
+    expected = max(longest(v) for v in range(problem.n_operators))
+    assert latencies(instance, batch)[0] == pytest.approx(expected)
+
+
+def test_an_objective_of_ones_own_works_from_its_one_function() -> None:
+    """Least bytes over the network, registered here: placed for, explained, required."""
+    name = "own-bytes"
+    if name not in OBJECTIVES:
+
+        @objective(name, sense="min", unit="B/s")
+        def own_bytes(problem: Problem, placements: Ints) -> np.ndarray:
+            """Bytes per second between devices."""
+            i = problem.instance
+            remote = placements[:, i.source] != placements[:, i.target]
+            return remote @ i.traffic
+
+    graph = chain(4)
+    result = place(graph, objective=name, budget=Budget(None, 500))
+    assert result.value == 0
+    told = simulate(graph, result.placement, objective=name)
+    assert told.verdict == "own-bytes 0 B/s"
+    bounded = place(
+        graph,
+        Cluster.uniform(4, bandwidth="100 Gbps"),
+        objective=name,
+        require=["throughput>=0.9"],
+        budget=Budget(None, 2000),
+    )
+    assert bounded.value > 0
+
+
+@pytest.mark.parametrize("name", ["latency", "cost", "energy", "devices", "makespan"])
+def test_searches_place_for_every_objective_and_no_worse_than_they_begin(name: str) -> None:
+    judge = OBJECTIVES[name]
+    for placer in ("anneal", "auto", "random"):
+        result = PLACERS[placer].place(PROBLEM, judge, budget=Budget(None, 200))
+        every = np.array([[a, b] for a in (0, 1) for b in (0, 1)], np.int32)
+        assert result.value == pytest.approx(judge.values(PROBLEM, every).min()), placer
+
+
+def test_a_placer_refuses_an_objective_that_it_cannot_place_for() -> None:
+    with pytest.raises(SettingError, match="'exact' places for throughput, not for 'latency'"):
+        place(PIPE, placer="exact", objective="latency")
