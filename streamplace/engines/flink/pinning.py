@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.names import FUSED, GROUPS, subtask_owner
+from streamplace.engines.flink.chains import unfused
+from streamplace.engines.flink.names import GROUPS, subtask_owner
 from streamplace.engines.flink.spread import pin_demand, spread_demand
 from streamplace.errors import PlacementError
 from streamplace.io.files import read_bytes, spot
@@ -132,4 +133,4 @@ def deployment_vectors(deployment: Deployment) -> dict[str, list[str]]:
 
 def _unfused(vectors: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Operators that Flink had fused when they were measured, each by itself."""
-    return {one: vector for name, vector in vectors.items() for one in name.split(FUSED)}
+    return {one: vector for name, vector in vectors.items() for one in unfused(name)}

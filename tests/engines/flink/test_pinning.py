@@ -44,3 +44,10 @@ def test_subtasks_are_known_by_their_numbers() -> None:
         "n#1": ["c"],
         "k": ["a"],
     }
+
+
+def test_arrows_within_a_name_do_not_part_it() -> None:
+    """Operators that were fused when they were measured are placed by their own names."""
+    assignment = {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"}
+    expected = {"Calc(select=[id -> start, x])": ["a"], "out": ["a"], "in": ["b"]}
+    assert vectors_of(assignment) == expected
