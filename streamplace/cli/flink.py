@@ -27,6 +27,10 @@ PLACEMENT = click.option(
 MIPS = click.option(
     "--mips", default=DEFAULTS["mips"], show_default=True, help="Speed of a core of the devices."
 )
+UNCOUNTED = (
+    "the placement does not say how many subtasks its operators have, so they were not counted; "
+    "a placement that 'streamplace place' writes does"
+)
 HOME = click.option("--flink-home", type=FILE, help="Home of a Flink, instead of $FLINK_HOME.")
 
 
@@ -173,6 +177,14 @@ def profile_(
 @click.argument("arguments", nargs=-1)
 @PLACEMENT
 @click.option("--entry-class", help="Main class of the job.  [default: the jar's own]")
+@click.option(
+    "--savepoint", "saved", help="Savepoint (path or URI) whose state the job takes over."
+)
+@click.option(
+    "--allow-non-restored",
+    is_flag=True,
+    help="Leave behind state in the savepoint that no operator takes over.",
+)
 @REST
 @HOME
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -181,6 +193,8 @@ def apply_(
     arguments: tuple[str, ...],
     placement: Path,
     entry_class: str | None,
+    saved: str | None,
+    allow_non_restored: bool,
     url: str,
     flink_home: Path | None,
     as_json: bool,
@@ -188,24 +202,60 @@ def apply_(
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
     ARGUMENTS, after --, go to the job. A JDK must be installed: a small class is compiled and put
-    beside the job, which then runs it.
+    beside the job, which then runs it. Operators whose parallelism the job leaves open get the one
+    that they are placed with.
     """
     from streamplace.engines.flink.apply import apply
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.state import Savepoint, left_behind
 
-    flink = find_flink(flink_home)
+    if allow_non_restored and saved is None:
+        raise SettingError("--allow-non-restored is for --savepoint; give both or neither")
+    flink, rest, vectors = find_flink(flink_home), Rest(url), read_vectors(placement)
+    if saved is None and (left := left_behind(rest, vectors)):
+        say(f"note: the new job starts without state, but {left}")
     with waiting(f"submitting {jar.name}"):
         job = apply(
-            Rest(url),
+            rest,
             flink,
             jar,
-            read_vectors(placement),
+            vectors,
             entry_class=entry_class,
             arguments=arguments,
+            savepoint=None if saved is None else Savepoint(saved, allow_non_restored),
         )
     print_json({"job": job}) if as_json else click.echo(job)
+
+
+@command.command(
+    "cancel",
+    epilog="Example: streamplace flink cancel --savepoint file:///var/flink/savepoints",
+)
+@REST
+@JOB
+@click.option("--savepoint", "folder", help="Folder (path or URI) to save its state in.")
+@click.option("--drop-state", is_flag=True, help="End it even if the state it has saved is lost.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def cancel_(url: str, job: str | None, folder: str | None, drop_state: bool, as_json: bool) -> None:
+    """End a job and wait until its slots are free; with --savepoint, print the path of its state.
+
+    A job that has completed checkpoints has state: say whether to save or to drop it.
+    """
+    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.state import saved_by, stop
+
+    rest = Rest(url)
+    ended, path = _job(rest, job), None
+    if folder is not None:
+        with waiting("saving"):
+            path = stop(rest, ended, folder)
+    elif not drop_state and (saved := saved_by(rest, ended)):
+        raise SettingError(f"{saved}; to end it without, give --drop-state")
+    else:
+        rest.cancel(ended)
+    print_json({"job": ended, "savepoint": path}) if as_json else click.echo(path or ended)
 
 
 @command.command(
@@ -221,7 +271,10 @@ def apply_(
 def verify_(
     context: click.Context, url: str, job: str | None, placement: Path, as_json: bool
 ) -> None:
-    """Ask Flink where every subtask of a job runs; exit code 1 when anything differs."""
+    """Ask Flink where every subtask of a job runs; exit code 1 when anything differs.
+
+    Subtasks on other devices than placed differ, and so do too few or too many of them.
+    """
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.rest import Rest
     from streamplace.engines.flink.verify import verify
@@ -253,6 +306,7 @@ def _verification(found: "Verification") -> dict[str, Any]:
     return {
         "ok": found.fine,
         "problems": list(found.problems),
+        "uncounted": list(found.uncounted),
         "operators": [
             {
                 "name": check.operator,
@@ -276,6 +330,8 @@ def _show(found: "Verification") -> None:
     out.print(table)
     for problem in found.problems:
         out.print(f"problem: {problem}")
+    if found.uncounted:
+        out.print(f"note: {UNCOUNTED}")
     wrong = sum(not check.fine for check in found.checks)
     out.print(
         "Every subtask runs where it was placed."

@@ -66,6 +66,7 @@ def command(
     from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    parallel = problem.graph.operators.parallel
     if by_subtask:
         problem = problem.graph.expand().problem(problem)
     placer = named_placer(placer_name)
@@ -81,6 +82,7 @@ def command(
             graph=problem.graph.name,
             placer=result.placer,
             relative_throughput=result.value,
+            parallelism=parallel,
         )
     if as_json:
         print_json(as_document(result, answer))

@@ -20,7 +20,7 @@ _List = Annotated[list[_T], FailFast()]  # a file of a million faults is told th
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
-_MAPS = ("assignment", "pin", "allowed")
+_MAPS = ("assignment", "parallelism", "pin", "allowed")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
@@ -103,7 +103,10 @@ class ElementJson(TypedDict):
 
 @with_config(_STRICT)
 class PlacementJson(TypedDict):
-    """A placement: the device of every operator. Exports tell more; only `assignment` is read."""
+    """A placement: the device of every operator.
+
+    Exports tell more; only `assignment` is read, and `parallelism` where jobs are started.
+    """
 
     about: NotRequired[Annotated[_List[str], Field(description="notes for people")]]
 
@@ -115,6 +118,12 @@ class PlacementJson(TypedDict):
     pes: NotRequired[Annotated[_List[ElementJson], Field(description="operators by device")]]
     colocate: NotRequired[Annotated[_List[_List[str]], Field(description="must share a device")]]
     exlocate: NotRequired[Annotated[_List[_List[str]], Field(description="must not share one")]]
+    parallelism: NotRequired[
+        Annotated[
+            dict[str, Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]],
+            Field(description="operators of several subtasks, and how many; others have one"),
+        ]
+    ]
     assignment: Annotated[dict[str, str], Field(description="operator name → device name")]
 
 

@@ -66,6 +66,10 @@ class Rest:
         body = json.dumps(document).encode()
         return self._read(path, self._ask("POST", path, body, seconds=SUBMIT_SECONDS))
 
+    def delete(self, path: str) -> Any:
+        """Answer to a DELETE."""
+        return self._ask("DELETE", path, None, None)
+
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, and what it offers and has left."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
@@ -113,6 +117,10 @@ class Rest:
                     f"{quoted(vertex['name'])} is {shown(vertex['status'])}; wait until all run"
                 )
         return document
+
+    def live_jobs(self) -> list[str]:
+        """Ids of the jobs that have not ended, running or not."""
+        return [job["id"] for job in self.get("/jobs")["jobs"] if job["status"] not in ENDED]
 
     def upload(self, jar: Path) -> str:
         """Id of a jar, uploaded."""
