@@ -97,9 +97,11 @@ class Rest:
         """
         document = self.job(job)
         if document["state"] != "RUNNING":
-            failed = document["state"] in FAILED
-            why = f": {self.failure(job)}" if failed else ""
-            raise FlinkError(f"job {shown(job)} is {shown(document['state'])}, not RUNNING{why}")
+            why = f": {self.failure(job)}" if document["state"] in FAILED else ""
+            raise FlinkError(
+                f"job {shown(job)} is {shown(document['state'])}, not RUNNING; wait for it or "
+                f"start it again{why}"
+            )
         for vertex in document["vertices"]:
             if vertex["status"] not in AT_WORK:
                 raise FlinkError(
