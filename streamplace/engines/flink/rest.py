@@ -66,6 +66,10 @@ class Rest:
         body = json.dumps(document).encode()
         return self._read(path, self._ask("POST", path, body, seconds=SUBMIT_SECONDS))
 
+    def delete(self, path: str) -> None:
+        """Have something removed."""
+        self._ask("DELETE", path)
+
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, and what it offers and has left."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
