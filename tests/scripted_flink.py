@@ -75,7 +75,14 @@ def task_manager(device: str, others: list[str], managed: int = 100) -> dict[str
     """A TaskManager that is prepared for spreading over it and the others, by one group."""
     limits = {f"lim-0-{other}": 1e12 for other in others} | {f"lim-0-{device}": 1e6}
     resources = {"managedMemory": managed, "extendedResources": {device: 100.0, **limits}}
-    return {"id": device, "totalResource": resources, "freeResource": resources}
+    return {
+        "id": device,
+        "path": f"pekko.tcp://flink@{device}:6122/user/rpc/taskmanager_0",
+        "totalResource": resources,
+        "freeResource": resources,
+        "hardware": {"cpuCores": 2},
+        "memoryConfiguration": {},
+    }
 
 
 def healthy(*devices: str) -> dict[str, Any]:

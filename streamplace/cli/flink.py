@@ -18,7 +18,7 @@ REST = click.option(
     "url",
     default="http://localhost:8081",
     show_default=True,
-    help="Address of Flink's REST interface.",
+    help="Address of Flink's REST interface, such as https://USER:PASSWORD@HOST:8081.",
 )
 JOB = click.option("--job", help="Id of the job; may be left out where only one runs.")
 PLACEMENT = click.option(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.names import FUSED, GROUPS, subtask_owner
+from streamplace.engines.flink.chains import unfused
+from streamplace.engines.flink.names import GROUPS, subtask_owner
 from streamplace.engines.flink.spread import pin_demand, spread_demand
 from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
@@ -177,5 +178,5 @@ def _unfused(vectors: Vectors) -> dict[str, list[str] | str]:
     return {
         one: vector if isinstance(vector, str) else list(vector)
         for name, vector in vectors.items()
-        for one in name.split(FUSED)
+        for one in unfused(name)
     }

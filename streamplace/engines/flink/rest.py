@@ -66,6 +66,10 @@ class Rest:
         body = json.dumps(document).encode()
         return self._read(path, self._ask("POST", path, body, seconds=SUBMIT_SECONDS))
 
+    def delete(self, path: str) -> None:
+        """Have something removed."""
+        self._ask("DELETE", path)
+
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, and what it offers and has left."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
@@ -97,9 +101,11 @@ class Rest:
         """
         document = self.job(job)
         if document["state"] != "RUNNING":
-            failed = document["state"] in FAILED
-            why = f": {self.failure(job)}" if failed else ""
-            raise FlinkError(f"job {shown(job)} is {shown(document['state'])}, not RUNNING{why}")
+            why = f": {self.failure(job)}" if document["state"] in FAILED else ""
+            raise FlinkError(
+                f"job {shown(job)} is {shown(document['state'])}, not RUNNING; wait for it or "
+                f"start it again{why}"
+            )
         for vertex in document["vertices"]:
             if vertex["status"] not in AT_WORK:
                 raise FlinkError(

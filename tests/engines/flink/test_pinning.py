@@ -52,6 +52,12 @@ def test_subtasks_are_known_by_their_numbers() -> None:
     }
 
 
+def test_arrows_within_a_name_do_not_part_it() -> None:
+    """Operators that were fused when they were measured are placed by their own names."""
+    assignment = {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"}
+    assert vectors_of(assignment).keys() == {"Calc(select=[id -> start, x])", "out", "in"}
+
+
 def test_a_placement_file_says_how_many_subtasks_its_operators_have(
     run: Callable, tmp_path: Path
 ) -> None:

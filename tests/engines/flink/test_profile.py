@@ -288,7 +288,7 @@ def test_a_job_that_ends_while_it_is_watched_is_told(clock: Clock) -> None:
     """With the reason, where Flink knows one."""
     rest = shop(clock)
     rest.states = ["RUNNING", "RUNNING", "RESTARTING"]
-    with pytest.raises(FlinkError, match=r"is RESTARTING, not RUNNING: .*the reason"):
+    with pytest.raises(FlinkError, match=r"is RESTARTING, not RUNNING; .*: .*the reason"):
         profile(rest, "job", 10)
     assert clock.now < START + 1
 

@@ -247,7 +247,9 @@ def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable)
     with server(answering(answers)) as url:
         answer = run("flink", "profile", "--rest", url)
     assert answer.status == 2
-    assert f"job {JOB} is RESTARTING, not RUNNING: a.B: c" in answer.err
+    assert (
+        f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c" in answer.err
+    )
 
 
 JSON = st.recursive(
