@@ -233,14 +233,6 @@ def test_a_hundred_thousand_operators_survive_a_file(tmp_path):
     assert read_graph(tmp_path / "long.json") == graph
 
 
-def test_a_kind_that_is_no_unicode_is_refused(tmp_path):
-    """Before anything is written."""
-    graph = StreamGraph.of("g", [Operator("a", rate=1, kind="\ud800")], list[Stream]())
-    with pytest.raises(FormatError, match="no valid Unicode"):
-        write_graph(graph, tmp_path / "g.json")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_graph_too_long_for_a_line_is_not_written(tmp_path, monkeypatch):
     """What could not be read back is refused, and no file appears."""
     monkeypatch.setattr("streamplace.io.graphs.LONGEST_LINE", 50)
