@@ -21,7 +21,7 @@ from streamplace.io.graphs import (
     write_graph,
     write_graphs,
 )
-from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
+from streamplace.model import Operators, StreamGraph, Streams, Window
 
 
 def refusal(document):
