@@ -103,9 +103,10 @@ def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[st
     column = ("",) * size if values is None else tuple(values)
     if len(column) != size:
         raise fail(-1, "", f"must have {size} values, one each, but has {len(column)}")
-    for i, text in enumerate(column):
-        if not isinstance(text, str):
-            raise fail(i, quoted(text), "it must be a text")
+    if not set(map(type, column)) <= {str}:
+        for i, text in enumerate(column):
+            if not isinstance(text, str):
+                raise fail(i, quoted(text), "it must be a text")
     return column
 
 
@@ -117,10 +118,12 @@ def tag_column(
         return (frozenset(),) * size
     if len(values) != size:
         raise fail(-1, "", f"must have {size} values, one each, but has {len(values)}")
-    for i, tags in enumerate(values):
-        if isinstance(tags, str) or not isinstance(tags, Iterable):
-            raise fail(i, quoted(tags), "it must be a set of texts")
-    return tuple(map(frozenset, values))
+    if not set(map(type, values)) <= {tuple, list, set, frozenset}:
+        for i, tags in enumerate(values):
+            if isinstance(tags, str) or not isinstance(tags, Iterable):
+                raise fail(i, quoted(tags), "it must be a set of texts")
+    none = frozenset[str]()  # one for all, as every empty set takes 200 bytes
+    return tuple(found if (found := frozenset(tags)) else none for tags in values)
 
 
 def same_fields(a: object, b: object) -> bool:
