@@ -1,6 +1,6 @@
 """``streamplace simulate``: what a placement sustains, what limits it, and what to move."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,23 +64,22 @@ def command(
 
     problem = read_problem(graph, cluster, rate)
     placed = read_placement(placement, problem)
-    answer = explain(problem, placed)
-    document = as_document(answer)
-    run = None
+    answer, run = explain(problem, placed), None
     if engine:
         from streamplace.evaluate.queues import run_queues
 
         settings = engine_settings(duration, dt, capacity, policy)
         run = run_queues(problem, placed, settings)
-        document |= engine_document(run)
         if output is not None and output.suffix != ".json":
             _plot(problem, placed, settings, output)
             output = None
-    if output is not None:
-        save_json(document, output)
-    if as_json:
-        print_json(document)
-        return
+    if output is not None or as_json:
+        document = as_document(answer) | ({} if run is None else engine_document(run))
+        if output is not None:
+            save_json(document, output)
+        if as_json:
+            print_json(document)
+            return
     show(problem, answer)
     if run is not None:
         show_engine(run)
@@ -139,7 +138,21 @@ def show_engine(run: "QueueRun") -> None:
 
 def as_document(answer: "Explanation") -> dict[str, Any]:
     """JSON document of an explanation."""
-    return {**asdict(answer), "verdict": answer.verdict}
+    return {**_plain(answer), "verdict": answer.verdict}
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries; a million operators and streams straight from their columns."""
+    from streamplace.evaluate.explain import Carriers
+
+    if isinstance(value, Carriers):
+        pairs = zip(value.names(), value.loads.tolist(), strict=True)
+        return [{"name": name, "load": load} for name, load in pairs]
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value
 
 
 def show(problem: "Problem", answer: "Explanation") -> None:
