@@ -1,37 +1,81 @@
 """The main jobs, one command line after the other; run with ``make demo``.
 
-Every command is printed before it runs, so that it can be copied.
+Every command is printed before it runs, so that it can be copied, with a line on what it shows.
 """
 
-import contextlib
+import shutil
 import sys
 from pathlib import Path
 
 from streamplace.cli.main import main
 
-COMMANDS = """
+STEPS = """
+Twenty graphs of the benchmark: one source, three branches of four operators, one sink.
 generate branched --branches 3 --depth 4 --devices 3 --copies 20 -o {out}/graphs.jsonl.gz
+
+What they ask for, in CPU and in network, as a table and as distributions.
 describe {out}/graphs.jsonl.gz -o {out}/figure4.png
+
+One smaller graph, to look at closely.
 generate branched --branches 3 --depth 2 --devices 2 --copies 1 -o {out}/graph.json
+
+Dealt out in turn over five devices: how much that holds the sources back, and by what.
 place {out}/graph.json --placer round-robin -o {out}/round-robin.json
+
+The same placement, device by device and link by link.
 simulate {out}/graph.json {out}/round-robin.json
+
+DREAM, the published learned allocator, decides at once, without any search.
+place {out}/graph.json --placer dream -o {out}/dream.json
+
+So does pilot, our own, for any cluster; "refine=none" leaves out the search afterwards.
+place {out}/graph.json --placer pilot:refine=none -o {out}/pilot.json
+
+By default, "auto" searches up to a second; here it proves that nothing better exists.
 place {out}/graph.json -o {out}/placement.json
+
+Now with queues, tick by tick: what arrives, how late, and where tuples wait.
 simulate {out}/graph.json {out}/placement.json --engine -o {out}/run.png
-draw {out}/graph.json {out}/round-robin.json {out}/placement.json -o {out}/placements.svg
+
+Three of these placements in one picture: colour is the device, dashed streams cross the network.
+draw {out}/graph.json {out}/round-robin.json {out}/pilot.json \
+{out}/placement.json -o {out}/placements.svg
+
+Forty other graphs of the same kind to learn from.
+generate branched --branches 3 --depth 4 --devices 3 --copies 40 --seed 1 -o {out}/lessons.jsonl.gz
+
+Learning from nothing: "validation" is what the policy reaches on graphs that it never trains on.
+train pilot --data {out}/lessons.jsonl.gz --rate 10000 --rate 20000 --epochs 12 --out {out}/trained
+
+The weights that this gave, used like those that come with streamplace.
+place {out}/graph.json --placer pilot:refine=none \
+--weights {out}/trained/best.safetensors -o {out}/trained.json
+
+Who places best, on the twenty graphs at two rates, against proven optima. The pilot with weights is
+the one trained a moment ago; the other was trained before.
 compare {out}/graphs.jsonl.gz --rate 10000 --rate 20000 --placers {placers} -o {out}/comparison
 """
 
-PLACERS = "round-robin,metis,metis-oracle,fuser-oracle,anneal:budget=5ms,exact"
+PLACERS = (
+    "round-robin,metis,metis-oracle,fuser-oracle,dream,"
+    "pilot:weights={out}/trained/best.safetensors:refine=none,pilot:refine=none,"
+    "anneal:budget=5ms,exact"
+)
 
 
 def run(folder: Path) -> None:
     """Run every command, with its files in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    for line in COMMANDS.strip().splitlines():
-        words = line.format(out=folder, placers=PLACERS).split()
-        print(f"\n$ streamplace {' '.join(words)}", flush=True)
-        with contextlib.suppress(SystemExit):
+    shutil.rmtree(folder / "trained", ignore_errors=True)  # a training begins in a new folder
+    for step in STEPS.strip().split("\n\n"):
+        *text, line = step.splitlines()
+        words = line.format(out=folder, placers=PLACERS.format(out=folder)).split()
+        print("", *text, f"$ streamplace {' '.join(words)}", sep="\n", flush=True)
+        try:
             main(words)
+        except SystemExit as end:
+            if end.code:
+                raise
     print(f"\nWritten to {folder}/: {', '.join(sorted(f.name for f in folder.iterdir()))}")
 
 

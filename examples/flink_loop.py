@@ -93,7 +93,8 @@ def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) 
     graph = seen.graph(MIPS).at_rate(RATE)  # the source is held back: what it offers is known
     subtasks = graph.at_rate(HEADROOM * RATE).expand().graph
     for title, placer in (("in turn", "round-robin"), ("streamplace", "auto")):
-        chosen[title] = vectors_of(place(subtasks, cluster, placer=placer).placement.as_dict())
+        placement = place(subtasks, cluster, placer=placer).placement
+        chosen[title] = vectors_of(placement.as_dict(), graph.operators.parallel)
         job = apply(
             rest,
             flink,

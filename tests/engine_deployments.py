@@ -18,7 +18,11 @@ ODD_NAMES = (
     "*/ --> <b>&amp;</b> #1",
     "node",
     " padded ",
+    "\\",
+    "=1+1",
+    "esac",
 )
+ODD_GRAPH = "o'd\"d {0} */ \\u000a } static { System.exit(3); } // \\user"
 
 
 def shop() -> Problem:
@@ -52,7 +56,7 @@ def odd() -> Deployment:
     operators[0] = Operator(ODD_NAMES[0], rate=100.0)
     streams = [Stream(a, b) for a, b in itertools.pairwise(ODD_NAMES)]
     cluster = Cluster.of([Device(name, tags={name}) for name in ODD_NAMES])
-    problem = Problem(StreamGraph.of("o'd\"d {0} \\ */", operators, streams), cluster)
+    problem = Problem(StreamGraph.of(ODD_GRAPH, operators, streams), cluster)
     return Deployment(problem, problem.placement(range(len(ODD_NAMES))))
 
 

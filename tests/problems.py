@@ -1,6 +1,20 @@
 """Tiny named problems of every kind that a placer meets."""
 
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from typing import Any
+
+import numpy as np
+
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Device,
+    Operator,
+    Operators,
+    Problem,
+    Stream,
+    StreamGraph,
+    Streams,
+)
 
 MBPS = 1e6
 
@@ -115,6 +129,22 @@ def tagged() -> Problem:
     ]
     graph = StreamGraph.of("tagged", operators, [Stream("src", "infer"), Stream("infer", "sink")])
     return Problem(graph, heterogeneous())
+
+
+def layered(n: int, n_sources: int = 1, devices: int = 6, **rules: Any) -> Problem:
+    """A graph of n operators, each fed by two of those just before it."""
+    rng = np.random.default_rng(0)
+    operators = Operators(
+        [f"v{i}" for i in range(n)],
+        ipt=rng.uniform(0.5, 1.5, n) * devices * 2.5e9 / n,
+        payload=rng.uniform(0, 2e7, n),
+        rate=[1.0] * n_sources + [0.0] * (n - n_sources),
+    )
+    target = np.repeat(np.arange(n_sources, n), 2)
+    source = np.maximum(target - rng.integers(n_sources, 2 * n_sources + 8, len(target)), 0)
+    streams = Streams(operators, source, target, selectivity=np.full(len(target), 0.5))
+    graph = StreamGraph("layered", operators, streams)
+    return Problem(graph, Cluster.uniform(devices), Constraints(**rules))
 
 
 PROBLEMS = {

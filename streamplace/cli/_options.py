@@ -1,13 +1,14 @@
 """Options that several commands share."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
+READ = "streamplace.read"
 DEFAULTS = {"devices": 5, "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
@@ -28,7 +30,7 @@ class _Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
-        click.echo(record.getMessage(), err=True)
+        say(record.getMessage())
 
 
 def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -61,7 +63,7 @@ def common(output: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in (
             verbose,
-            click.option("-o", "--output", type=FILE, help=output),
+            writes(output),
             click.option(
                 "--seed",
                 type=click.IntRange(0),
@@ -77,6 +79,50 @@ def common(output: str) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+class Output(click.Option):
+    """``-o``, which must not lead to what the same command reads."""
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Remember what the command reads, and refuse to write over it."""
+        for parameter in ctx.command.params:
+            given = opts.get(parameter.name or "")
+            if parameter is not self and parameter.type is FILE and given:
+                for name in [given] if isinstance(given, str) else given:
+                    reads(Path(name))
+        value, rest = super().handle_parse_result(ctx, opts, args)
+        if isinstance(value, Path):
+            spare_inputs(value)
+        return value, rest
+
+
+def reads(path: Path) -> Path:
+    """Return a path, remembered as one that the running command reads."""
+    click.get_current_context().meta.setdefault(READ, []).append(path)
+    return path
+
+
+def spare_inputs(*outputs: Path) -> None:
+    """Raise SettingError where one of the files is what the running command reads."""
+    for read in click.get_current_context().meta.get(READ, ()):
+        if any(_same_file(path, read) for path in outputs):
+            raise SettingError(f"-o would write over {read}, which is read; name another file")
+
+
+def _same_file(a: Path, b: Path) -> bool:
+    """Whether two paths lead to one file or folder; a terminal may be read and written."""
+    try:
+        return (b.is_file() or b.is_dir()) and a.samefile(b)
+    except (OSError, ValueError):
+        return False
+
+
+def writes(text: str, **facts: Any) -> Callable[[F], F]:
+    """``-o``; ``text`` says what it writes."""
+    return click.option("-o", "--output", cls=Output, type=FILE, help=text, **facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Printing: one JSON document for machines, tables and bars for people, progress on stderr."""
 
+import io
 import json
 import logging
 import sys
@@ -10,34 +11,61 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamplace.model.messages import printable
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from streamplace.cli._console import DataConsole
 
 T = TypeVar("T")
 
 
+def replace_what_stdout_cannot_encode() -> None:
+    """Have stdout print a question mark for what its encoding does not know."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout."""
-    click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    """Print one JSON document on stdout, equal in every encoding."""
+    text = _json(document)
+    risky = {c for c in set(text) if not (c.isprintable() or c == "\n") or not _encodable(c)}
+    click.echo(text.translate({ord(c): _json_escape(c) for c in risky}) if risky else text)
 
 
 def save_json(document: Any, path: Path) -> None:
     """Write one JSON document to a file."""
     from streamplace.io.files import write_text
 
-    write_text(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, _json(document) + "\n")
 
 
-def console() -> "Console":
+def print_file(text: str) -> None:
+    """Print the content of a file: its bytes, or on a terminal what of it can be shown."""
+    from streamplace.io.files import encoded
+
+    if sys.stdout.isatty():
+        click.echo("\n".join(map(printable, text.split("\n"))), nl=False)
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        click.echo(encoded(text, "standard output"), nl=False)
+    else:  # a notebook, or whatever else has no bytes
+        click.echo(text, nl=False)
+
+
+def print_line(text: str) -> None:
+    """Print one line on stdout."""
+    click.echo(printable(text))
+
+
+def console() -> "DataConsole":
     """Console on stdout, as wide as the terminal (100 columns where there is none)."""
-    from rich.console import Console
+    from streamplace.cli._console import DataConsole
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 100, soft_wrap=False)
+    return DataConsole(highlight=False, width=None if sys.stdout.isatty() else 100)
 
 
 def say(message: str) -> None:
-    """Tell the user something beside the result, on stderr."""
-    click.echo(message, err=True)
+    """Tell the user something beside the result, on stderr, in one line."""
+    click.echo(printable(message), err=True)
 
 
 def percent(share: float) -> str:
@@ -66,7 +94,6 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
     if not sys.stderr.isatty():
         yield Ticker()
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -76,19 +103,21 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
         TimeRemainingColumn,
     )
 
+    from streamplace.cli._console import DataConsole
+
     bars = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=DataConsole(stderr=True),
         transient=True,
     )
-    task = bars.add_task(title, total=total, note="")
+    task = bars.add_task(printable(title), total=total, note="")
     with bars:
-        yield Ticker(lambda note: bars.update(task, advance=1, note=note))
+        yield Ticker(lambda note: bars.update(task, advance=1, note=printable(note)))
 
 
 @contextmanager
@@ -97,21 +126,22 @@ def waiting(title: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
     from rich.status import Status
+    from rich.text import Text
+
+    from streamplace.cli._console import DataConsole
 
     class LastMessage(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            status.update(f"{title}: {record.getMessage()}")
+            status.update(Text(printable(f"{title}: {record.getMessage()}")))
 
     log, told = logging.getLogger("streamplace"), LastMessage(logging.INFO)
     level = log.level
     log.addHandler(told)
     log.setLevel(logging.INFO)
     try:
-        with Status(
-            f"{title} (Ctrl-C keeps the best so far)", console=Console(stderr=True)
-        ) as status:
+        start = Text(printable(f"{title} (Ctrl-C keeps the best so far)"))
+        with Status(start, console=DataConsole(stderr=True)) as status:
             yield
     finally:
         log.removeHandler(told)
@@ -134,3 +164,20 @@ class Ticker:
         for item in items:
             yield item
             self()
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex(" ", 2)
+    return "".join(f"\\u{unit}" for unit in units.split())
+
+
+def _encodable(character: str) -> bool:
+    try:
+        character.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

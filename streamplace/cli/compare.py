@@ -1,6 +1,7 @@
 """``streamplace compare``: who places best, how far from the optimum, in what time."""
 
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,9 @@ from streamplace.cli._output import console, percent, print_json, progress, save
 from streamplace.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.compare import Contest
-    from streamplace.evaluate.records import Record
+    from streamplace.evaluate.records import RecordFile
     from streamplace.evaluate.standings import Standing, Table
+    from streamplace.evaluate.tally import Optima, Tally
     from streamplace.model.graph import StreamGraph
     from streamplace.placers.registry import Budget
 
@@ -68,79 +69,88 @@ def command(
     Results go to the folder -o as they come: a run that was stopped goes on where it was, and
     another placer costs only its own time.
     """
-    from streamplace.evaluate.compare import Contest
-    from streamplace.evaluate.optima import known_optima
-    from streamplace.evaluate.standings import optima, standings
+    from streamplace.evaluate.compare import Contest, compare
+    from streamplace.evaluate.standings import standings
+    from streamplace.evaluate.tally import Tally
     from streamplace.model.units import tuple_rate
 
     graphs = _graphs(data, split, limit)
+    total, own_rate = _surveyed(graphs)
+    if not total:
+        raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
     contest = Contest(
-        tuple(placers.split(",")),
+        tuple(dict.fromkeys(placers.split(","))),
         cluster.build(),
-        tuple(tuple_rate(rate) for rate in rates) or _common_rate(graphs),
+        tuple(dict.fromkeys(map(tuple_rate, rates))) or own_rate,
         seed,
         budget,
         _options.constraints_of(constraints_file),
     )
-    records = _records(contest, graphs, output, jobs)
-    best = optima([*records, *known_optima().values()])
-    table = standings(records, reference, best)
+    file = None if output is None else _results(output)
+    tally = Tally()
+    with progress("comparing", total) as tick:
+        for records in tick.over(compare(contest, graphs, file, jobs=jobs)):
+            tally.add(records)
+    best = (tally if file is None else Tally(file)).optima()
+    table = standings(tally, reference, best)
     document = as_document(table)
     if output is not None:
         save_json(document, output / "table.json")
-        _plots(records, table, best, output)
+        _plots(tally, table, best, output)
     if as_json:
         print_json(document)
     else:
         show(table, reference)
 
 
-def _graphs(data: Path, split: str | None, limit: int | None) -> "list[StreamGraph]":
-    """Graphs to compare on, at least one."""
-    found = list(islice(_options.read_split(data, split), limit))
-    if not found:
-        raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
-    return found
+@dataclass(frozen=True, slots=True)
+class _DataSet:
+    """Graphs to compare on, read anew each time, so that any number needs little memory."""
+
+    data: Path
+    split: str | None
+    limit: int | None
+
+    def __iter__(self) -> "Iterator[StreamGraph]":
+        return islice(_options.read_split(self.data, self.split), self.limit)
 
 
-def _common_rate(graphs: "list[StreamGraph]") -> tuple[float, ...]:
-    """The rate that all graphs have, none where they differ."""
-    rates = {graph.source_rate for graph in graphs}
-    return tuple(rates) if len(rates) == 1 else ()
+def _graphs(data: Path, split: str | None, limit: int | None) -> "Iterable[StreamGraph]":
+    """Graphs to compare on; those of a pipe, which can be read but once, are kept."""
+    graphs = _DataSet(data, split, limit)
+    many = data.is_dir() or (data.is_file() and ".jsonl" in data.suffixes)
+    return graphs if many else list(graphs)
 
 
-def _records(
-    contest: "Contest", graphs: "list[StreamGraph]", output: Path | None, jobs: int | None
-) -> "list[Record]":
-    """Records of all graphs, kept in the output folder or, without one, in a temporary one."""
-    from tempfile import TemporaryDirectory
+def _surveyed(graphs: "Iterable[StreamGraph]") -> tuple[int, tuple[float, ...]]:
+    """Number of graphs, and the rate that all of them have, if they do."""
+    total, rates = 0, set[float]()
+    for graph in graphs:
+        total += 1
+        if len(rates) < 2:
+            rates.add(graph.source_rate)
+    return total, tuple(rates) if len(rates) == 1 else ()
 
-    from streamplace.evaluate.compare import compare
+
+def _results(folder: Path) -> "RecordFile":
+    """File of the results in a folder, which is made if need be."""
     from streamplace.evaluate.records import RecordFile
 
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary) if output is None else output
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FormatError(f"{folder}: cannot be a folder: {error.strerror}") from None
-        file = RecordFile(folder / "results.jsonl")
-        with progress("comparing", len(graphs)) as tick:
-            return [
-                record
-                for found in tick.over(compare(contest, graphs, file, jobs=jobs))
-                for record in found
-            ]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FormatError(f"{folder}: cannot be a folder: {error.strerror}") from None
+    return RecordFile(folder / "results.jsonl")
 
 
-def _plots(records: "list[Record]", table: "Table", best: dict[str, float], output: Path) -> None:
+def _plots(tally: "Tally", table: "Table", best: "Optima", output: Path) -> None:
     from streamplace.evaluate import contest_plots as plots
     from streamplace.evaluate.figures import save
 
     figures = {
-        "cdf.png": plots.draw_cdf(records),
+        "cdf.png": plots.draw_cdf(tally),
         "devices.png": plots.draw_devices(table),
-        "scatter.png": plots.draw_scatter(records, best),
+        "scatter.png": plots.draw_scatter(tally, best),
         "tradeoff.png": plots.draw_tradeoff(table),
     }
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
@@ -173,13 +183,15 @@ def show(table: "Table", reference: str) -> None:
     """Print the paper's Table 1, one per rate, with the distance to the optimum beside it."""
     from rich.table import Table as RichTable
 
+    from streamplace.cli._console import titled
     from streamplace.evaluate.standings import heading
 
     out = console()
     for rate, by_placer in sorted(table.items()):
         graphs = max(s.graphs for s in by_placer.values())
         proven = max(s.proven for s in by_placer.values())
-        out.print(f"[bold]{heading(rate)}[/bold], {graphs} graphs, {proven} with a proven optimum")
+        facts = f", {graphs} graphs, {proven} with a proven optimum"
+        out.print(titled(heading(rate), facts))
         rows = RichTable(
             "placer",
             "mean",

@@ -79,8 +79,10 @@ def show(data: Path, found: "Profile") -> None:
     """Print a profile for people."""
     from rich.table import Table
 
+    from streamplace.cli._console import titled
+
     out = console()
-    out.print(f"[bold]{data}[/bold]: {len(found.operators)} graphs")
+    out.print(titled(str(data), f": {len(found.operators)} graphs"))
     for name, count in found.splits.items():
         out.print(f"  {name}: {count}")
     table = Table("", "min", "q1", "median", "mean", "q3", "max", box=None)

@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import print_json, say
+from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def command(
     elif as_json:
         print_json({"export": export.name, "files": dict(files)})
     else:
-        click.echo("".join(files.values()), nl=False)
+        print_file("".join(files.values()))
 
 
 def _problem(
@@ -113,7 +113,7 @@ def _problem(
 
 def _graph_beside(placement: Path) -> Path:
     """Return the file beside a placement that bears its graph's name, or is called graph.json."""
-    from streamplace.io.files import read_bytes, spot
+    from streamplace.io.files import is_file, read_bytes, spot
     from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
 
     names = ["graph.json"]
@@ -124,9 +124,9 @@ def _graph_beside(placement: Path) -> Path:
             names.insert(0, f"{graph}.json")
     for name in names:
         found = placement.with_name(name)
-        if found != placement and found.is_file():
+        if found != placement and is_file(found):
             LOG.info("the graph is %s", found)
-            return found
+            return _options.reads(found)
     raise SettingError(
         f"which graph does {placement} place? Give --graph FILE (there is no "
         f"{' or '.join(names)} beside it)"
@@ -137,12 +137,12 @@ def _write(files: "Files", output: Path, export: "Export") -> None:
     """Write one file, or several into a folder."""
     from streamplace.io.files import spot, write_text
 
+    paths = {output if export.suffix else output / name: text for name, text in files.items()}
+    _options.spare_inputs(*paths)
     if export.suffix:
-        (text,) = files.values()
-        write_text(output, text)
+        write_text(output, *paths.values())
         return
-    for name, text in files.items():
-        path = output / name
+    for path, text in paths.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

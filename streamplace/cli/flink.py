@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._options import DEFAULTS, FILE
-from streamplace.cli._output import console, print_json, say, waiting
+from streamplace.cli._options import DEFAULTS, FILE, writes
+from streamplace.cli._output import console, print_file, print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ REST = click.option(
     "url",
     default="http://localhost:8081",
     show_default=True,
-    help="Address of Flink's REST interface.",
+    help="Address of Flink's REST interface, such as https://USER:PASSWORD@HOST:8081.",
 )
 JOB = click.option("--job", help="Id of the job; may be left out where only one runs.")
 PLACEMENT = click.option(
@@ -26,6 +26,10 @@ PLACEMENT = click.option(
 )
 MIPS = click.option(
     "--mips", default=DEFAULTS["mips"], show_default=True, help="Speed of a core of the devices."
+)
+UNCOUNTED = (
+    "the placement does not say how many subtasks its operators have, so they were not counted; "
+    "a placement that 'streamplace place' writes does"
 )
 HOME = click.option("--flink-home", type=FILE, help="Home of a Flink, instead of $FLINK_HOME.")
 
@@ -60,14 +64,16 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     import signal
 
     from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.local import local_cluster
+    from streamplace.engines.flink.local import check_port, local_cluster
 
+    if port is not None:
+        check_port(port)
     flink = find_flink(flink_home)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         say(f"starting Flink {flink.version} with {devices} TaskManagers")
         with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
-            click.echo(cluster.url)
+            print_line(cluster.url)
             say("ready; Ctrl-C stops it")
             cluster.watch()
     except KeyboardInterrupt:
@@ -83,7 +89,7 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     show_default=True,
     help="Of every link; Flink does not measure it.",
 )
-@click.option("-o", "--output", type=FILE, help="Write the cluster to this TOML file.")
+@writes("Write the cluster to this TOML file.")
 def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
     """Write the TaskManagers of a cluster as devices, for place and the others."""
     from streamplace.engines.flink.cluster import cluster_toml, unpinnable
@@ -96,7 +102,7 @@ def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
     for device in unpinnable(Rest(url)):
         say(f"note: nothing can be pinned to {device}; see: streamplace export --to flink")
     if output is None:
-        click.echo(text, nl=False)
+        print_file(text)
     else:
         write_text(output, text)
         say(f"{size} devices → {output}")
@@ -106,7 +112,7 @@ def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
     "config", epilog="Example: streamplace flink config --cluster cluster.toml -o config/"
 )
 @click.option("--cluster", "cluster_file", type=FILE, required=True, help="TOML file.")
-@click.option("-o", "--output", type=FILE, required=True, help="Folder for DEVICE.yaml files.")
+@writes("Folder for DEVICE.yaml files.", required=True)
 def config_(cluster_file: Path, output: Path) -> None:
     """Write what makes each TaskManager a device of the cluster.
 
@@ -115,10 +121,10 @@ def config_(cluster_file: Path, output: Path) -> None:
     """
     from streamplace.engines.flink.config import cluster_settings
     from streamplace.io.clusters import read_cluster
-    from streamplace.io.files import write_text
+    from streamplace.io.files import make_folder, write_text
 
     files = cluster_settings(read_cluster(cluster_file).devices.name)
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     for name, text in files.items():
         write_text(output / name, text)
     say(f"{len(files)} files → {output}")
@@ -132,7 +138,7 @@ def config_(cluster_file: Path, output: Path) -> None:
 @JOB
 @click.option("--seconds", type=click.FloatRange(2, 3600), default=10.0, show_default=True)
 @MIPS
-@click.option("-o", "--output", type=FILE, help="Write the graph to this file.")
+@writes("Write the graph to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the graph as one JSON document.")
 def profile_(
     url: str, job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
@@ -148,10 +154,10 @@ def profile_(
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import mips as parsed_mips
 
-    rest = Rest(url)
+    speed, rest = parsed_mips(mips), Rest(url)
     with waiting(f"watching for {seconds:g} s"):
         seen = profile(rest, _job(rest, job), seconds)
-    graph = seen.graph(parsed_mips(mips))
+    graph = seen.graph(speed)
     if output is not None:
         write_graph(graph, output)
     if as_json:
@@ -171,6 +177,14 @@ def profile_(
 @click.argument("arguments", nargs=-1)
 @PLACEMENT
 @click.option("--entry-class", help="Main class of the job.  [default: the jar's own]")
+@click.option(
+    "--savepoint", "saved", help="Savepoint (path or URI) whose state the job takes over."
+)
+@click.option(
+    "--allow-non-restored",
+    is_flag=True,
+    help="Leave behind state in the savepoint that no operator takes over.",
+)
 @REST
 @HOME
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -179,6 +193,8 @@ def apply_(
     arguments: tuple[str, ...],
     placement: Path,
     entry_class: str | None,
+    saved: str | None,
+    allow_non_restored: bool,
     url: str,
     flink_home: Path | None,
     as_json: bool,
@@ -186,24 +202,60 @@ def apply_(
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
     ARGUMENTS, after --, go to the job. A JDK must be installed: a small class is compiled and put
-    beside the job, which then runs it.
+    beside the job, which then runs it. Operators whose parallelism the job leaves open get the one
+    that they are placed with.
     """
     from streamplace.engines.flink.apply import apply
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.state import Savepoint, left_behind
 
-    flink = find_flink(flink_home)
+    if allow_non_restored and saved is None:
+        raise SettingError("--allow-non-restored is for --savepoint; give both or neither")
+    flink, rest, vectors = find_flink(flink_home), Rest(url), read_vectors(placement)
+    if saved is None and (left := left_behind(rest, vectors)):
+        say(f"note: the new job starts without state, but {left}")
     with waiting(f"submitting {jar.name}"):
         job = apply(
-            Rest(url),
+            rest,
             flink,
             jar,
-            read_vectors(placement),
+            vectors,
             entry_class=entry_class,
             arguments=arguments,
+            savepoint=None if saved is None else Savepoint(saved, allow_non_restored),
         )
-    print_json({"job": job}) if as_json else click.echo(job)
+    print_json({"job": job}) if as_json else print_line(job)
+
+
+@command.command(
+    "cancel",
+    epilog="Example: streamplace flink cancel --savepoint file:///var/flink/savepoints",
+)
+@REST
+@JOB
+@click.option("--savepoint", "folder", help="Folder (path or URI) to save its state in.")
+@click.option("--drop-state", is_flag=True, help="End it even if the state it has saved is lost.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def cancel_(url: str, job: str | None, folder: str | None, drop_state: bool, as_json: bool) -> None:
+    """End a job and wait until its slots are free; with --savepoint, print the path of its state.
+
+    A job that has completed checkpoints has state: say whether to save or to drop it.
+    """
+    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.state import saved_by, stop
+
+    rest = Rest(url)
+    ended, path = _job(rest, job), None
+    if folder is not None:
+        with waiting("saving"):
+            path = stop(rest, ended, folder)
+    elif not drop_state and (saved := saved_by(rest, ended)):
+        raise SettingError(f"{saved}; to end it without, give --drop-state")
+    else:
+        rest.cancel(ended)
+    print_json({"job": ended, "savepoint": path}) if as_json else print_line(path or ended)
 
 
 @command.command(
@@ -219,7 +271,10 @@ def apply_(
 def verify_(
     context: click.Context, url: str, job: str | None, placement: Path, as_json: bool
 ) -> None:
-    """Ask Flink where every subtask of a job runs; exit code 1 when anything differs."""
+    """Ask Flink where every subtask of a job runs; exit code 1 when anything differs.
+
+    Subtasks on other devices than placed differ, and so do too few or too many of them.
+    """
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.rest import Rest
     from streamplace.engines.flink.verify import verify
@@ -231,20 +286,25 @@ def verify_(
 
 
 def _job(rest: "Rest", given: str | None) -> str:
-    """Id of the job that is meant."""
+    """Id of the job that is meant: the only one that has not ended, in whatever state."""
     if given is not None:
         return given
-    running = rest.running_jobs()
-    if len(running) != 1:
-        what = f"{len(running)} jobs run: {', '.join(running)}" if running else "no job runs"
-        raise SettingError(f"{what}; give --job ID")
-    return running[0]
+    from streamplace.model.messages import listed, shown
+
+    states, live = rest.jobs(), rest.live_jobs()
+    if len(live) > 1:
+        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
+    if not live:
+        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
+        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
+    return live[0]
 
 
 def _verification(found: "Verification") -> dict[str, Any]:
     return {
         "ok": found.fine,
         "problems": list(found.problems),
+        "uncounted": list(found.uncounted),
         "operators": [
             {
                 "name": check.operator,
@@ -268,6 +328,8 @@ def _show(found: "Verification") -> None:
     out.print(table)
     for problem in found.problems:
         out.print(f"problem: {problem}")
+    if found.uncounted:
+        out.print(f"note: {UNCOUNTED}")
     wrong = sum(not check.fine for check in found.checks)
     out.print(
         "Every subtask runs where it was placed."

@@ -1,7 +1,6 @@
 """Entry point: finds a command's file, runs it, and turns errors into one line and exit code 2."""
 
 import importlib
-import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -10,6 +9,8 @@ import click
 
 import streamplace.cli
 from streamplace import __version__
+from streamplace.cli._output import replace_what_stdout_cannot_encode, say
+from streamplace.cli._streams import ReaderGone, finish, guard
 from streamplace.errors import StreamplaceError
 
 
@@ -49,19 +50,30 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    guard()
+    replace_what_stdout_cannot_encode()
     try:
-        sys.exit(cli.main(arguments, "streamplace", standalone_mode=False) or 0)
+        sys.exit(_status(arguments))
+    finally:
+        finish()
+
+
+def _status(arguments: Sequence[str] | None) -> int:
+    """Exit status of a command line that was run."""
+    try:
+        status = cli.main(arguments, "streamplace", standalone_mode=False) or 0
+        sys.stdout.flush()
     except StreamplaceError as error:
-        _fail(str(error))
+        return _failed(str(error))
     except click.ClickException as error:
-        _fail(_usage(error))
+        return _failed(_usage(error))
     except MemoryError:
-        _fail("not enough memory for this input")
+        return _failed("not enough memory for this input")
     except (KeyboardInterrupt, click.Abort):
-        _fail("interrupted", status=130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        return _failed("interrupted", status=130)
+    except ReaderGone:
+        return 141
+    return int(status)
 
 
 def _usage(error: click.ClickException) -> str:
@@ -70,6 +82,6 @@ def _usage(error: click.ClickException) -> str:
     return f"{error.format_message().rstrip('.')}{hint}"
 
 
-def _fail(message: str, status: int = 2) -> None:
-    click.echo(f"error: {' '.join(message.split())}", err=True)
-    sys.exit(status)
+def _failed(message: str, status: int = 2) -> int:
+    say(f"error: {' '.join(message.split())}")
+    return status

@@ -66,6 +66,7 @@ def command(
     from streamplace.placers.registry import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    parallel = problem.graph.operators.parallel
     if by_subtask:
         problem = problem.graph.expand().problem(problem)
     placer = named_placer(placer_name)
@@ -81,6 +82,7 @@ def command(
             graph=problem.graph.name,
             placer=result.placer,
             relative_throughput=result.value,
+            parallelism=parallel,
         )
     if as_json:
         print_json(as_document(result, answer))
@@ -132,6 +134,8 @@ def show(name: str, result: "Result", answer: "Explanation") -> None:
     """Print a placement by device."""
     from rich.table import Table
 
+    from streamplace.cli._console import titled
+
     out = console()
     table = Table("device", "CPU", "", "operators", box=None)
     pes = result.placement.pes()
@@ -142,8 +146,11 @@ def show(name: str, result: "Result", answer: "Explanation") -> None:
         table.add_row(device.name, percent(device.load), bar(device.load), listed or "—")
     out.print(table)
     out.print(
-        f"[bold]{name}[/bold] by {result.placer}: {percent(result.value)} of the sources' rate, "
-        f"{answer.throughput:g} tuples/s, found in {1000 * result.seconds:.1f} ms"
+        titled(
+            name,
+            f" by {result.placer}: {percent(result.value)} of the sources' rate, "
+            f"{answer.throughput:g} tuples/s, found in {1000 * result.seconds:.1f} ms",
+        )
     )
     limit = answer.bottleneck
     out.print(f"Bottleneck: {limit.label} at {percent(limit.load)}")

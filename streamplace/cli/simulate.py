@@ -118,8 +118,9 @@ def engine_document(run: "QueueRun") -> dict[str, Any]:
 def show_engine(run: "QueueRun") -> None:
     """Print what the queue simulation adds."""
     out = console()
+    out.print()
     out.print(
-        f"\nWith queues: {percent(run.relative_throughput)} of the offered tuples, "
+        f"With queues: {percent(run.relative_throughput)} of the offered tuples, "
         f"{run.throughput:g} source tuples/s at the sinks"
     )
     for name, wait in (("latency", run.latency), ("without backlog", run.latency_without_backlog)):
@@ -143,12 +144,17 @@ def as_document(answer: "Explanation") -> dict[str, Any]:
 
 def show(problem: "Problem", answer: "Explanation") -> None:
     """Print an explanation for people."""
+    from streamplace.cli._console import titled
+
     out = console()
     limit = answer.bottleneck
     total = problem.graph.source_rate
     out.print(
-        f"[bold]{problem.graph.name}[/bold]: {percent(answer.relative_throughput)} of "
-        f"{total:g} tuples/s, that is {answer.throughput:g} tuples/s"
+        titled(
+            problem.graph.name,
+            f": {percent(answer.relative_throughput)} of "
+            f"{total:g} tuples/s, that is {answer.throughput:g} tuples/s",
+        )
     )
     if len(answer.sources) > 1:
         shares = ", ".join(f"{name} {percent(x)}" for name, x in answer.sources.items())

@@ -223,6 +223,8 @@ def show(trained: "Trained") -> None:
     """Print how good the best weights are, and where they are."""
     from rich.table import Table
 
+    from streamplace.cli._console import titled
+
     out = console()
     history = trained.history
     rows = Table("tuples/s", "problems held out", "mean", "of optimum", box=None)
@@ -232,9 +234,7 @@ def show(trained: "Trained") -> None:
         out.print(rows)
     best = f"best after {history.best}" if history.best else "none better than the first weights"
     early = ", stopped early" if len(history.epochs) < trained.epochs else ""
-    out.print(
-        f"[bold]{trained.model}[/bold]: {counted(len(history.epochs))} in {trained.seconds:.1f} s, "
-        f"{best}{early}"
-    )
+    epochs = f": {counted(len(history.epochs))} in {trained.seconds:.1f} s"
+    out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")
     out.print("Beside them: history.jsonl, curve.png, tensorboard/, last.safetensors (--resume)")

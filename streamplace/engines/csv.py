@@ -2,11 +2,11 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
-from streamplace.engines.text import CHECK, decoded, unique
+from streamplace.engines.text import CHECK, decoded, quoted_csv, unique, unquoted_csv
 from streamplace.errors import FormatError
 from streamplace.io.files import located
 
@@ -17,22 +17,34 @@ NOTES = 2
 def read_csv(content: bytes, where: str) -> dict[str, str]:
     """Operator → device from such a table; only the columns of these names are read."""
     with located(where):
-        rows = csv.DictReader(_table(decoded(content)))
-        if not {"operator", "device"} <= set(rows.fieldnames or ()):
-            raise FormatError("has no columns operator and device; add a first row of names")
-        return unique((row["operator"], row["device"]) for row in rows)
+        csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # names may be long
+        try:
+            rows = csv.DictReader(_table(decoded(content)), strict=True)
+            names = rows.fieldnames or ()
+            if [names.count(name) for name in ("operator", "device")] != [1, 1]:
+                raise FormatError("has no columns operator and device; add a first row of names")
+            return unique((_text(row["operator"]), _text(row["device"])) for row in rows)
+        except csv.Error as error:
+            raise FormatError(f"is not valid CSV: {error}; correct or export it again") from None
+
+
+def _text(cell: str | None) -> str | None:
+    return None if cell is None else unquoted_csv(cell)
 
 
 @export("csv", suffix=".csv", read=read_csv)
 def as_csv(deployment: Deployment) -> str:
     """Table of operators: PE, device, required tags and groups, for spreadsheets and scripts."""
-    out = io.StringIO()
-    out.write(f"# {deployment.title}. Use: pandas.read_csv(FILE, skiprows={NOTES})\n")
-    out.write(f"# {CHECK}\n")
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(COLUMNS)
-    table.writerows(_rows(deployment))
-    return out.getvalue()
+    notes = (
+        f"# {deployment.title}. Use: pandas.read_csv(FILE, skiprows={NOTES})",
+        f"# {CHECK}",
+    )
+    rows = [*((note,) for note in notes), COLUMNS, *_rows(deployment)]
+    return "".join(map(_line, rows))
+
+
+def _line(cells: Iterable[str | int]) -> str:
+    return ",".join(quoted_csv(str(cell)) for cell in cells) + "\n"
 
 
 def _rows(deployment: Deployment) -> Iterator[tuple[str | int, ...]]:
@@ -52,5 +64,7 @@ def _rows(deployment: Deployment) -> Iterator[tuple[str | int, ...]]:
 def _table(text: str) -> io.StringIO:
     """Return the text from the first line that is no note on."""
     lines = text.splitlines(keepends=True)
-    notes = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    notes = next(
+        (i for i, line in enumerate(lines) if not line.startswith(("#", '"# '))), len(lines)
+    )
     return io.StringIO("".join(lines[notes:]), newline="")

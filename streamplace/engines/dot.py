@@ -1,38 +1,21 @@
 """DOT: the graph as Graphviz draws it, a box around each processing element."""
 
-import contextlib
-import io
 import urllib.parse
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
 
 from streamplace.engines.deployment import Deployment, Element, Flow
+from streamplace.engines.dot_text import Node, nodes
 from streamplace.engines.registry import export
-from streamplace.engines.text import CHECK, comment, decoded, listed, unique
-from streamplace.errors import FormatError
+from streamplace.engines.text import CHECK, comment, decoded, dot_label, listed, quoted_dot, unique
 from streamplace.io.files import located
 from streamplace.model.messages import shown
 from streamplace.model.units import format_bandwidth
 
-if TYPE_CHECKING:
-    import pydot
-
-PLAIN = "".join(chr(c) for c in range(32, 127) if chr(c) not in '%"\\')
-
 
 def read_dot(content: bytes, where: str) -> dict[str, str]:
     """Operator → device from nodes with a ``device``, also after `dot` has laid them out."""
-    try:
-        import pydot
-    except ImportError:
-        raise FormatError(f"{where}: reading DOT needs pydot; run pip install pydot") from None
     with located(where):
-        text = decoded(content)
-        with contextlib.redirect_stdout(io.StringIO()):  # pydot prints what it cannot parse
-            graphs = pydot.graph_from_dot_data(text)
-        if not graphs:
-            raise FormatError("is not valid DOT; write it again with streamplace export --to dot")
-        return unique(_placed(graphs[0]))
+        return unique(_placed(nodes(decoded(content))))
 
 
 @export("dot", suffix=".dot", read=read_dot)
@@ -48,7 +31,7 @@ def as_dot(deployment: Deployment) -> str:
         ],
         "//",
     )
-    name = _id(deployment.placed.graph.name)
+    name = quoted_dot(deployment.placed.graph.name)
     boxes = "".join(map(_box, deployment.elements))
     streams = "".join(map(_stream, deployment.flows))
     return (
@@ -61,11 +44,11 @@ def as_dot(deployment: Deployment) -> str:
 def _box(element: Element) -> str:
     tags = f" ({shown(', '.join(element.tags))})" if element.tags else ""
     nodes = "".join(
-        f"    {_id(name)} [label={_label(name)}, device={_id(element.device)}, "
+        f"    {quoted_dot(name)} [label={dot_label(name)}, device={quoted_dot(element.device)}, "
         f"pe={element.number}];\n"
         for name in element.operators
     )
-    title = _label(f"PE {element.number} on {element.device}{tags}")
+    title = dot_label(f"PE {element.number} on {element.device}{tags}")
     return f'  subgraph "cluster_{element.number}" {{\n    label={title};\n{nodes}  }}\n'
 
 
@@ -73,40 +56,11 @@ def _stream(flow: Flow) -> str:
     """Stream with its tuples/s and bytes/s at the sources' full rate, dashed inside a device."""
     style = "" if flow.is_remote else ", style=dashed"
     label = f"{flow.tuples:.4g}/s, {format_bandwidth(8 * flow.traffic)}"
-    return f'  {_id(flow.source)} -> {_id(flow.target)} [label="{label}"{style}];\n'
+    return f'  {quoted_dot(flow.source)} -> {quoted_dot(flow.target)} [label="{label}"{style}];\n'
 
 
-def _id(text: str) -> str:
-    r"""Quoted ID; what DOT cannot hold or readers disagree on is percent-encoded.
-
-    >>> print(_id("join"), _id("größe"), _id('a "b" 5%\n'))
-    "join" "größe" "a %22b%22 5%25%0A"
-    """
-    safe = (
-        c if c in PLAIN or (c.isprintable() and ord(c) > 126) else urllib.parse.quote(c, safe="")
-        for c in text
-    )
-    return f'"{"".join(safe)}"'
-
-
-def _label(text: str) -> str:
-    r"""Quoted label, in which a backslash would be an escape.
-
-    >>> print(_label("join"), _label('a "b" \\N'))
-    "join" "a \"b\" \\N"
-    """
-    return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _placed(graph: "pydot.Graph") -> Iterator[tuple[str | None, str | None]]:
-    """Operator and device of every node that has one, inside boxes too."""
-    for node in graph.get_nodes():
-        device = node.get_attributes().get("device")
-        if device is not None:
-            yield _plain(node.get_name()), _plain(device)
-    for box in graph.get_subgraphs():
-        yield from _placed(box)
-
-
-def _plain(text: Any) -> str:
-    return urllib.parse.unquote(str(text).removeprefix('"').removesuffix('"'))
+def _placed(found: Iterable[Node]) -> Iterator[tuple[str, str]]:
+    """Operator and device of every node that has one."""
+    for name, attributes in found:
+        if "device" in attributes:
+            yield urllib.parse.unquote(name), urllib.parse.unquote(attributes["device"])

@@ -1,18 +1,14 @@
 """GraphML: the graph with its placement as attributes, for networkx, igraph, Gephi and yEd."""
 
 import io
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
-from streamplace.engines.text import CHECK, decoded, unique
+from streamplace.engines.text import CHECK, decoded, unique, xml_text
 from streamplace.errors import FormatError
 from streamplace.io.files import located
-from streamplace.model.messages import quoted
-
-NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def read_graphml(content: bytes, where: str) -> dict[str, str]:
@@ -22,7 +18,7 @@ def read_graphml(content: bytes, where: str) -> dict[str, str]:
     with located(where):
         try:
             graph = nx.parse_graphml(decoded(content))
-        except (nx.NetworkXException, SyntaxError, ValueError, KeyError, IndexError):
+        except (nx.NetworkXException, SyntaxError, ValueError, TypeError, LookupError):
             raise FormatError("is not valid GraphML; export or save it again") from None
         found = ((str(name), facts.get("device")) for name, facts in graph.nodes(data=True))
         return unique((name, None if device is None else str(device)) for name, device in found)
@@ -34,13 +30,13 @@ def as_graphml(deployment: Deployment) -> str:
     import networkx as nx
 
     graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-    graph.graph["name"] = _xml(deployment.problem.graph.name)
+    graph.graph["name"] = xml_text(deployment.problem.graph.name)
     graph.graph["about"] = (
-        f"{_xml(deployment.title)}. Use: networkx.read_graphml(FILE), or open it in Gephi or yEd "
-        f"and partition by the attribute device. {CHECK}"
+        f"{xml_text(deployment.title)}. Use: networkx.read_graphml(FILE), or open it in Gephi or "
+        f"yEd and partition by the attribute device. {CHECK}"
     )
     for name, facts in _operators(deployment):
-        graph.add_node(_xml(name), **facts)
+        graph.add_node(xml_text(name), **facts)
     for number, flow in enumerate(deployment.flows):
         facts = {
             "tuples_per_s": flow.tuples,
@@ -63,20 +59,11 @@ def _operators(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
                 name,
                 {
                     "pe": element.number,
-                    "device": _xml(element.device),
-                    "kind": _xml(operator.kind),
+                    "device": xml_text(element.device),
+                    "kind": xml_text(operator.kind),
                     "ipt": operator.ipt,
-                    "requires": _xml(";".join(sorted(operator.requires))),
+                    "requires": xml_text(";".join(sorted(operator.requires))),
                     "colocate": groups[name][0],
                     "exlocate": groups[name][1],
                 },
             )
-
-
-def _xml(text: str) -> str:
-    """Return the text unless it holds what no XML file can."""
-    if bad := NOT_XML.search(text):
-        raise FormatError(
-            f"{quoted(text)} holds {bad[0]!r}, which GraphML cannot; rename it or export to json"
-        )
-    return text

@@ -35,6 +35,7 @@ def as_json(deployment: Deployment) -> str:
         ],
         "colocate": deployment.colocated,
         "exlocate": deployment.exlocated,
+        "parallelism": deployment.problem.graph.operators.parallel,
         "assignment": deployment.placement.as_dict(),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

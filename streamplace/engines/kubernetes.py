@@ -56,8 +56,7 @@ spec:
 
 TASK_MANAGER = """\
 ---
-# Device {title}
-apiVersion: apps/v1
+{title}apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: flink-taskmanager-{name}
@@ -138,7 +137,7 @@ def _task_manager(device: Device, devices: tuple[str, ...], groups: int) -> str:
     }
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in _labels(device))
     return TASK_MANAGER.format(
-        title=listed([device.name]),
+        title=comment([f"Device {listed([device.name])}"]),
         name=slug(device.name),
         resource=resource(device.name),
         selector=selector.rstrip("\n"),

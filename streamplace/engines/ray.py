@@ -1,13 +1,12 @@
 """Ray: a resource of its own for every node, and options that make each actor ask for one."""
 
 import json
-import shlex
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resources, tag_resource
 from streamplace.engines.registry import export
-from streamplace.engines.text import comment, listed, python_docstring, python_table
+from streamplace.engines.text import comment, listed, python_docstring, python_table, quoted_shell
 
 OFFER = 1000
 DEMAND = 0.001
@@ -88,10 +87,12 @@ def _script(deployment: Deployment) -> str:
             "Check: ray status lists a resource dev-… for every device.",
         ]
     )
+    usage = quoted_shell(f"which device is this? One of: {listed(devices.name)}")
     return (
         f"#!/usr/bin/env bash\n{notes}set -euo pipefail\n"
+        f"usage={usage}\n"
         f"head=${{2:-}}\n"
-        f'case "${{1:?which device is this? One of: {_plain(listed(devices.name))}}}" in\n'
+        f'case "${{1:?$usage}}" in\n'
         f"{''.join(_starts(deployment))}"
         '  *) echo "unknown device: $1" >&2; exit 2 ;;\n'
         "esac\n"
@@ -102,13 +103,8 @@ def _starts(deployment: Deployment) -> Iterator[str]:
     own = resources(deployment.problem.cluster.devices.name)
     for i, device in enumerate(deployment.problem.cluster.devices):
         names = [own[device.name], *map(tag_resource, sorted(device.tags))]
-        offer = shlex.quote(json.dumps(dict.fromkeys(names, OFFER)))
+        offer = quoted_shell(json.dumps(dict.fromkeys(names, OFFER)))
         role = (
             "--head --port=6379" if i == 0 else '--address="${head:?give the address of the head}"'
         )
-        yield f"  {shlex.quote(device.name)}) ray start {role} --resources={offer} ;;\n"
-
-
-def _plain(text: str) -> str:
-    """Text without what a shell would read inside double quotes."""
-    return "".join(c for c in text if c.isalnum() or c in " ,.-_")
+        yield f"  {quoted_shell(device.name)}) ray start {role} --resources={offer} ;;\n"

@@ -72,12 +72,12 @@ def _notes(deployment: Deployment) -> Iterator[str]:
 
 def _clauses(deployment: Deployment) -> Iterator[str]:
     for element in deployment.elements:
-        yield f"\n// PE {element.number}, on {listed([element.device])}\n"
+        yield "\n" + comment([f"PE {element.number}, on {listed([element.device])}"], "//")
         tag = host_tag(element.resource)
         clause = f'config placement : partitionColocation("{tag}"), host(Pool_{tag})'
         apart = f', partitionExlocation("{APART}"), hostExlocation("{APART}")'
         for i, name in enumerate(element.operators):
-            yield f"// {listed([name])}\n{clause}{'' if i else apart};\n"
+            yield f"{comment([listed([name])], '//')}{clause}{'' if i else apart};\n"
 
 
 def _pool(element: Element) -> str:

@@ -1,12 +1,14 @@
 """Names and notes as the texts of other languages hold them."""
 
 import json
+import re
+import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamplace.errors import FormatError
 from streamplace.io.schema import utf8
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import printable, quoted, shown
 
 CHECK = (
     "Check: `streamplace export FILE --to json --graph GRAPH -o p.json` reads it back, "
@@ -14,26 +16,39 @@ CHECK = (
 )
 """How to check a form that no engine reads."""
 
+FORMULA = re.compile(r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
+"""What spreadsheets compute instead of showing it, after any number of apostrophes."""
+PLAIN_CELL = re.compile(r"[\w.:#/-]*")
+PLAIN_DOT = frozenset(map(chr, range(32, 127))) - {"%", '"', "\\"}
+NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+LONGEST_JAVA = 65_535
+"""Bytes that a string constant of Java holds."""
+
 
 def comment(lines: Iterable[str], mark: str = "#") -> str:
-    r"""Lines as comments.
+    r"""Lines as comments, in any language.
 
-    >>> comment(["one", "", "two"], "//")
-    '// one\n//\n// two\n'
+    >>> print(comment(["one", "", "two\nlines \\"], "//"), end="")
+    // one
+    //
+    // two\\nlines \\.
     """
-    return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)
+    return "".join(f"{mark} {_note(line)}".rstrip() + "\n" for line in lines)
+
+
+def _note(line: str) -> str:
+    r"""Line that ends where it ends: Java reads ``\u`` in comments, others ``\`` at their ends."""
+    note = printable(line).replace("\\", "\\\\").rstrip()
+    return f"{note}." if note.endswith("\\") else note
 
 
 def listed(names: Iterable[str]) -> str:
-    r"""Names for a comment: on one line, whatever they hold.
-
-    A backslash is doubled: Java reads ``\u`` even in comments.
-    """
-    return ", ".join(shown(name.replace("\\", "\\\\")) for name in names)
+    """Names for a comment, short ones whole."""
+    return ", ".join(map(shown, names))
 
 
 def quoted_yaml(text: str) -> str:
-    r"""Text as a YAML string in double quotes.
+    r"""Text as a string of YAML, or TOML, in double quotes.
 
     >>> print(quoted_yaml('größe "1"'), quoted_yaml("two\nlines\x85"))
     "größe \"1\"" "two\nlines\U00000085"
@@ -42,13 +57,88 @@ def quoted_yaml(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain)
 
 
+def quoted_toml(text: str) -> str:
+    r"""Text as a TOML string in double quotes.
+
+    >>> print(quoted_toml('größe "1"\nmips = 9'))
+    "größe \"1\"\nmips = 9"
+    """
+    return quoted_yaml(text)  # what YAML escapes, TOML reads
+
+
 def quoted_java(text: str) -> str:
     r"""Text as a Java string literal.
 
     >>> print(quoted_java('größe "1"'))
     "gr\u00f6\u00dfe \"1\""
     """
+    size = len(text.encode()) + text.count("\0") + 2 * sum(c > "\uffff" for c in text)
+    if size > LONGEST_JAVA:
+        raise FormatError(
+            f"{quoted(text)} has {size} bytes, more than Java's {LONGEST_JAVA}; shorten the names"
+        )
     return json.dumps(text)
+
+
+def quoted_shell(text: str) -> str:
+    """Text as one word of a POSIX shell, in single quotes.
+
+    >>> print(quoted_shell("box0"), quoted_shell("it's $HOME"))
+    'box0' 'it'"'"'s $HOME'
+    """
+    if "\0" in text:
+        raise FormatError(f"{quoted(text)} holds '\\x00', which no shell can; rename it")
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def quoted_csv(text: str) -> str:
+    r"""Text as a cell of a table; what a spreadsheet would compute gets an apostrophe.
+
+    >>> print(quoted_csv("join"), quoted_csv("a, b"), quoted_csv("=1+1"))
+    join "a, b" "'=1+1"
+    """
+    safe = f"'{text}" if FORMULA.match(text) else text
+    return safe if PLAIN_CELL.fullmatch(safe) else '"' + safe.replace('"', '""') + '"'
+
+
+def unquoted_csv(cell: str) -> str:
+    """Text that a cell was made from, once its quotes are off.
+
+    >>> unquoted_csv("'=1+1"), unquoted_csv("'quoted'")
+    ('=1+1', "'quoted'")
+    """
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+
+
+def quoted_dot(text: str) -> str:
+    r"""Text as an ID of DOT; what it cannot hold or readers disagree on is percent-encoded.
+
+    >>> print(quoted_dot("join"), quoted_dot("größe"), quoted_dot('a "b" 5%\n'))
+    "join" "größe" "a %22b%22 5%25%0A"
+    """
+    safe = (
+        c if c in PLAIN_DOT or (c.isprintable() and ord(c) > 126) else urllib.parse.quote(c)
+        for c in text
+    )
+    return f'"{"".join(safe)}"'
+
+
+def dot_label(text: str) -> str:
+    r"""Text as a label of DOT, in which a backslash would be an escape.
+
+    >>> print(dot_label("join"), dot_label('a "b" \\N'))
+    "join" "a \"b\" \\N"
+    """
+    return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def xml_text(text: str) -> str:
+    """Return the text unless it holds what no XML file can."""
+    if bad := NOT_XML.search(text):
+        raise FormatError(
+            f"{quoted(text)} holds {bad[0]!r}, which XML cannot; rename it or export to json"
+        )
+    return text
 
 
 def decoded(content: bytes) -> str:
@@ -87,7 +177,7 @@ def python_table(rows: Mapping[Any, Any]) -> str:
 
 def python_docstring(text: str) -> str:
     """Text that may stand in a docstring in triple quotes."""
-    return text.replace("\\", "\\\\").replace('"', "'")
+    return printable(text).replace("\\", "\\\\").replace('"', "'")
 
 
 def indented(lines: Iterable[str], by: int) -> str:

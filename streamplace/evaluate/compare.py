@@ -1,18 +1,19 @@
 """Comparing placers over a data set: on all cores, resumable, each result computed once."""
 
 import logging
-import multiprocessing
-import os
-import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 from streamplace.errors import StreamplaceError
-from streamplace.evaluate.optima import is_prover, known_optima, remember
-from streamplace.evaluate.records import Record, RecordFile, problem_hash
+from streamplace.evaluate.known import Known
+from streamplace.evaluate.optima import is_prover, known_answers, remember
+from streamplace.evaluate.records import Key, Record, RecordFile, problem_hash
+from streamplace.evaluate.workers import available_cores, mapped
 from streamplace.io.weights import shipped, stamped
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -22,9 +23,6 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer, named_placer
 
 LOG = logging.getLogger(__name__)
-
-FEW_GRAPHS = 16
-"""Fewer graphs than this are not worth starting processes for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +59,15 @@ class Contest:
 
 
 def compare(
-    contest: Contest, graphs: Sequence[StreamGraph], file: RecordFile, *, jobs: int | None = None
+    contest: Contest,
+    graphs: Iterable[StreamGraph],
+    file: RecordFile | None = None,
+    *,
+    jobs: int | None = None,
 ) -> Iterator[list[Record]]:
     """Records of every graph in turn; those in ``file`` are reused, new ones added to it.
+
+    Graphs are read and records written as they come, so neither fill the memory.
 
     Parameters
     ----------
@@ -72,17 +76,37 @@ def compare(
     """
     for name in contest.placers:
         named_placer(name)
-    file.mend()
-    done = {record.key: record for record in file}
-    optima = known_optima() if any(map(is_prover, contest.placers)) else {}
-    LOG.info("%d results and %d proven optima are known already", len(done), len(optima))
-    referee = _Referee(contest, done, optima)
-    for found in _mapped(referee, graphs, jobs or len(os.sched_getaffinity(0))):
-        new = [record for record in found if record.key not in done]
-        if new:
-            file.append(new)
-            remember(new)
-        yield found
+    with _keeping(file) as keep:
+        known = _known(contest, file)
+        LOG.info("%d results are known already", sum(map(len, known.values())))
+        for played in mapped(_Referee(contest, known), graphs, jobs or available_cores()):
+            keep([record for record, origin in played if origin is not Origin.FILE])
+            remember([record for record, origin in played if origin is Origin.NEW])
+            yield [record for record, _ in played]
+
+
+@contextmanager
+def _keeping(file: RecordFile | None) -> Iterator[Callable[[list[Record]], None]]:
+    """Yield what keeps records in a file, if there is one; nobody else may write it meanwhile."""
+    if file is None:
+        yield lambda records: None
+        return
+    with file.claimed() as keep:
+        yield keep
+
+
+class Origin(Enum):
+    """Where a record comes from."""
+
+    FILE, CACHE, NEW = range(3)
+
+
+def _known(contest: Contest, file: RecordFile | None) -> dict[Origin, Known]:
+    """Results that need not be computed again."""
+    known = {} if file is None else {Origin.FILE: Known.of(file)}
+    if any(map(is_prover, contest.placers)):
+        known[Origin.CACHE] = known_answers()
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +114,29 @@ class _Referee:
     """Lets every placer loose on one graph, except where the result is known."""
 
     contest: Contest
-    done: dict[tuple[str, str, str], Record]
-    optima: dict[str, Record]
+    known: dict[Origin, Known]
 
-    def __call__(self, graph: StreamGraph) -> list[Record]:
+    def __call__(self, graph: StreamGraph) -> list[tuple[Record, Origin]]:
         """Records of all placers at all rates."""
         found = []
         for rate, problem in self.contest.problems(graph):
             digest = problem_hash(problem)
             for name in self.contest.placers:
-                terms = self.contest.terms(name)
-                known = self.done.get((digest, name, terms))
-                if known is None and is_prover(name) and digest in self.optima:
-                    known = self.optima[digest]
-                if known is not None:
-                    told = replace(known, graph=graph.name, rate=rate, placer=name, budget=terms)
-                    found.append(told)
-                else:
-                    facts = (digest, graph.name, rate, name, terms)
-                    found.append(self._record(facts, name, problem))
+                key = (digest, name, self.contest.terms(name))
+                record, origin = self._found(key)
+                if record is None:
+                    facts = (digest, graph.name, rate, *key[1:])
+                    record = self._record(facts, name, problem)
+                found.append((replace(record, graph=graph.name, rate=rate), origin))
         return found
+
+    def _found(self, key: Key) -> tuple[Record | None, Origin]:
+        """Record of a key that is known, and where from."""
+        for origin, known in self.known.items():
+            record = known.find(key)
+            if record is not None:
+                return record, origin
+        return None, Origin.NEW
 
     def _record(
         self, facts: tuple[str, str, float | None, str, str], name: str, problem: Problem
@@ -151,25 +178,3 @@ def _warm_up(name: str, problem: Problem) -> None:
         _warm.add(name)
         brief = replace(named_placer(name), budget=Budget(seconds=0.05, evaluations=1))
         brief.place(problem, OBJECTIVES["throughput"])
-
-
-def _mapped(referee: _Referee, graphs: Sequence[StreamGraph], jobs: int) -> Iterator[list[Record]]:
-    if jobs == 1 or len(graphs) < FEW_GRAPHS:
-        yield from map(referee, graphs)
-        return
-    with multiprocessing.get_context("spawn").Pool(jobs, _begin, (referee,)) as pool:
-        yield from pool.imap(_play, graphs, chunksize=max(1, min(16, len(graphs) // (4 * jobs))))
-
-
-_referee: _Referee
-
-
-def _begin(referee: _Referee) -> None:
-    """Set up a worker process; Ctrl-C is the parent's business."""
-    global _referee
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _referee = referee
-
-
-def _play(graph: StreamGraph) -> list[Record]:
-    return _referee(graph)

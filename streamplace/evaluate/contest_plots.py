@@ -1,14 +1,12 @@
 """Plots of a comparison: throughput CDF, devices used, scatter and time against the optimum."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamplace.evaluate.figures import GREY, new_figure
-from streamplace.evaluate.records import Record
 from streamplace.evaluate.standings import Standing, Table, heading
+from streamplace.evaluate.tally import Optima, Results, Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,13 +16,13 @@ PALETTE = ("#3366aa", "#dd7733", "#44997a", "#b0467c", "#8a7333", "#6a55b0", "#5
 LINES = ("-", "--", "-.", ":")
 
 
-def draw_cdf(records: Sequence[Record]) -> "Figure":
+def draw_cdf(tally: Tally) -> "Figure":
     """Return the paper's Figure 5: share of graphs below each relative throughput, per rate."""
-    rates = _by_rate(records)
+    rates = _by_rate(tally)
     figure, axes = new_figure(len(rates), width=4.6, height=3.4)
     for axis, (rate, by_placer) in zip(axes, rates.items(), strict=True):
-        for i, (name, rows) in enumerate(by_placer.items()):
-            values = np.sort([r.value for r in rows if r.value is not None])
+        for i, (name, results) in enumerate(by_placer.items()):
+            values = np.sort(results.value[~np.isnan(results.value)])
             shares = np.arange(1, len(values) + 1) / max(1, len(values))
             axis.plot(
                 [0, *values, 1], [0, *shares, 1], drawstyle="steps-post", label=name, **_style(i)
@@ -58,31 +56,27 @@ def draw_devices(table: Table) -> "Figure":
     return figure
 
 
-def draw_scatter(records: Sequence[Record], best: Mapping[str, float]) -> "Figure | None":
+def draw_scatter(tally: Tally, best: Optima) -> "Figure | None":
     """Every graph's value against its proven optimum, one panel per placer; None without optima."""
-    names = list(dict.fromkeys(r.placer for r in records))
-    if not any(r.problem in best for r in records):
+    rates = _by_rate(tally)
+    if not len(best.value):
         return None
+    names = list(dict.fromkeys(name for by_placer in rates.values() for name in by_placer))
     columns = min(len(names), 4)
     figure, axes = new_figure(columns, rows=-(-len(names) // columns), width=2.8, height=2.8)
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     axes = axes[: len(names)]
-    rates = list(_by_rate(records))
     for axis, name in zip(axes, names, strict=True):
         axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
-        for i, rate in enumerate(rates):
-            pairs = [
-                (best[r.problem], r.value)
-                for r in records
-                if r.placer == name and r.rate == rate and r.problem in best
-            ]
+        for i, (rate, by_placer) in enumerate(rates.items()):
             axis.plot(
-                *zip(*pairs, strict=True),
+                best.at(by_placer[name].problem),
+                by_placer[name].value,
                 ".",
                 markersize=2.5,
                 alpha=0.6,
-                color=PALETTE[i],
+                color=PALETTE[i % len(PALETTE)],
                 label=heading(rate),
             )
         axis.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="optimum")
@@ -114,11 +108,8 @@ def _labelled_point(axis: "Axes", standing: Standing, name: str, i: int) -> None
     axis.annotate(name, at, xytext=(6, 4 if i % 2 else -10), textcoords="offset points", fontsize=8)
 
 
-def _by_rate(records: Sequence[Record]) -> dict[float | None, dict[str, list[Record]]]:
-    found: defaultdict[float | None, dict[str, list[Record]]] = defaultdict(dict)
-    for record in records:
-        found[record.rate].setdefault(record.placer, []).append(record)
-    return {rate: found[rate] for rate in sorted(found, key=lambda rate: rate or 0.0)}
+def _by_rate(tally: Tally) -> dict[float | None, dict[str, Results]]:
+    return dict(sorted(tally.table().items(), key=lambda item: item[0] or 0.0))
 
 
 def _style(i: int) -> dict[str, Any]:

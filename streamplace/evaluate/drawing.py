@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.figures import GREY, new_figure
+from streamplace.evaluate.figures import GREY, caption, new_figure
 from streamplace.evaluate.layout import layered_layout
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
@@ -53,9 +53,10 @@ def _draw(axis: "Axes", problem: Problem, placement: Placement, at: Floats, name
     _draw_streams(axis, problem, place, at, loads.links)
     _draw_operators(axis, problem, place, at, loads.devices)
     used = ", ".join(
-        f"{placement.devices[d]} {100 * loads.devices[d]:.0f} %" for d in np.unique(place)[:8]
+        f"{caption(placement.devices[d])} {100 * loads.devices[d]:.0f} %"
+        for d in np.unique(place)[:8]
     )
-    axis.set_title(f"{name}: {100 * value:.1f} %\n", fontsize=11)
+    axis.set_title(f"{caption(name)}: {100 * value:.1f} %\n", fontsize=11)
     axis.text(0.5, 1.01, used, transform=axis.transAxes, fontsize=8, ha="center", color=GREY)
     axis.set_xlim(at[:, 0].min() - 0.5, at[:, 0].max() + 0.5)
     axis.set_ylim(at[:, 1].min() - 0.8, at[:, 1].max() + 0.8)
@@ -94,5 +95,5 @@ def _draw_operators(
     if len(place) > LEGIBLE:
         return
     for v, (x, y) in enumerate(at):
-        axis.annotate(problem.graph.operators.name[v], (x, y), zorder=3, ha="center",
+        axis.annotate(caption(problem.graph.operators.name[v]), (x, y), zorder=3, ha="center",
                       va="center", fontsize=6.5)  # fmt: skip

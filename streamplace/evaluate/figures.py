@@ -9,6 +9,7 @@ from streamplace.errors import FormatError
 from streamplace.evaluate.profile import Profile
 from streamplace.io.files import writing
 from streamplace.model.columns import Floats
+from streamplace.model.messages import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,18 @@ def new_figure(
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=9)
     return figure, axes
+
+
+def caption(name: str) -> str:
+    r"""Name as a text of matplotlib.
+
+    Between dollar signs it would read a formula, and what begins with an underscore has no legend.
+
+    >>> print(caption("join"), caption("$x$"), caption("_a"), sep="|")
+    join|\$x\$| _a
+    """
+    text = shown(name).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def save(figure: "Figure", path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.evaluate.figures import BLUE, GREY, ORANGE, new_figure
+from streamplace.evaluate.figures import BLUE, GREY, ORANGE, caption, new_figure
 from streamplace.model.columns import Floats
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -104,7 +104,8 @@ def draw_queues(
     rate.set(ylabel="tuples/s", ylim=(0, None))
     held = run.queued + run.transit
     for e in held.max(axis=0).argsort()[::-1][:MOST_QUEUES]:
-        queue.plot(run.seconds, held[:, e], linewidth=1, label=problem.graph.streams.label(int(e)))
+        name = caption(problem.graph.streams.label(int(e)))
+        queue.plot(run.seconds, held[:, e], linewidth=1, label=name)
     queue.axhline(settings.capacity, color=GREY, linestyle=":", label="capacity")
     queue.set(ylabel="tuples held by a stream", ylim=(0, None))
     wait.plot(run.seconds, run.latency, color=BLUE)

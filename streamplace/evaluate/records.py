@@ -1,18 +1,31 @@
 """Results of placers on problems: one line of a JSONL file each, appended as they come."""
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from hashlib import sha256
+from functools import partial
+from hashlib import blake2b, sha256
+from io import FileIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import Annotated, BinaryIO, ClassVar
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
+from streamplace.io.files import spot
+from streamplace.io.locks import lock_at_once, wait_for_lock
+from streamplace.io.schema import STRICT, Finite, parse_as
+from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.problem import Problem
 
 PROVEN = 1e-6
 """A value this close to its bound is the optimum."""
+
+Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +46,21 @@ class Record:
         Device row of every operator.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     problem: str
     graph: str
-    rate: float | None
+    rate: Finite | None
     placer: str
     budget: str
-    value: float | None
-    bound: float | None
-    milliseconds: float
-    devices: tuple[int, ...]
+    value: Finite | None
+    bound: Finite | None
+    milliseconds: Finite
+    devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
     error: str | None = None
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """What makes a record a repetition of another."""
         return (self.problem, self.placer, self.budget)
 
@@ -75,41 +90,97 @@ class RecordFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def __iter__(self) -> Iterator[Record]:
-        for line in self._whole_lines():
-            try:
-                row = json.loads(line)
-                yield Record(**{**row, "devices": tuple(row["devices"])})
-            except (ValueError, TypeError, KeyError):
-                raise FormatError(
-                    f"{self._path}: holds a line that is no result; remove the file to start anew"
-                ) from None
+        return (record for _, record in self.located())
+
+    def located(self) -> Iterator[tuple[int, Record]]:
+        """Records with the byte at which each begins; a last line without an end is none."""
+        at = 0
+        for line in self._lines():
+            if line.endswith(b"\n"):
+                yield at, self._parsed(line)
+            at += len(line)
+
+    def at(self, byte: int) -> Record:
+        """Record that begins at a byte."""
+        with self._reading() as file:
+            file.seek(byte)
+            return self._parsed(file.readline())
 
     def append(self, records: Iterable[Record]) -> None:
-        """Add records, after cutting off a last line that was never finished."""
-        lines = [json.dumps(asdict(r), ensure_ascii=False, separators=(",", ":")) for r in records]
+        """Add records, when no other process is adding any."""
+        with self._opened() as file:
+            wait_for_lock(file)
+            self._add(file, records)
+
+    @contextmanager
+    def claimed(self) -> Iterator[Callable[[Iterable[Record]], None]]:
+        """Add records by what the block is given, while no other process may add any."""
+        with self._opened() as file:
+            try:
+                lock_at_once(file)
+            except BlockingIOError:
+                raise FormatError(
+                    f"{spot(self.path)}: another process is adding results to it; wait until it "
+                    "has ended, or choose another folder"
+                ) from None
+            except OSError:
+                pass  # no locks here
+            yield partial(self._add, file)
+
+    def _lines(self) -> Iterator[bytes]:
+        if self.path.exists():
+            with self._reading() as file:
+                yield from file
+
+    @contextmanager
+    def _reading(self) -> Iterator[BinaryIO]:
         try:
-            with self._path.open("ab") as file:
-                file.write("".join(f"{line}\n" for line in lines).encode())
+            with self.path.open("rb") as file:
+                yield file
         except OSError as error:
-            raise FormatError(f"{self._path}: cannot be written: {error.strerror}") from None
+            raise FormatError(f"{spot(self.path)}: cannot be read: {error.strerror}") from None
 
-    def mend(self) -> None:
-        """Cut off a last line that a kill left unfinished."""
-        if not self._path.exists():
-            return
-        content = self._path.read_bytes()
+    def _opened(self) -> FileIO:
+        try:
+            return self.path.open("a+b", buffering=0)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _add(self, file: FileIO, records: Iterable[Record]) -> None:
+        """Write records to the end of a locked file, over a last line that was never finished."""
+        rows = [json.dumps(asdict(r), ensure_ascii=False, separators=(",", ":")) for r in records]
+        left = "".join(f"{row}\n" for row in rows).encode()
+        try:
+            _mend(file)
+            while left:
+                left = left[file.write(left) :]
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> FormatError:
+        return FormatError(f"{spot(self.path)}: cannot be written: {error.strerror}")
+
+    def _parsed(self, line: bytes) -> Record:
+        try:
+            return parse_as(Record, line, spot(self.path))
+        except FormatError:
+            raise FormatError(
+                f"{spot(self.path)}: holds a line that is no result; remove the file to start anew"
+            ) from None
+
+
+def _mend(file: FileIO) -> None:
+    """Cut off a last line that a kill left unfinished."""
+    size = file.seek(0, os.SEEK_END)
+    if not size:
+        return
+    with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
         whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            with self._path.open("r+b") as file:
-                file.truncate(whole)
-
-    def _whole_lines(self) -> Iterator[bytes]:
-        if self._path.exists():
-            with self._path.open("rb") as file:
-                yield from (line for line in file if line.endswith(b"\n"))
+    if whole < size:
+        file.truncate(whole)
 
 
 def problem_hash(problem: Problem) -> str:
@@ -129,3 +200,8 @@ def problem_hash(problem: Problem) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def numbered(*texts: str) -> int:
+    """Texts as one number of eight bytes; that two of a million agree is as good as impossible."""
+    return int.from_bytes(blake2b("\0".join(texts).encode(), digest_size=8).digest(), "big")

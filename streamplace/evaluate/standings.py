@@ -1,13 +1,12 @@
 """Standings: the table of the paper, and how far everybody is from the best possible."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import nan
 
 import numpy as np
 
-from streamplace.evaluate.records import PROVEN, Record
+from streamplace.evaluate.records import PROVEN
+from streamplace.evaluate.tally import Optima, Results, Tally, looked_up
 
 TIE = 1e-9
 
@@ -57,48 +56,30 @@ def heading(rate: float | None) -> str:
     return "own rates" if rate is None else f"{rate:g} tuples/s"
 
 
-def standings(records: Iterable[Record], reference: str, known: Mapping[str, float]) -> Table:
+def standings(tally: Tally, reference: str, known: Optima) -> Table:
     """Standing of every placer at every rate, against a reference placer and the known optima."""
-    tables: defaultdict[float | None, defaultdict[str, list[Record]]]
-    tables = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        tables[record.rate][record.placer].append(record)
-    return {rate: _standings(table, reference, known) for rate, table in tables.items()}
-
-
-def optima(records: Iterable[Record]) -> dict[str, float]:
-    """Proven optima by problem hash: where the best value meets the lowest bound."""
-    best: defaultdict[str, float] = defaultdict(lambda: -np.inf)
-    bound: defaultdict[str, float] = defaultdict(lambda: np.inf)
-    for record in records:
-        if record.value is not None:
-            best[record.problem] = max(best[record.problem], record.value)
-        if record.bound is not None:
-            bound[record.problem] = min(bound[record.problem], record.bound)
-    return {key: value for key, value in best.items() if value >= bound[key] - PROVEN}
-
-
-def _standings(
-    table: dict[str, list[Record]], reference: str, known: Mapping[str, float]
-) -> dict[str, Standing]:
-    rivals = {record.problem: record.value for record in table.get(reference, ())}
     return {
-        name: _standing(records, {reference: rivals} if rivals else {}, known)
-        for name, records in table.items()
+        rate: {
+            name: _standing(results, _rivals(table, reference), known)
+            for name, results in table.items()
+        }
+        for rate, table in tally.table().items()
     }
 
 
-def _standing(
-    records: list[Record],
-    rivals: dict[str, dict[str, float | None]],
-    known: Mapping[str, float],
-) -> Standing:
-    placed = [record for record in records if record.value is not None]
-    values = np.array([record.value for record in placed] or [nan], np.float64)
-    shares = values[[r.problem in known for r in placed]] if placed else np.empty(0)
-    shares = shares / [known[r.problem] for r in placed if r.problem in known]
-    signs = {name: _signs(placed, theirs) for name, theirs in rivals.items()}
+def _rivals(table: dict[str, Results], reference: str) -> dict[str, Results]:
+    return {reference: table[reference]} if reference in table else {}
+
+
+def _standing(results: Results, rivals: dict[str, Results], known: Optima) -> Standing:
+    placed = ~np.isnan(results.value)
+    values = results.value[placed] if placed.any() else np.array([nan])
+    optimum = known.at(results.problem)
+    judged = placed & ~np.isnan(optimum)
+    shares = results.value[judged] / optimum[judged]
+    signs = {name: _signs(results, rival) for name, rival in rivals.items()}
     q1, median = np.quantile(values, (0.25, 0.5))
+    used, graphs = np.unique(results.devices_used[placed], return_counts=True)
     return Standing(
         mean=float(values.mean()),
         q1=float(q1),
@@ -110,19 +91,18 @@ def _standing(
         share_of_optimum=float(shares.mean()) if len(shares) else None,
         reached=float((shares >= 1 - PROVEN).mean()) if len(shares) else None,
         proven=len(shares),
-        devices_used=dict(sorted(Counter(record.devices_used for record in placed).items())),
-        ms_per_graph=float(np.mean([record.milliseconds for record in placed] or [nan])),
-        graphs=len(records),
-        failed=len(records) - len(placed),
+        devices_used=dict(zip(used.tolist(), graphs.tolist(), strict=True)),
+        ms_per_graph=float(results.milliseconds[placed].mean()) if placed.any() else nan,
+        graphs=len(placed),
+        failed=len(placed) - int(placed.sum()),
     )
 
 
-def _signs(records: list[Record], rival: dict[str, float | None]) -> dict[int, float]:
+def _signs(results: Results, rival: Results) -> dict[int, float]:
     """Share of graphs on which the value is above (1), at (0) and below (-1) the rival's."""
-    deltas = [
-        record.value - theirs
-        for record in records
-        if record.value is not None and (theirs := rival.get(record.problem)) is not None
-    ]
-    signs = [0 if abs(delta) <= TIE else 1 if delta > 0 else -1 for delta in deltas]
-    return {sign: signs.count(sign) / max(1, len(signs)) for sign in (-1, 0, 1)}
+    problem, last = np.unique(rival.problem[::-1], return_index=True)
+    theirs = looked_up(results.problem, problem, rival.value[::-1][last])
+    deltas = results.value - theirs
+    deltas = deltas[~np.isnan(deltas)]
+    signs = np.where(np.abs(deltas) <= TIE, 0, np.sign(deltas))
+    return {sign: float((signs == sign).sum()) / max(1, len(signs)) for sign in (-1, 0, 1)}

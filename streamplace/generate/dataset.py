@@ -40,6 +40,11 @@ def write_dataset(
     on_graph
         Called with every graph as it is written; `Parameters.n_graphs` says how many will come.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise SettingError(
+            f"{spot(path)}: is a pipe or a device, and a data set is read again for its checksums; "
+            "name a file"
+        )
     chosen = FAMILIES[family] if isinstance(family, str) else family
     splits: Counter[str] = Counter()
     graphs = _watched(chosen.generate(parameters, seed), splits, on_graph)

@@ -5,22 +5,16 @@ import json
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
-from streamplace.generate.documents import checked
-from streamplace.io.files import read_bytes, read_lines, spot, write_text
+from streamplace.io.files import read_bytes, read_lines, reading, spot, write_text
+from streamplace.io.schema import STRICT, parse_as
 
-_KEYS = {
-    "family": str,
-    "parameters": dict,
-    "seed": int,
-    "streamplace": str,
-    "graphs": int,
-    "splits": dict,
-    "packed_sha256": str,
-    "content_sha256": str,
-}
+LARGEST_MANIFEST = 2**20
+_Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +35,14 @@ class Manifest:
         Of the unpacked content: equal content is what reproducible means.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     family: str
     parameters: dict[str, Any]
-    seed: int
+    seed: _Count
     streamplace: str
-    graphs: int
-    splits: dict[str, int]
+    graphs: _Count
+    splits: dict[str, _Count]
     packed_sha256: str
     content_sha256: str
 
@@ -63,11 +59,7 @@ def manifest_path(path: Path) -> Path:
 
 def read_manifest(path: Path) -> Manifest:
     """Manifest from its JSON file."""
-    try:
-        document = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{spot(path)}: is not valid JSON: {error}") from None
-    return Manifest(**checked(document, _KEYS, spot(path)))
+    return parse_as(Manifest, read_bytes(path, LARGEST_MANIFEST), spot(path))
 
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
@@ -97,11 +89,8 @@ def verify(path: Path) -> Manifest:
 
 def packed_sha256(path: Path) -> str:
     """SHA-256 of a file as it is."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FormatError(f"{spot(path)}: cannot be read: {error.strerror or error}") from None
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def content_sha256(path: Path) -> str:

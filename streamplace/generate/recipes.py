@@ -3,15 +3,26 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.generate.documents import checked
 from streamplace.generate.parameters import Parameters, parameters_of
 from streamplace.generate.registry import FAMILIES
 from streamplace.io.files import read_toml, spot
+from streamplace.io.schema import STRICT, checked
 from streamplace.model.graph import StreamGraph
 
-_KEYS = {"family": str, "seed": int, "parameters": dict}
+
+@with_config(STRICT)
+class RecipeToml(TypedDict):
+    """What to generate."""
+
+    family: str
+    seed: NotRequired[Annotated[int, Field(ge=0)]]
+    parameters: NotRequired[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +40,10 @@ class Recipe:
 
 def read_recipe(path: Path) -> Recipe:
     """Recipe from a TOML file: ``family``, and if need be ``seed`` and ``[parameters]``."""
-    tables = checked({"seed": 0, "parameters": {}, **read_toml(path)}, _KEYS, spot(path))
+    tables = checked(RecipeToml, read_toml(path), spot(path))
     try:
         kind = FAMILIES[tables["family"]].parameters
-        parameters = parameters_of(kind, tables["parameters"])
+        parameters = parameters_of(kind, tables.get("parameters", {}))
     except StreamplaceError as error:
         raise FormatError(f"{spot(path)}: {error}") from None
-    return Recipe(tables["family"], parameters, tables["seed"])
+    return Recipe(tables["family"], parameters, tables.get("seed", 0))

@@ -19,7 +19,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.files import read_bytes, spot, write_text
+from streamplace.io.fields import unrepeated
+from streamplace.io.files import is_folder, read_bytes, spot, write_text
 from streamplace.io.registry import reader
 from streamplace.io.schema import first_fault, utf8
 from streamplace.model.columns import Floats
@@ -73,7 +74,7 @@ class DreamJson(TypedDict):
 @reader("dream")
 def read_dream(path: Path) -> Iterator[StreamGraph]:
     """Published files of the DREAM benchmark: one ``.json`` file, or a folder of them."""
-    if not path.is_dir():
+    if not is_folder(path):
         name = path.name.encode(errors="replace").decode().split(".")[0]
         yield parse_dream(read_bytes(path), spot(path), name)
         return
@@ -98,10 +99,12 @@ def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
     >>> graph.operators["op0"].payload, graph.input_rate.tolist()
     (62500.0, [10000.0, 10000.0])
     """
+    text = utf8(content, where)
     try:
-        document = _adapter().validate_json(utf8(content, where))
+        document = _adapter().validate_json(text)
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
+    unrepeated(text, where)
     try:
         graph = _graph(document, name)
     except StreamplaceError as error:

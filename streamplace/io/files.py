@@ -1,44 +1,54 @@
 """Files: read with clear errors, written whole or not at all."""
 
 import gzip
+import math
 import os
 import secrets
 import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.locks import lock_at_once, wait_for_lock
 from streamplace.io.schema import parse_toml_text
 from streamplace.model.messages import shown
 
 LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30
 LARGEST_TOML = 16 * 2**20
+MOST_UNPACKED = 64 * 2**20
+"""What any packed file may unpack to; a larger one, to `RATIO` times its own size."""
+RATIO = 256
 LONGEST_PATH = 4096
 CHUNK = 2**20
+TEMPORARY = ".streamplace-"
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
 
 
 def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
     """Content of a file of at most ``most`` bytes, unpacked if its name ends in ``.gz``."""
     content = bytearray()
-    with _reading(path), _open(path) as file:
+    with reading(path), _open(path) as file:
+        unpacked = _most_unpacked(path, file)
         while chunk := file.read(CHUNK):
             content += chunk
             if len(content) > most:
                 raise FormatError(f"{spot(path)}: is larger than {most >> 20} MiB; split it")
+            _check_unpacked(path, len(content), unpacked)
     return bytes(content)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Numbered non-empty lines, streamed; a line may be 64 MiB long at most."""
-    with _reading(path), _open(path) as file:
-        number = 0
+    with reading(path), _open(path) as file:
+        number, size, unpacked = 0, 0, _most_unpacked(path, file)
         while line := file.readline(LONGEST_LINE + 1):
-            number += 1
+            number, size = number + 1, size + len(line)
+            _check_unpacked(path, size, unpacked)
             if len(line) > LONGEST_LINE:
                 raise FormatError(
                     f"{spot(path)}:{number}: the line is longer than {LONGEST_LINE >> 20} MiB; "
@@ -51,6 +61,22 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def read_toml(path: Path) -> dict[str, Any]:
     """Content of a TOML file."""
     return parse_toml_text(read_bytes(path, LARGEST_TOML), spot(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path leads to a folder; False for what cannot be looked at."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path leads to a file; False for what cannot be looked at."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager
@@ -74,6 +100,15 @@ def write_text(path: Path, text: str) -> None:
     content = encoded(text, spot(path))
     with writing(path) as file:
         file.write(content)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those around it, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = _reason(error)
+        raise FormatError(f"{spot(path)}: cannot be a folder: {reason}") from None
 
 
 def encoded(text: str, where: str) -> bytes:
@@ -103,8 +138,24 @@ def _open(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
+def _most_unpacked(path: Path, file: IO[bytes]) -> float:
+    """Bytes that an open file may unpack to, so that a small one cannot fill the memory."""
+    if path.suffix != ".gz":
+        return math.inf
+    return max(MOST_UNPACKED, RATIO * os.fstat(file.fileno()).st_size)
+
+
+def _check_unpacked(path: Path, size: int, most: float) -> None:
+    if size > most:
+        raise FormatError(
+            f"{spot(path)}: unpacks to more than {most / 2**20:.0f} MiB, {RATIO} times its size; "
+            "if it is meant to, unpack it with gunzip and name the result"
+        )
+
+
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
+    """Tell in one line why the block could not read a file."""
     try:
         yield
     except _READ_ERRORS as error:
@@ -125,19 +176,42 @@ def _target(path: Path) -> Path:
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
     """Open a new file beside the target that takes its place, and its mode, at the end."""
-    temporary = target.parent / f".streamplace-{secrets.token_hex(6)}"
+    _sweep(target.parent)
+    temporary, raw = _temporary(target.parent)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as raw:
+        with raw:
             yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        with suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
+    """New file that is locked while it is written, which tells it from what a killed run left."""
+    while True:
+        path = folder / f"{TEMPORARY}{secrets.token_hex(6)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        raw = os.fdopen(os.open(path, flags, 0o666), "wb")
+        wait_for_lock(raw)
+        if path.exists():
+            return path, raw
+        raw.close()  # another process swept it up before it was locked
+
+
+@cache
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left half-written in a folder; each process looks once."""
+    for left in folder.glob(f"{TEMPORARY}*"):
+        with suppress(OSError):
+            if left.is_file():
+                with left.open("rb") as file:
+                    lock_at_once(file)
+                    left.unlink()
 
 
 @contextmanager

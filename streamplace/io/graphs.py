@@ -12,6 +12,7 @@ from streamplace.errors import FormatError, GraphError
 from streamplace.io.files import (
     LONGEST_LINE,
     encoded,
+    is_folder,
     located,
     read_bytes,
     read_lines,
@@ -43,7 +44,7 @@ def read_graph(path: Path) -> StreamGraph:
 
 def read_graphs(path: Path) -> Iterator[StreamGraph]:
     """All graphs of a file or of the ``.json`` files of a folder, one after the other."""
-    if path.is_dir():
+    if is_folder(path):
         files = sorted(f for f in path.glob("*.json") if not f.name.endswith(".manifest.json"))
         if not files:
             raise FormatError(f"{spot(path)}: the folder holds no .json file; name another")

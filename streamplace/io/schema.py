@@ -1,7 +1,6 @@
 """Native file formats as typed dictionaries: validated in one pass, published as JSON Schema."""
 
 import codecs
-import tomllib
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
@@ -9,22 +8,25 @@ from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError, 
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io import toml
+from streamplace.io.fields import check_json, check_known
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import MOST_SUBTASKS
 
-_STRICT = ConfigDict(extra="forbid", strict=True)
+STRICT = ConfigDict(extra="forbid", strict=True)
 _T = TypeVar("_T")
 _List = Annotated[list[_T], FailFast()]  # a file of a million faults is told the first
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Dict = Annotated[dict[str, _T], FailFast()]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
-_MAPS = ("assignment", "pin", "allowed")
+_MAPS = ("assignment", "parallelism", "pin", "allowed")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class WindowJson(TypedDict):
     """A window: every ``advance`` s emits min(limit, base + factor · count) tuples."""
 
@@ -39,7 +41,7 @@ class WindowJson(TypedDict):
     limit: NotRequired[Annotated[_Number, Field(description="most tuples per evaluation")]]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class OperatorJson(TypedDict):
     """An operator; one without incoming streams is a source and needs a rate."""
 
@@ -78,20 +80,20 @@ StreamJson = TypedDict(
         "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash"]],
     },
 )
-with_config(_STRICT)(StreamJson)
+with_config(STRICT)(StreamJson)
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class GraphJson(TypedDict):
     """A stream graph: operators and the streams between them, without cycles."""
 
     name: NotRequired[str]
-    attributes: NotRequired[dict[str, str | int | _Finite | bool]]
+    attributes: NotRequired[_Dict[str | int | Finite | bool]]
     operators: _List[OperatorJson]
     streams: NotRequired[_List[StreamJson]]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class ElementJson(TypedDict):
     """A processing element: the operators on one device."""
 
@@ -101,9 +103,12 @@ class ElementJson(TypedDict):
     operators: _List[str]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class PlacementJson(TypedDict):
-    """A placement: the device of every operator. Exports tell more; only `assignment` is read."""
+    """A placement: the device of every operator.
+
+    Exports tell more; only `assignment` is read, and `parallelism` where jobs are started.
+    """
 
     about: NotRequired[Annotated[_List[str], Field(description="notes for people")]]
 
@@ -115,10 +120,16 @@ class PlacementJson(TypedDict):
     pes: NotRequired[Annotated[_List[ElementJson], Field(description="operators by device")]]
     colocate: NotRequired[Annotated[_List[_List[str]], Field(description="must share a device")]]
     exlocate: NotRequired[Annotated[_List[_List[str]], Field(description="must not share one")]]
-    assignment: Annotated[dict[str, str], Field(description="operator name → device name")]
+    parallelism: NotRequired[
+        Annotated[
+            dict[str, Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]],
+            Field(description="operators of several subtasks, and how many; others have one"),
+        ]
+    ]
+    assignment: Annotated[_Dict[str], Field(description="operator name → device name")]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class DeviceToml(TypedDict):
     """One device, or ``count`` equal ones: name0, name1 and so on."""
 
@@ -149,10 +160,10 @@ LinkToml = TypedDict(
         "latency": NotRequired[Annotated[_Quantity, Field(description="seconds, or '20 ms'")]],
     },
 )
-with_config(_STRICT)(LinkToml)
+with_config(STRICT)(LinkToml)
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class ClusterToml(TypedDict):
     """A cluster: devices, and links where they differ from the default."""
 
@@ -172,14 +183,14 @@ class ClusterToml(TypedDict):
     ]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 class ConstraintsToml(TypedDict):
     """What a placement must respect."""
 
-    pin: NotRequired[Annotated[dict[str, str], Field(description="operator → device")]]
+    pin: NotRequired[Annotated[_Dict[str], Field(description="operator → device")]]
     colocate: NotRequired[_List[_List[str]]]
     exlocate: NotRequired[_List[_List[str]]]
-    allowed: NotRequired[Annotated[dict[str, _List[str]], Field(description="operator → devices")]]
+    allowed: NotRequired[Annotated[_Dict[_List[str]], Field(description="operator → devices")]]
 
 
 FILES: dict[str, type] = {
@@ -198,15 +209,23 @@ def json_schema(name: str) -> dict[str, Any]:
     """
     if name not in FILES:
         raise SettingError(f"there is no schema {name!r}. Known: {', '.join(FILES)}")
-    return _adapter(name).json_schema()
+    return _adapter(FILES[name]).json_schema()
 
 
 def parse_json(name: str, content: bytes, where: str) -> Any:
     """Content of a JSON document of the named format; ``where`` stands in the error."""
+    return parse_as(FILES[name], content, where)
+
+
+def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
+    """Content of a JSON document that is described by a typed dictionary."""
+    text = utf8(content, where)
     try:
-        return _adapter(name).validate_json(utf8(content, where))
+        document: _T = _adapter(kind).validate_json(text, extra="ignore")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
+    check_json(text, document, where)
+    return document
 
 
 def parse_toml(name: str, content: bytes, where: str) -> Any:
@@ -217,21 +236,25 @@ def parse_toml(name: str, content: bytes, where: str) -> Any:
 def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
     """Tables of any TOML document."""
     try:
-        return tomllib.loads(utf8(content, where).decode())
+        text = utf8(content, where).decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
-    except RecursionError:
-        raise FormatError(f"{where}: is nested too deep; flatten it") from None
-    except (ValueError, OverflowError) as error:
-        raise FormatError(f"{where}: is not valid TOML: {shown(str(error), 200)}") from None
+    return toml.tables(text, where)
 
 
 def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
     """Return tables that a TOML reader returned, checked against the named format."""
+    return checked(FILES[name], tables, where)
+
+
+def checked(kind: type[_T], tables: object, where: str) -> _T:
+    """Return tables, checked against the typed dictionary that describes them."""
     try:
-        return _adapter(name).validate_python(tables)
+        document: _T = _adapter(kind).validate_python(tables, extra="ignore")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
+    check_known(tables, document, where)
+    return document
 
 
 def utf8(content: bytes, where: str) -> bytes:
@@ -242,8 +265,8 @@ def utf8(content: bytes, where: str) -> bytes:
 
 
 @cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    return TypeAdapter(FILES[name])
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def first_fault(error: ValidationError) -> str:

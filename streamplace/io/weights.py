@@ -9,21 +9,47 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, with_config
+from pydantic_core import from_json
+from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import read_bytes, spot, writing
+from streamplace.io.schema import STRICT, Finite, checked
 from streamplace.model.messages import quoted
 
 FORMAT = "streamplace-weights"
 VERSION = 1
 SUFFIX = ".safetensors"
-_FIELDS: dict[str, type] = {"model": str, "config": dict, "features": dict, "training": dict}
+NUMBERS = "fiub"
+"""Kinds of arrays that are parameters: floats, integers and truth values."""
 
 Arrays = dict[str, NDArray[Any]]
+
+
+@with_config(STRICT)
+class FeaturesJson(TypedDict):
+    """What a model looks at, and how that is standardised."""
+
+    names: list[str]
+    mean: NotRequired[list[Finite]]
+    std: NotRequired[list[Annotated[Finite, Field(gt=0)]]]
+
+
+@with_config(STRICT)
+class WeightsJson(TypedDict):
+    """What a weights file says about itself."""
+
+    format: str
+    version: int
+    model: str
+    config: dict[str, Any]
+    features: FeaturesJson
+    training: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +83,9 @@ def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
     """A file and what changes with its content: its time and size, (0, 0) where there is none."""
     try:
         seen = path.stat()
-    except OSError:
+        return path.resolve(), (seen.st_mtime_ns, seen.st_size)
+    except (OSError, ValueError):
         return path, (0, 0)
-    return path.resolve(), (seen.st_mtime_ns, seen.st_size)
 
 
 def read_weights(
@@ -83,13 +109,9 @@ def read_weights(
             f"{where}: is of version {quoted(document.get('version'))} of the weights format; this "
             f"streamplace reads version {VERSION}: use the streamplace that made it, or train anew"
         )
-    for name, kind in _FIELDS.items():
-        if not isinstance(document.get(name), kind):
-            raise FormatError(f"{where}: lacks a proper {name!r}; fetch or make it again")
+    _check_features(where, checked(WeightsJson, document, where)["features"])
     _check_use(where, document, model, features)
-    for name, array in tensors.items():
-        if not np.isfinite(array).all():
-            raise FormatError(f"{where}: parameter {name} is no number; fetch or make it again")
+    check_finite(tensors, where)
     return Weights(document, {name: _widened(array) for name, array in tensors.items()})
 
 
@@ -133,15 +155,32 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], Arrays]:
     try:
         tensors = load(content)
         size = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + size])
-        document = json.loads(header["__metadata__"]["streamplace"])
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        header = from_json(content[8 : 8 + size])
+        document = from_json(header["__metadata__"]["streamplace"], allow_inf_nan=False)
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
         raise FormatError(
             f"{spot(path)}: is not a whole safetensors file of streamplace; fetch or make it again"
         ) from None
     if not isinstance(document, dict):
         raise FormatError(f"{spot(path)}: says nothing about itself; fetch or make it again")
     return document, tensors
+
+
+def check_finite(tensors: Mapping[str, NDArray[Any]], where: str) -> None:
+    """Raise FormatError for the first array that holds what is no number."""
+    for name, array in tensors.items():
+        if array.dtype.kind not in NUMBERS or not np.isfinite(array).all():
+            raise FormatError(
+                f"{where}: parameter {quoted(name)} is no number; fetch or make it again"
+            )
+
+
+def _check_features(where: str, features: FeaturesJson) -> None:
+    for key in ("mean", "std"):
+        if len(features.get(key, features["names"])) != len(features["names"]):
+            raise FormatError(
+                f"{where}: features has not one {key} for each of its names; fetch or make it again"
+            )
 
 
 def _check_use(

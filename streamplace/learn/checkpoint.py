@@ -4,15 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import spot
-from streamplace.io.weights import read_tensors, write_tensors
-from streamplace.learn.history import History, history_of
+from streamplace.io.files import is_file, spot
+from streamplace.io.schema import STRICT, Finite, checked
+from streamplace.io.weights import check_finite, read_tensors, write_tensors
+from streamplace.learn.history import Epoch, History, history_of
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import Arrays, array_of, arrays_of, put_arrays
 from streamplace.model.messages import quoted
@@ -20,6 +23,27 @@ from streamplace.model.messages import quoted
 FORMAT, VERSION = "streamplace-checkpoint", 1
 NAME = "last.safetensors"
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+_REMEDY = "train anew into another folder"
+
+
+@with_config(STRICT)
+class HistoryJson(TypedDict):
+    """What happened so far; see `History`."""
+
+    before: Finite | None
+    best: Annotated[int, Field(ge=0)]
+    epochs: list[Epoch]
+
+
+@with_config(STRICT)
+class CheckpointJson(TypedDict):
+    """What a checkpoint says about its run."""
+
+    format: str
+    version: int
+    settings: dict[str, Any]
+    history: HistoryJson
+    versions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +99,17 @@ def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) ->
     arrays = checkpoint.tensors
     put_arrays(learner.module, _under("module", arrays), "the checkpoint")
     for name, parameter in learner.module.named_parameters():
-        moments = {key: arrays.get(f"adam/{key}/{name}") for key in MOMENTS}
+        moments = {key: arrays[f"adam/{key}/{name}"] for key in MOMENTS if _has(arrays, key, name)}
+        for key, array in moments.items():
+            if array.shape != (() if key == "step" else tuple(parameter.shape)):
+                raise FormatError(f"the checkpoint: adam/{key}/{name} is {array.shape}; {_REMEDY}")
         adam.state[parameter] = {
             key: torch.from_numpy(array.copy()).to("cpu" if key == "step" else parameter.device)
             for key, array in moments.items()
-            if array is not None
         }
-    learner.restore(_under("learner", arrays))
+    kept = _under("learner", arrays)
+    _check_kept(kept, learner.state())
+    learner.restore(kept)
     return checkpoint.history
 
 
@@ -93,14 +121,20 @@ def write_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Return the last checkpoint of a run's folder."""
     path = folder / NAME
-    if not path.exists():
+    where = spot(path)
+    if not is_file(path):
         raise FormatError(f"{spot(folder)}: holds no run to resume; drop --resume to start one")
     document, tensors = read_tensors(path)
     if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise FormatError(
-            f"{spot(path)}: is no checkpoint that this streamplace can resume; train anew into "
-            "another folder"
-        )
+        raise FormatError(f"{where}: is no checkpoint that this streamplace can resume; {_REMEDY}")
+    history = checked(CheckpointJson, document, where)["history"]
+    epochs = [epoch.epoch for epoch in history["epochs"]]
+    if epochs != [*range(1, len(epochs) + 1)] or history["best"] > len(epochs):
+        raise FormatError(f"{where}: its epochs do not follow one another; {_REMEDY}")
+    check_finite(tensors, where)
+    values = tensors.get("best/values", np.empty((0, 0)))
+    if values.ndim != 1 or values.dtype != np.float64:
+        raise FormatError(f"{where}: lacks the values of the best epoch; {_REMEDY}")
     return Checkpoint(document, tensors)
 
 
@@ -118,6 +152,27 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
             f"{spot(folder)}: the run began {told}; resume it as it began, or train into another "
             "folder (--start best.safetensors goes on from its weights)"
         )
+
+
+def _has(arrays: Arrays, key: str, name: str) -> bool:
+    """Whether a moment of a parameter is there: all of them are, once a step was made."""
+    found = [f"adam/{each}/{name}" in arrays for each in MOMENTS]
+    if any(found) and not all(found):
+        raise FormatError(f"the checkpoint: lacks adam/{key}/{name}; {_REMEDY}")
+    return all(found)
+
+
+def _check_kept(kept: Arrays, wanted: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Check names, types and dimensions of what a learner keeps; their sizes may have changed."""
+    for name in {*kept, *wanted}:
+        if name not in kept or name not in wanted:
+            fault = "lacks" if name in wanted else "holds an unknown"
+            raise FormatError(f"the checkpoint: {fault} array {quoted(name)}; {_REMEDY}")
+        then, now = kept[name], np.asarray(wanted[name])
+        if (then.dtype, then.ndim) != (now.dtype, now.ndim):
+            raise FormatError(
+                f"the checkpoint: array {quoted(name)} is {then.shape} of {then.dtype}; {_REMEDY}"
+            )
 
 
 def _value(value: Any) -> str:

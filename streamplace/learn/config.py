@@ -89,10 +89,7 @@ def configured(
 
 def parsed(kind: type[Config], values: Mapping[str, Any], where: str) -> Any:
     """Options of a kind, from what a file at ``where`` holds."""
-    try:
-        return kind.model_validate_json(json.dumps(values, default=str))
-    except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
+    return _validated(kind, values, where, FormatError)
 
 
 def _tables(file: Path) -> dict[str, dict[str, Any]]:
@@ -112,13 +109,18 @@ def _changed(
     config: Config, table: Mapping[str, Any], where: str, kind: type[StreamplaceError]
 ) -> Any:
     """Return the same options, some of them replaced and all of them checked again."""
-    known = type(config).model_fields
-    for name in table:
+    return _validated(type(config), {**config.model_dump(mode="json"), **table}, where, kind)
+
+
+def _validated(
+    options: type[Config], values: Mapping[str, Any], where: str, kind: type[StreamplaceError]
+) -> Any:
+    """Options from values by name, all of them checked; ``kind`` of error for a bad one."""
+    known = options.model_fields
+    for name in values:
         if name not in known:
             raise kind(f"{where} has no option {quoted(name)}; it takes {', '.join(known)}")
     try:
-        return type(config).model_validate_json(
-            json.dumps({**config.model_dump(mode="json"), **table}, default=str)
-        )
+        return options.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:
         raise kind(f"{where}: {first_fault(error)}") from None

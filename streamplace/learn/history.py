@@ -4,11 +4,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamplace.learn.learner import Floats
+
+if TYPE_CHECKING:
+    from pydantic import ConfigDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,12 @@ class Epoch:
     of_optimum
         Mean of value / optimum over those whose optimum is known, None where there are none.
     """
+
+    __pydantic_config__: ClassVar["ConfigDict"] = {
+        "extra": "forbid",
+        "strict": True,
+        "allow_inf_nan": False,
+    }
 
     epoch: int
     reward: float

@@ -36,6 +36,10 @@ def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], wher
                 f"{where}: parameter {quoted(name)} is {arrays[name].shape}, not "
                 f"{tuple(wanted[name].shape)}; {_REMEDY}"
             )
+        if array_of(wanted[name]).dtype != arrays[name].dtype:
+            raise FormatError(
+                f"{where}: parameter {quoted(name)} is of type {arrays[name].dtype}; {_REMEDY}"
+            )
     module.load_state_dict({name: torch.from_numpy(arrays[name]) for name in wanted})
 
 

@@ -78,6 +78,7 @@ def name_column(
     column = tuple(names)
     try:
         "".join(column).encode()
+        column = tuple(name if type(name) is str else str.__str__(name) for name in column)
     except TypeError:
         bad = next(name for name in column if not isinstance(name, str))
         raise error(f"{what} is called {quoted(bad)}; a name must be a text") from None
@@ -104,7 +105,7 @@ def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[st
     if len(column) != size:
         raise fail(-1, "", f"must have {size} values, one each, but has {len(column)}")
     for i, text in enumerate(column):
-        if not isinstance(text, str):
+        if not is_text(text):
             raise fail(i, quoted(text), "it must be a text")
     return column
 
@@ -120,7 +121,21 @@ def tag_column(
     for i, tags in enumerate(values):
         if isinstance(tags, str) or not isinstance(tags, Iterable):
             raise fail(i, quoted(tags), "it must be a set of texts")
+        if bad := [tag for tag in tags if not is_text(tag)]:
+            raise fail(i, quoted(bad[0]), "it must be a text")
     return tuple(map(frozenset, values))
+
+
+def is_text(value: object) -> bool:
+    r"""Whether a value is a text that files can hold: Unicode without half a character.
+
+    >>> is_text("größe"), is_text("\ud800"), is_text(3)
+    (True, False, False)
+    """
+    try:
+        return isinstance(value, str) and (value.isascii() or bool(value.encode()))
+    except UnicodeEncodeError:
+        return False
 
 
 def same_fields(a: object, b: object) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.errors import GraphError
-from streamplace.model.columns import Floats, Ints, frozen, same_fields
+from streamplace.model.columns import Floats, Ints, frozen, is_text, same_fields
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operator, Operators
 from streamplace.model.streams import Stream, Streams
@@ -59,7 +59,7 @@ class StreamGraph:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        if not isinstance(self.name, str):
+        if not is_text(self.name):
             raise GraphError(f"a graph is called {quoted(self.name)}; its name must be a text")
         put(self, "attributes", MappingProxyType(_checked_attributes(self.attributes)))
         if self.streams.operators is not self.operators:
@@ -223,8 +223,8 @@ def _checked_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Attrib
     plain: dict[str, Attribute] = {}
     for name, given in attributes.items():
         value = given.item() if isinstance(given, np.generic) else given
-        fine = isinstance(name, str) and (
-            isinstance(value, str)
+        fine = is_text(name) and (
+            is_text(value)
             or (isinstance(value, int) and abs(value) <= LARGEST_WHOLE)
             or (isinstance(value, float) and np.isfinite(value))
         )

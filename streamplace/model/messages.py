@@ -28,8 +28,16 @@ def shown(text: str, longest: int = LONGEST) -> str:
     >>> shown("join"), shown("two\nlines")
     ('join', 'two\\nlines')
     """
-    cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return cut if cut.isprintable() else "".join(map(_printable, cut))
+    return printable(text if len(text) <= longest else text[: longest - 1] + "…")
+
+
+def printable(text: str) -> str:
+    r"""Text on one line, with what cannot be printed or would steer a terminal escaped.
+
+    >>> printable("two\nlines"), printable("\x1b[2J")
+    ('two\\nlines', '\\x1b[2J')
+    """
+    return text if text.isprintable() else "".join(map(_printable, text))
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:

@@ -195,6 +195,12 @@ class Operators:
         except KeyError:
             raise GraphError(f"there is no operator {quoted(name)}") from None
 
+    @property
+    def parallel(self) -> dict[str, int]:
+        """Operators of more than one subtask, and how many they have."""
+        rows = (self.parallelism > 1).nonzero()[0].tolist()
+        return {self.name[i]: int(self.parallelism[i]) for i in rows}
+
     def _checked_windows(self, windows: Mapping[int, Window]) -> Mapping[int, Window]:
         for row in windows:
             if not 0 <= row < len(self):

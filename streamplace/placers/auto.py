@@ -6,53 +6,16 @@ are counted, because they are dear, the learned policy begins: it needs a handfu
 needs thousands. Where seconds are counted, search is as good within a millisecond.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from streamplace.errors import StreamplaceError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Result, placer
 from streamplace.placers.stopwatch import now
 
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A cheap member of the portfolio and what it costs, in seconds.
-
-    Attributes
-    ----------
-    per_call, per_operator
-        Expected cost of one call: constant, and per operator.
-    per_device
-        Whether it is called once per device.
-    """
-
-    name: str
-    per_call: float
-    per_operator: float
-    per_device: bool = False
-
-    def calls(self, problem: Problem) -> int:
-        """Calls that it takes, each with a placement to evaluate."""
-        return problem.n_devices if self.per_device else 1
-
-    def cost(self, problem: Problem) -> float:
-        """Expected seconds on a problem."""
-        return self.calls(problem) * (self.per_call + self.per_operator * problem.n_operators)
-
-
-CHEAP = (
-    Member("single", 2e-5, 4e-8, per_device=True),
-    Member("metis-oracle", 3e-4, 6e-6, per_device=True),
-    Member("fuser-oracle", 3e-4, 5e-5, per_device=True),
-    Member("metis", 3e-4, 6e-6),
-)
-CHEAP_SHARE = 0.15
-"""A member is cheap where it is expected to take no more than this share of the budget."""
-ASSUMED_SECONDS = 1.0
-"""What cheap members are measured against where the budget has no seconds."""
 QUICKLY_DECIDED, QUICK_LOOKS = 2000, 6
 """Up to this many operators the learned policy answers at once, with so many evaluations."""
 PROVABLE = 200
@@ -67,30 +30,35 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     """Portfolio, local search, and a proof where the graph is small; the default."""
     team = Team(problem, objective, seed, budget)
     try:
-        few = budget.evaluations is not None and problem.n_operators <= QUICKLY_DECIDED
-        _work(team, problem, objective, budget.seconds or ASSUMED_SECONDS, few)
+        _work(team, problem, objective, budget)
     except KeyboardInterrupt:
         if not team.placements:
             raise
     return team.found()
 
 
-def _work(team: "Team", problem: Problem, objective: Objective, seconds: float, few: bool) -> None:
-    """Let the members try, one after another; interrupted, the best so far is the answer."""
-    if few:
-        team.ask("pilot", evaluations=QUICK_LOOKS, refine="none", samples=0)
+def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:
+    """Let the members try, one after another; interrupted, the best so far is the answer.
+
+    Of throughput it is known what an evaluation costs; there the clock ends only the proof.
+    """
+    known, n = objective.name == "throughput", problem.n_operators
+    if budget.evaluations is not None and n <= QUICKLY_DECIDED:
+        team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
     for member in CHEAP:
-        if member.cost(problem) <= CHEAP_SHARE * seconds:
-            team.ask(member.name, evaluations=member.calls(problem))
-    team.ask("anneal", _search_share(problem, objective), start=team.placements)
-    if problem.n_operators <= PROVABLE and objective.name == "throughput":
-        team.ask("exact", 1.0)
+        if member.cheap(problem, budget) and (known or not team.late):
+            calls = member.calls(problem)
+            team.ask(member.name, team.untimed(calls) if known else team.part(1.0, calls))
+    if known or not team.late:
+        team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
+    if known and n <= PROVABLE and not team.late:
+        team.ask("exact", team.part(1.0))
 
 
-def _search_share(problem: Problem, objective: Objective) -> float:
-    if problem.n_operators > PROVABLE or objective.name != "throughput":
+def _search_share(n: int, known: bool) -> float:
+    if n > PROVABLE or not known:
         return 1.0
-    return SEARCH_FIRST if problem.n_operators <= EASILY_PROVABLE else SEARCH_MOSTLY
+    return SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
 
 
 class Team:
@@ -111,34 +79,37 @@ class Team:
         """The best placement so far, if any."""
         return () if self._best is None else (self._best.placement,)
 
-    def ask(
-        self,
-        name: str,
-        share: float = 1.0,
-        *,
-        evaluations: int | None = None,
-        **options: Any,
-    ) -> None:
-        """Let a placer try, with a share of what is left; not if nothing is left to gain.
+    @property
+    def late(self) -> bool:
+        """Whether the seconds are over and there is an answer."""
+        left = self._seconds()
+        return self._best is not None and left is not None and left <= 0
 
-        Parameters
-        ----------
-        evaluations
-            Those that it takes, where they are known; if fewer are left, others are asked.
-        """
-        if name not in PLACERS or self._proven():
-            return
-        left = self._left(share, evaluations)
-        if left is None:
+    def ask(self, name: str, budget: Budget | None, **options: Any) -> None:
+        """Let a placer try; not without a budget, nor if nothing is left to gain."""
+        if name not in PLACERS or budget is None or self._proven():
             return
         began = now() - self._start
         try:
             member = PLACERS[name].with_options(**options) if options else PLACERS[name]
-            result = member.place(self._problem, self._objective, seed=self._seed, budget=left)
+            result = member.place(self._problem, self._objective, seed=self._seed, budget=budget)
         except StreamplaceError as error:
             self._error = error
             return
         self._take(result, began)
+
+    def part(self, share: float, evaluations: int | None = None) -> Budget | None:
+        """Share of what is left, or so many evaluations; None where too few are left."""
+        seconds = self._seconds()
+        if seconds is not None:
+            seconds = max(seconds * share, 1e-6)
+        given = self._given(share, evaluations)
+        return None if given == 0 else Budget(seconds, given)
+
+    def untimed(self, evaluations: int) -> Budget | None:
+        """So many evaluations, however long they take; None where too few are left."""
+        given = self._given(1.0, evaluations)
+        return None if given == 0 else Budget(None, given)
 
     def found(self) -> Found:
         """Return the best answer."""
@@ -146,22 +117,21 @@ class Team:
             raise self._error or StreamplaceError("no placer could answer within the budget")
         return Found(self._best.placement, self._bound, tuple(self._trace))
 
-    def _left(self, share: float, most: int | None) -> Budget | None:
-        """Budget of the next member; None where nothing is left and there is an answer."""
-        seconds, evaluations = self._budget.seconds, self._evaluations
-        if seconds is not None:
-            seconds -= now() - self._start
-            if seconds <= 0 and self._best is not None:
-                return None
-            seconds = max(seconds * share, 1e-6)
-        if evaluations is not None:
-            if evaluations == 0 or ((most or 0) > evaluations and self._best is not None):
-                return None
-            given = max(1, int(evaluations * share))
-            given = given if most is None else min(given, most)
-            self._evaluations = evaluations - given
-            evaluations = given
-        return Budget(seconds, evaluations)
+    def _seconds(self) -> float | None:
+        """Seconds left, None without limit."""
+        whole = self._budget.seconds
+        return None if whole is None else whole - (now() - self._start)
+
+    def _given(self, share: float, most: int | None) -> int | None:
+        """Evaluations of the next member, which are then gone; None where they are not counted."""
+        if self._evaluations is None:
+            return None
+        if self._evaluations == 0 or ((most or 0) > self._evaluations and self._best is not None):
+            return 0
+        given = max(1, int(self._evaluations * share))
+        given = given if most is None else min(given, most)
+        self._evaluations -= given
+        return given
 
     def _proven(self) -> bool:
         if self._best is None or self._bound is None:

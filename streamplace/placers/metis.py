@@ -8,6 +8,7 @@ import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -91,7 +92,7 @@ def _parts(
 @contextmanager
 def _printing_to_stderr() -> Iterator[None]:
     """METIS complains of small graphs on standard output, where others read JSON."""
-    libc = ctypes.CDLL(None)
+    libc = _libc()
     libc.fflush(None)
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -101,6 +102,12 @@ def _printing_to_stderr() -> Iterator[None]:
         libc.fflush(None)
         os.dup2(kept, 1)
         os.close(kept)
+
+
+@lru_cache
+def _libc() -> ctypes.CDLL:
+    """Open the C library once; that takes as long as a small cut."""
+    return ctypes.CDLL(None)
 
 
 def _loads(problem: Problem, unit: Ints) -> Floats:

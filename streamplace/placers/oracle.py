@@ -55,29 +55,32 @@ def oracle_of(base: Placer) -> Placer:
 def _best_k(
     base: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> Found:
+    """From as many parts as devices, which is the placer alone, down to one; of equals the last."""
     start = now()
     best: Placement | None = None
     best_value, trace = 0.0, []
-    for k in range(1, problem.n_devices + 1):
+    for k in range(problem.n_devices, 0, -1):
         left = _share(budget, problem.n_devices, now() - start, k)
         if best is not None and left is None:
             break
         tried = base.with_options(k=k).place(
             problem, objective, seed=seed, budget=left or replace(budget, evaluations=1)
         )
-        if best is None or objective.better(tried.value, best_value):
-            best, best_value = tried.placement, tried.value
-            trace.append(Improvement(now() - start, best_value))
+        if best is not None and objective.better(best_value, tried.value):
+            continue
+        if best is None or tried.value != best_value:
+            trace.append(Improvement(now() - start, tried.value))
+        best, best_value = tried.placement, tried.value
     assert best is not None
     return Found(best, trace=tuple(trace))
 
 
 def _share(budget: Budget, n: int, elapsed: float, k: int) -> Budget | None:
-    """Equal part of what is left for the k-th of n tries; None where nothing is left."""
+    """Equal part of what is left, for k of n tries; None where nothing is left."""
     if budget.seconds is not None and elapsed >= budget.seconds:
         return None
-    if budget.evaluations is not None and k > budget.evaluations:
+    if budget.evaluations is not None and n - k >= budget.evaluations:
         return None
-    seconds = None if budget.seconds is None else (budget.seconds - elapsed) / (n - k + 1)
+    seconds = None if budget.seconds is None else (budget.seconds - elapsed) / k
     evaluations = None if budget.evaluations is None else max(1, budget.evaluations // n)
     return Budget(seconds, evaluations)

@@ -1,14 +1,16 @@
 """Pilot: our own policy places at once; the rest of the budget goes into sampling and search."""
 
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from streamplace.errors import SettingError
+from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
+from streamplace.placers.portfolio import metis_to_begin_with
+from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer, placer
 from streamplace.placers.stopwatch import now
 
 SAMPLES = 30
@@ -58,43 +60,52 @@ def pilot(
     start = now()
     policy = trained(Path(weights) if weights else shipped("pilot"))
     most = walks * looks + samples if budget.evaluations is None else budget.evaluations
-    found_on = []
-    for walked in islice(policy.walks(problem, min(looks, most)), min(walks, -(-most // looks))):
-        found_on.append(walked)
-        if budget.seconds is not None and now() - start > budget.seconds:
-            break
-    rows = np.concatenate(found_on)[:most]
+    rows = _walked(policy.walks(problem, min(looks, most)), min(walks, -(-most // looks)), budget)
+    rows = rows[:most]
     if min(samples, most - len(rows)) > 0:
         drawn = policy.sampled(problem, min(samples, most - len(rows)), seed)
         rows = np.concatenate([rows, drawn])
     values = objective.evaluate(problem, rows)
     best = objective.best(values)
-    spent = now() - start
-    found = Found(problem.placement(rows[best]), trace=(Improvement(spent, float(values[best])),))
-    left = _left(budget, spent, len(rows))
-    if refine == "none" or left is None:
+    improvement = Improvement(now() - start, float(values[best]))
+    found = Found(problem.placement(rows[best]), trace=(improvement,))
+    if refine == "none" or _spent(budget, objective, now() - start, len(rows)):
         return found
-    return _refined(found, refine, problem, objective, seed, left)
+    beginnings = (found.placement, *metis_to_begin_with(problem, objective, seed, budget))
+    refiner = PLACERS[refine].with_options(start=beginnings)
+    left = _left(budget, now() - start, len(rows))
+    return _refined(found, refiner, problem, objective, seed, left)
 
 
-def _left(budget: Budget, seconds: float, evaluations: int) -> Budget | None:
-    """What remains of a budget, None where it is spent."""
-    if budget.seconds is not None and budget.seconds <= seconds:
-        return None
+def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
+    """Placements after so many walks, or fewer where the seconds end before; at least one."""
+    start, found = now(), [next(walks)]
+    while len(found) < most and (budget.seconds is None or now() - start <= budget.seconds):
+        found.append(next(walks))
+    return np.concatenate(found)
+
+
+def _spent(budget: Budget, objective: Objective, seconds: float, evaluations: int) -> bool:
+    """Whether nothing remains; of throughput, which is quickly evaluated, the least work does."""
     if budget.evaluations is not None and budget.evaluations <= evaluations:
-        return None
+        return True
+    late = budget.seconds is not None and budget.seconds <= seconds
+    return late and objective.name != "throughput"
+
+
+def _left(budget: Budget, seconds: float, evaluations: int) -> Budget:
+    """What remains of a budget, be it a moment."""
     return Budget(
-        None if budget.seconds is None else budget.seconds - seconds,
+        None if budget.seconds is None else max(budget.seconds - seconds, 1e-6),
         None if budget.evaluations is None else budget.evaluations - evaluations,
     )
 
 
 def _refined(
-    found: Found, refiner: str, problem: Problem, objective: Objective, seed: int, budget: Budget
+    found: Found, refiner: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> Found:
     """Let another placer go on from what was found."""
-    other = PLACERS[refiner].with_options(start=(found.placement,))
-    result = other.place(problem, objective, seed=seed, budget=budget)
+    result = refiner.place(problem, objective, seed=seed, budget=budget)
     first = found.trace[-1]
     later = [
         Improvement(first.seconds + step.seconds, step.value)

@@ -4,6 +4,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -82,6 +83,8 @@ class PlacerFunction(Protocol):
         """Answer a problem."""
         ...
 
+    def __hash__(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Placer:
@@ -123,12 +126,7 @@ class Placer:
 
     def defaults(self) -> dict[str, Any]:
         """Options this placer takes, with their defaults."""
-        reserved = {"seed", "budget"}
-        return {
-            name: parameter.default
-            for name, parameter in inspect.signature(self.function).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY and name not in reserved
-        }
+        return dict(_options(self.function))
 
     def texts(self) -> dict[str, Any]:
         """Options that can be written as a text, with their defaults; others are Python's alone."""
@@ -143,6 +141,17 @@ class Placer:
                 takes = ", ".join(known) or "none"
                 raise SettingError(f"placer {self.name!r} has no option {name!r}; it takes {takes}")
         return replace(self, options={**self.options, **options})
+
+
+@lru_cache
+def _options(function: PlacerFunction) -> Mapping[str, Any]:
+    """Options of an algorithm, read from its signature once: that takes longer than a cut."""
+    reserved = {"seed", "budget"}
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and name not in reserved
+    }
 
 
 PLACERS: Registry[Placer] = Registry("streamplace.placers", "placer")

@@ -1,6 +1,9 @@
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 
 def test_the_standard_benchmark_has_3150_graphs_of_4_to_27_operators(run: Callable) -> None:
@@ -41,3 +44,14 @@ def test_one_large_graph_goes_into_a_json_file(run: Callable) -> None:
     run("generate", "random-dag", "--operators", "200", "-o", "dag.json")
     assert json.loads(run("describe", "dag.json", "--json").out)["operators"]["max"] == 200
     assert run("place", "dag.json", "--placer", "round-robin").status == 0
+
+
+@pytest.mark.parametrize("name", ["pipe.jsonl", "pipe.jsonl.gz", "pipe.json"])
+def test_a_pipe_is_refused_and_stays_one(run: Callable, tmp_path: Path, name: str) -> None:
+    """A data set's checksums are of a file; nothing waits for a reader that never comes."""
+    os.mkfifo(tmp_path / name)
+    answer = run("generate", "random-dag", "-o", name)
+    assert answer.status == 2
+    assert "is a pipe or a device" in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).is_fifo()

@@ -1,6 +1,5 @@
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,7 +42,6 @@ def test_graphviz_draws_it(written: Callable[..., Path], deployment: str) -> Non
 
 def test_a_drawing_that_was_laid_out_can_be_read() -> None:
     """Graphviz drops quotes, adds attributes and defaults."""
-    pytest.importorskip("pydot")
     laid_out = b"""digraph shop {
         graph [bb="0,0,206,108", rankdir=LR];
         node [label="\\N", shape=box];
@@ -69,14 +67,51 @@ def test_a_bad_file_is_refused_in_one_line(
     text: bytes, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the file's name in front, and nothing else printed."""
-    pytest.importorskip("pydot")
     with pytest.raises(FormatError, match=f"^t.dot: .*{complaint}"):
         read_dot(text, "t.dot")
     assert capsys.readouterr() == ("", "")
 
 
-def test_without_pydot_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only reading needs it."""
-    monkeypatch.setitem(sys.modules, "pydot", None)
-    with pytest.raises(FormatError, match="pip install pydot"):
-        read_dot(b"digraph { a [device=d0] }", "t.dot")
+def test_what_other_tools_write_is_read() -> None:
+    """Comments, keywords in any case, ports, lists of attributes, texts in pieces and in HTML."""
+    text = """// a note
+# another
+    STRICT Digraph "node" { /* and { one ] more */
+        graph [label=<<b>x</b>>]; node [device=none]; rankdir = LR
+        "node" [device=d0][label="a \"b\""]  c:out:n [device="d" + "1"] é [device=1.5,];
+        subgraph { e [device=d2] } -> f [device=edge]
+        e -> { g [device=d3] }
+    }""".encode()
+    placed = {"node": "d0", "c": "d1", "é": "1.5", "e": "d2", "g": "d3"}
+    assert read_dot(text, "f") == placed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"graph{" + b"{" * 100_000,
+        b"graph{" + b"subgraph x {" * 50_000,
+        b"digraph {a" + b"[x=1]" * 50_000,
+        b"digraph {a [x=" + b"<" * 100_000,
+        b'digraph {"' + b'\\"' * 100_000,
+        b"digraph {" + b"/*" * 100_000,
+    ],
+    ids=["braces", "subgraphs", "lists", "html", "quotes", "comments"],
+)
+def test_nesting_costs_neither_time_nor_stack(text: bytes) -> None:
+    """A reader that tries again at every bracket would not end."""
+    with pytest.raises(FormatError, match="is not valid DOT"):
+        read_dot(text, "f")
+
+
+def test_deep_subgraphs_are_read() -> None:
+    """A hundred thousand in one another."""
+    depth = 100_000
+    text = b"digraph {" + b"{" * depth + b"a [device=d0]" + b"}" * depth + b"}"
+    assert read_dot(text, "f") == {"a": "d0"}
+
+
+def test_a_second_graph_is_refused() -> None:
+    """It would be passed over in silence."""
+    with pytest.raises(FormatError, match=r"f: is not valid DOT \(line 2\)"):
+        read_dot(b"digraph { a [device=d0] }\ndigraph { b [device=d1] }", "f")

@@ -1,6 +1,8 @@
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from pilots import weights_file
@@ -8,11 +10,13 @@ from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.compare import Contest, compare
-from streamplace.evaluate.optima import known_optima
+from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.records import Record, RecordFile
-from streamplace.evaluate.standings import optima, standings
-from streamplace.model import Cluster, StreamGraph
-from streamplace.placers.registry import Budget
+from streamplace.evaluate.standings import standings
+from streamplace.evaluate.tally import Tally
+from streamplace.evaluate.workers import FEW
+from streamplace.model import Cluster, Problem, StreamGraph
+from streamplace.placers.registry import Budget, Placer, Result
 
 GRAPHS = [chain(), diamond(), fork_join(), chain(6)]
 
@@ -70,7 +74,7 @@ def test_a_stopped_comparison_goes_on_where_it_was(
     run: Iterator[list[Record]] = compare(contest("random"), GRAPHS, file, jobs=1)
     next(run), next(run)
     run.close()  # type: ignore[attr-defined]
-    path = file._path
+    path = file.path
     path.write_bytes(path.read_bytes()[:-20])
     played(contest("random"), file, GRAPHS)
     assert len(list(file)) == 8
@@ -82,9 +86,9 @@ def test_a_stopped_comparison_goes_on_where_it_was(
 def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
     """The lines of the first run stay as they are."""
     played(contest("random"), file, GRAPHS)
-    before = file._path.read_bytes()
+    before = file.path.read_bytes()
     played(contest("random", "round-robin"), file, GRAPHS)
-    after = file._path.read_bytes()
+    after = file.path.read_bytes()
     assert after.startswith(before)
     assert after[len(before) :].count(b"round-robin") == 8
     assert b"random" not in after[len(before) :]
@@ -112,12 +116,12 @@ def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> 
     """No results file appears."""
     with pytest.raises(SettingError, match="there is no placer 'magic'"):
         played(contest("magic"), file, GRAPHS)
-    assert not file._path.exists()
+    assert not file.path.exists()
 
 
 def test_a_foreign_file_is_not_taken_for_results(file: RecordFile) -> None:
     """A line that is no record is an error, not a crash."""
-    file._path.write_text('{"hello": 1}\n')
+    file.path.write_text('{"hello": 1}\n')
     with pytest.raises(FormatError, match="is no result"):
         played(contest("random"), file, GRAPHS)
 
@@ -132,7 +136,7 @@ def test_standings_follow_the_definitions() -> None:
     rows = [record("metis", g, v) for g, v in zip("abcd", (0.5, 0.6, 0.7, 0.8), strict=True)]
     rows += [record("exact", g, v, b) for g, v, b in
              (("a", 1.0, 1.0), ("b", 0.6, 0.6), ("c", 0.6, 0.9), ("d", 0.8, 0.8))]  # fmt: skip
-    table = standings(rows, "metis", optima(rows))[1e4]
+    table = standings(Tally(rows), "metis", Tally(rows).optima())[1e4]
     metis, exact = table["metis"], table["exact"]
     assert (metis.mean, metis.q1, metis.median, metis.min) == pytest.approx(
         (0.65, 0.575, 0.65, 0.5)
@@ -150,27 +154,107 @@ def test_standings_follow_the_definitions() -> None:
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     """Failures do not spoil the mean."""
     rows = [record("x", "a", 0.5), record("x", "b", None)]
-    standing = standings(rows, "metis", {})[1e4]["x"]
+    standing = standings(Tally(rows), "metis", Tally().optima())[1e4]["x"]
     assert (standing.mean, standing.failed, standing.graphs) == (0.5, 1, 2)
 
 
 def test_records_are_plain_json_lines(file: RecordFile) -> None:
     """Any tool can read the results."""
     played(contest("round-robin"), file, GRAPHS[:1])
-    row = json.loads(file._path.read_text().splitlines()[0])
+    row = json.loads(file.path.read_text().splitlines()[0])
     assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(row)
 
 
 def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
     """Else only graphs that somebody serves in full would count, and all would look well."""
-    assert optima([record("metis", "a", 1.0)]) == {}
-    assert optima([record("metis", "a", 1.0), record("exact", "a", 1.0, 1.0)]) == {"a": 1.0}
+    assert not len(Tally([record("metis", "a", 1.0)]).optima().value)
+    proven = Tally([record("metis", "a", 1.0), record("exact", "a", 1.0, 1.0)]).optima()
+    assert proven.value.tolist() == [1.0]
 
 
-def test_optima_are_remembered_between_comparisons(file: RecordFile, tmp_path: Path) -> None:
-    """A second comparison elsewhere solves nothing again, and others are judged by it."""
-    terms = Contest(("exact",), Cluster.uniform(5), (1e4,), budget=Budget(seconds=5))
-    first = played(terms, file, GRAPHS)
-    assert set(known_optima()) == {r.problem for r in first if r.proven}
-    second = played(terms, RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS)
-    assert [r.milliseconds for r in second] == [r.milliseconds for r in first]
+def exactly(seconds: float) -> Contest:
+    """The exact placer with a budget in seconds."""
+    return Contest(("exact",), Cluster.uniform(5), (1e4,), budget=Budget(seconds))
+
+
+def test_answers_are_remembered_between_comparisons(file: RecordFile, tmp_path: Path) -> None:
+    """A second comparison elsewhere solves nothing again, nor does it remember it twice."""
+    first = played(exactly(5), file, GRAPHS)
+    kept = cache_path().read_bytes()
+    second = played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS)
+    assert second == first
+    assert cache_path().read_bytes() == kept
+
+
+def test_what_was_proven_on_other_terms_is_no_answer(file: RecordFile, tmp_path: Path) -> None:
+    """Else a table would depend on what its user happened to compare before."""
+    played(exactly(5), file, GRAPHS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streamplace.placers.registry.Placer.place", unproven)
+        records = played(exactly(4), RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS)
+    assert not any(record.proven for record in records)
+
+
+def test_what_could_not_be_proven_is_remembered_too(file: RecordFile, tmp_path: Path) -> None:
+    """Else every further try, lucky or not, would add to what a table calls proven."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streamplace.placers.registry.Placer.place", unproven)
+        first = played(exactly(5), file, GRAPHS)
+    assert played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS) == first
+
+
+def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Result:
+    """Answer of a placer whose time was too short."""
+    placement = problem.placement([0] * problem.n_operators)
+    return Result(placement, 0.1, placer.name, 0, 0.1, bound=0.9)
+
+
+def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
+    """Without a file the records are told and forgotten."""
+    records = [r for found in compare(contest("random"), GRAPHS) for r in found]
+    assert len(records) == 8
+    assert not list(tmp_path.iterdir())
+
+
+def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
+    """A data set need not fit into memory."""
+    read = []
+    graphs = (read.append(n) or chain(n) for n in range(2, 1000))
+    run = compare(contest("round-robin"), graphs, file, jobs=1)
+    next(run)
+    assert len(read) <= FEW
+    run.close()  # type: ignore[attr-defined]
+    assert len(list(file)) == 2
+
+
+def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> None:
+    """While the first one runs."""
+    first = compare(contest("random"), GRAPHS, file)
+    next(first)
+    with pytest.raises(FormatError, match="another process is adding results"):
+        played(contest("round-robin"), file, GRAPHS)
+    assert len([*first]) == 3
+    assert len(played(contest("round-robin"), file, GRAPHS)) == 8
+
+
+def test_an_unfinished_line_costs_no_record(file: RecordFile) -> None:
+    """What a kill left is cut off by whoever adds next, not joined with it."""
+    whole = record("metis", "a", 0.5)
+    file.append([whole])
+    with file.path.open("ab") as cut:
+        cut.write(b'{"problem":"b","graph":')
+    assert list(file) == [whole]
+    file.append([whole])
+    assert list(file) == [whole, whole]
+
+
+def test_whoever_adds_waits_until_a_line_is_whole(file: RecordFile) -> None:
+    """Else a half-written line of another process would be taken for what a kill left."""
+    more = Thread(target=file.append, args=([record("random", "b", 0.5)],))
+    with file.claimed(), file.path.open("ab", buffering=0) as other:
+        other.write(json.dumps(asdict(record("metis", "a", 0.5))).encode())
+        more.start()
+        more.join(0.2)
+        other.write(b"\n")
+    more.join()
+    assert [r.placer for r in file] == ["metis", "random"]

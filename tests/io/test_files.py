@@ -3,6 +3,8 @@
 import errno
 import gzip
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -189,6 +191,46 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, name, error):
         interrupted()
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == [name]
+
+
+KILLED_WHILE_WRITING = """
+import os, sys
+from pathlib import Path
+from streamplace.io.files import writing
+with writing(Path("kept")) as file:
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    sys.stdin.read()
+    os._exit(9)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """Another process in the middle of writing a file; it dies when its stdin is closed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED_WHILE_WRITING],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        process.stdout.readline()
+        yield process
+
+
+def test_what_a_killed_process_left_is_swept_up_by_the_next(tmp_path, writer):
+    """And by its name nothing half-written ever stood."""
+    writer.communicate()
+    assert len(names(tmp_path)) == 1
+    write_text(tmp_path / "other", "x")
+    assert names(tmp_path) == ["other"]
+
+
+def test_what_a_living_process_writes_is_left_alone(tmp_path, writer):
+    """However long it takes."""
+    write_text(tmp_path / "other", "x")
+    assert len(names(tmp_path)) == 2
 
 
 def test_a_written_file_keeps_its_mode(tmp_path):

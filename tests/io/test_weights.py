@@ -101,7 +101,7 @@ def test_other_files_are_refused(file: Path, content: bytes) -> None:
     [
         ({"format": "streamplace-checkpoint"}, "is no file of streamplace weights"),
         ({"version": 2}, "is of version 2 of the weights format"),
-        ({"config": None}, "lacks a proper 'config'"),
+        ({"config": None}, "config is None; it should be a valid dictionary"),
         ({"model": "pilot"}, "holds weights of 'pilot', not of 'dream'"),
         ({"features": {"names": ["cpu"]}}, "was trained on other features"),
     ],

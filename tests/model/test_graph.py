@@ -166,6 +166,10 @@ def test_a_name_must_be_a_text():
     """Files could not hold another."""
     with pytest.raises(GraphError, match="a graph is called 3"):
         StreamGraph.of(3, [Operator("a", rate=1)])
+    with pytest.raises(GraphError, match=r"a graph is called '\\ud800'"):
+        StreamGraph.of("\ud800", [Operator("a", rate=1)])
+    with pytest.raises(GraphError, match=r"attribute 'x' is '\\ud800'"):
+        StreamGraph.of("g", [Operator("a", rate=1)], (), {"x": "\ud800"})
 
 
 def test_a_hundred_thousand_operators_are_cheap():

@@ -71,6 +71,12 @@ def test_operators_survive_pickling():
     assert pickle.loads(pickle.dumps(operators)) == operators
 
 
+def test_names_from_an_array_are_plain_texts() -> None:
+    """Exports write them as Python does, and numpy writes its own texts otherwise."""
+    (name,) = Operators(np.array(["a"]), ipt=[1]).name
+    assert type(name) is str
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -93,6 +99,9 @@ def test_operators_survive_pickling():
         ({"parallelism": [math.nan, 1]}, "operator 'a' has parallelism nan"),
         ({"kind": ["map"]}, "operators' column kind must have 2 values"),
         ({"kind": ["map", 3]}, "operator 'b' has kind 3; it must be a text"),
+        ({"kind": ["map", "\ud800"]}, r"operator 'b' has kind '\\ud800'; it must be a text"),
+        ({"requires": [(), ["gpu", 3]]}, "operator 'b' has requires 3; it must be a text"),
+        ({"requires": [(), ["\ud800"]]}, r"operator 'b' has requires '\\ud800'; it must be a text"),
         ({"requires": [(), "gpu"]}, "operator 'b' has requires 'gpu'; it must be a set"),
         ({"requires": [()]}, "operators' column requires must have 2 values"),
         ({"window": {2: Window(1, 1)}}, "a window is for row 2"),

@@ -3,19 +3,16 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from problems import PROBLEMS, chain, fork_join, many_sources
+from problems import PROBLEMS, chain, fork_join, layered, many_sources
 from strategies import problems
 
 from streamplace.errors import PlacementError
 from streamplace.model import (
     Cluster,
-    Constraints,
     Operator,
-    Operators,
     Problem,
     Stream,
     StreamGraph,
-    Streams,
 )
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import PLACERS, Budget
@@ -42,22 +39,6 @@ def every_placement(problem):
 def optimum(problem):
     """Best value by brute force."""
     return THROUGHPUT.evaluate(problem, every_placement(problem)).max()
-
-
-def layered(n, n_sources=1, devices=6, **rules):
-    """A graph of n operators, each fed by two of those just before it."""
-    rng = np.random.default_rng(0)
-    operators = Operators(
-        [f"v{i}" for i in range(n)],
-        ipt=rng.uniform(0.5, 1.5, n) * devices * 2.5e9 / n,
-        payload=rng.uniform(0, 2e7, n),
-        rate=[1.0] * n_sources + [0.0] * (n - n_sources),
-    )
-    target = np.repeat(np.arange(n_sources, n), 2)
-    source = np.maximum(target - rng.integers(n_sources, 2 * n_sources + 8, len(target)), 0)
-    streams = Streams(operators, source, target, selectivity=np.full(len(target), 0.5))
-    graph = StreamGraph("layered", operators, streams)
-    return Problem(graph, Cluster.uniform(devices), Constraints(**rules))
 
 
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if "on one device" not in name])

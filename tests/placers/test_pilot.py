@@ -129,12 +129,22 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(weights, stub):
     )
 
 
-@pytest.mark.parametrize("budget", [Budget(None, 11), Budget(None, 3), Budget(1e-9)])
-def test_when_nothing_is_left_nobody_refines(weights, stub, budget):
+@pytest.mark.parametrize("evaluations", [11, 3])
+def test_when_no_evaluation_is_left_nobody_refines(weights, stub, evaluations):
     """The policy answers at once, whatever the budget."""
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
-    pilot.place(ALL["uneven"], THROUGHPUT, budget=budget)
+    pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(None, evaluations))
     assert not stub
+
+
+def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(weights, stub):
+    """Enough for the least work; not where evaluations may be dear."""
+    pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
+    pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(1e-9))
+    ((_, _, budget),) = stub
+    assert 0 < budget.seconds < 1e-3
+    pilot.place(ALL["uneven"], counting([]), budget=Budget(1e-9))
+    assert len(stub) == 1
 
 
 @pytest.mark.parametrize("name", ["uneven", "fork-join", "many sources"])

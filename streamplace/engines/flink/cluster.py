@@ -1,12 +1,12 @@
 """A running cluster as a TOML file: every TaskManager a device."""
 
-import json
 from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.names import resource
+from streamplace.engines.text import quoted_toml
 
 
 def cluster_toml(rest: Rest, mips: str, bandwidth: str) -> str:
@@ -20,7 +20,7 @@ def cluster_toml(rest: Rest, mips: str, bandwidth: str) -> str:
     crowd = Counter(map(_host, managers))
     head = f"# TaskManagers of the Flink at {rest.url}; speed and network are not measured.\n"
     tables = [_table(manager, mips, crowd[_host(manager)]) for manager in managers]
-    return f"{head}bandwidth = {json.dumps(bandwidth)}\n{''.join(tables)}"
+    return f"{head}bandwidth = {quoted_toml(bandwidth)}\n{''.join(tables)}"
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -34,12 +34,16 @@ def unpinnable(rest: Rest) -> list[str]:
 
 def _table(manager: dict[str, Any], mips: str, crowd: int) -> str:
     cores = max(1, manager["hardware"]["cpuCores"] // crowd)
-    memory = manager["memoryConfiguration"]["totalProcessMemory"]
+    memory = manager["memoryConfiguration"].get("totalProcessMemory")
     return (
-        f"\n[[devices]]\nname = {json.dumps(manager['id'])}\nmips = {json.dumps(mips)}\n"
-        f"cores = {cores}\nmemory = {memory}\n"
+        f"\n[[devices]]\nname = {quoted_toml(manager['id'])}\nmips = {quoted_toml(mips)}\n"
+        f"cores = {cores}\n" + ("" if memory is None else f"memory = {memory}\n")
     )
 
 
 def _host(manager: dict[str, Any]) -> str:
-    return urlsplit(str(manager["path"])).hostname or ""
+    """Name of the machine in an address such as ``pekko.tcp://flink@host:6122/user/rpc``."""
+    try:
+        return urlsplit(str(manager["path"])).hostname or ""
+    except ValueError:
+        return str(manager["path"])

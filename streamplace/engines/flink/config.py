@@ -1,11 +1,11 @@
 """What stands in the ``config.yaml`` of JobManager and TaskManagers."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 from streamplace.engines.flink.names import GROUPS, groups_offered
 from streamplace.engines.flink.spread import offers
 from streamplace.engines.names import resources, slug
+from streamplace.engines.text import quoted_yaml
 
 Settings = Mapping[str, str | int | float]
 
@@ -47,4 +47,7 @@ def as_yaml(settings: Settings) -> str:
     taskmanager.resource-id: "dev-0"
     rest.port: 8081
     """
-    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
+    return "".join(
+        f"{key}: {quoted_yaml(value) if isinstance(value, str) else value}\n"
+        for key, value in settings.items()
+    )

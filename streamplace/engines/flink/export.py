@@ -1,16 +1,16 @@
 """Flink: what its TaskManagers, its jobs and its users need to carry out a placement."""
 
 import json
-import pprint
+from collections.abc import Mapping
 from importlib.resources import files
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.config import cluster_settings
-from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB, MANAGED_MB
+from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.jars import placed_java
 from streamplace.engines.flink.pinning import Pinning, deployment_vectors, pinning
 from streamplace.engines.registry import export
-from streamplace.engines.text import comment
+from streamplace.engines.text import comment, python_table
 
 HOW = """\
 Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
@@ -19,9 +19,10 @@ scheduler (jobmanager.scheduler: default), and every TaskManager must be a devic
 Then, for a job in a jar, unchanged:
   streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
 or compile Placed.java into it, or add placed.py to a PyFlink program; both say how in their first
-lines. Of jobs that spread operators over devices these two serve one at a time on a cluster: they
-use group indexes from 0 on, where apply takes free ones. groups.json holds the same slot sharing
-groups for tools of your own.
+lines. There MANAGED_MB is the managed memory of your TaskManagers, where apply asks them. Of jobs
+that spread operators over devices these two serve one at a time on a cluster: they use group
+indexes from 0 on, where apply takes free ones. groups.json holds the same slot sharing groups for
+tools of your own.
 """
 CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
 
@@ -32,10 +33,14 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     devices = deployment.problem.cluster.devices.name
     answer = pinning(deployment_vectors(deployment), devices)
     head = [f"{deployment.title}.", *HOW.splitlines(), CHECK]
-    assignment = {"about": head, "assignment": deployment.placement.as_dict()}
-    settings = cluster_settings(devices, len(answer.spread_groups))
+    placement = {
+        "about": head,
+        "parallelism": deployment.problem.graph.operators.parallel,
+        "assignment": deployment.placement.as_dict(),
+    }
+    settings = cluster_settings(devices, len(answer.spread))
     return {
-        "placement.json": _json(assignment),
+        "placement.json": _json(placement),
         "groups.json": _json(_groups(deployment, answer)),
         "Placed.java": placed_java(answer),
         "placed.py": placed_py(answer),
@@ -47,25 +52,26 @@ def placed_py(answer: Pinning) -> str:
     """Python module that pins a PyFlink job; it needs nothing but PyFlink."""
     hook = files("streamplace.engines.flink").joinpath("hook.py").read_text("utf-8")
     _, _, code = hook.partition('"""\n\n')
-    tables = {
+    tables: dict[str, Mapping[str, object]] = {
         "OPERATORS": answer.operators,
         "PARALLELISM": answer.parallelism,
         "GROUPS": answer.groups,
+        "SPREAD": answer.spread,
+        "MANAGED": {},
     }
-    parts = [f"{name} = {pprint.pformat(table, width=96)}\n" for name, table in tables.items()]
+    parts = [f"{name} = {python_table(table)}\n" for name, table in tables.items()]
     return f"{_PYTHON_HEAD}\n{code}\n\n{''.join(parts)}\n\n{_PYTHON_TAIL}"
 
 
 def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
     return {
-        "about": CHECK,
+        "about": [CHECK, "Managed memory: each slot an equal share of what its TaskManager has."],
         "slot_sharing_groups": [
             {
                 "name": group,
                 "operators": [v for v, g in answer.operators.items() if g == group],
                 "cpu_cores_per_slot": CPU_CORES,
                 "task_heap_mb_per_slot": HEAP_MB,
-                "managed_memory_mb_per_slot": MANAGED_MB,
                 "external_resources_per_slot": demands,
             }
             for group, demands in answer.groups.items()
@@ -97,6 +103,9 @@ from __future__ import annotations
 '''
 _PYTHON_TAIL = '''\
 def placed(env: Any) -> Placed:
-    """Environment whose job runs where it was placed."""
-    return Placed(env, OPERATORS, PARALLELISM, GROUPS)
+    """Environment whose job runs where it was placed.
+
+    MANAGED may hold TaskManagers whose managed memory is not MANAGED_MB, with theirs in MB.
+    """
+    return Placed(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
 '''

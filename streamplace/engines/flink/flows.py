@@ -1,44 +1,114 @@
-"""How many tuples each stream carries, from what the tasks at its ends read and wrote."""
+"""How much each stream carries, from what the tasks at its ends took in and sent."""
 
+import heapq
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 Pair = tuple[str, str]
+LEAST_REST = 0.1
+"""Part of a sum that a rest must be to be known: smaller ones drown in what is measured badly."""
 
 
-def flows(
-    streams: Sequence[Pair], read: Mapping[str, float], written: Mapping[str, float]
-) -> tuple[dict[int, float], set[int]]:
-    """Tuples/s of each stream by its number, and the numbers of those that had to be guessed.
+class Shares(NamedTuple):
+    """Amount of each stream by its number, and which of them are not measured.
 
-    A task's reads are the sum over its inputs. So a stream that is the only input of its target
-    carries what that reads; one that is its source's only output carries what that writes; the last
-    unknown input carries the rest. What still is unknown is assumed to share that rest in
-    proportion to what the senders write, and told.
+    Attributes
+    ----------
+    mixed
+        Streams that could not be told apart; what they carry together was dealt out.
+    small
+        Streams whose amount is the small difference of large ones.
+    from_sent
+        Streams whose amount was found from what their source sent.
+    """
+
+    amounts: dict[int, float]
+    mixed: set[int]
+    small: set[int]
+    from_sent: set[int]
+
+
+class _Sum(NamedTuple):
+    """What the streams at one end of theirs amount to."""
+
+    streams: list[int]
+    total: float
+
+    def rest(self, amounts: Mapping[int, float]) -> float:
+        """What is left of it for streams that are not known yet."""
+        return max(0.0, self.total - sum(amounts.get(e, 0.0) for e in self.streams))
+
+
+def shares(
+    streams: Sequence[Pair],
+    received: Mapping[str, float],
+    sent: Mapping[str, float],
+    weights: Mapping[int, float],
+) -> Shares:
+    """Amount of each stream, from sums over the inputs of tasks and over the outputs of tasks.
+
+    A stream that is alone at one of its ends carries the sum there; so does one that is the last
+    unknown of a sum. Streams that still are unknown are assumed to share what is left of their
+    target's sum.
+
+    Parameters
+    ----------
+    received, sent
+        Sums by task; a task whose sum is not known is left out.
+    weights
+        How large a share each stream is assumed to have, against others.
 
     Examples
     --------
     >>> streams = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
-    >>> flows(streams, {"a": 9.0, "b": 8.0, "sink": 20.0}, {"a": 4.0, "b": 16.0})
-    ({0: 9.0, 1: 8.0, 2: 4.0, 3: 16.0}, set())
+    >>> shares(streams, {"a": 9.0, "b": 8.0, "sink": 20.0}, {"a": 4.0}, {}).amounts
+    {0: 9.0, 1: 8.0, 2: 4.0, 3: 16.0}
     """
-    inputs = _numbers(streams, end=1)
-    outputs = _numbers(streams, end=0)
-    known: dict[int, float] = {}
-    for e, (source, target) in enumerate(streams):
-        if len(inputs[target]) == 1:
-            known[e] = read.get(target, 0.0)
-        elif len(outputs[source]) == 1:
-            known[e] = written.get(source, 0.0)
-    guessed: set[int] = set()
-    for target, numbers in inputs.items():
-        left = [e for e in numbers if e not in known]
-        rest = max(0.0, read.get(target, 0.0) - sum(known.get(e, 0.0) for e in numbers))
-        weights = [written.get(streams[e][0], 0.0) for e in left]
-        total = sum(weights) or 1.0
-        for e, weight in zip(left, weights, strict=True):
-            known[e] = rest if len(left) == 1 else rest * weight / total
-        guessed.update(left if len(left) > 1 else ())
-    return dict(sorted(known.items())), guessed
+    targets, senders = _sums(streams, received, end=1), _sums(streams, sent, end=0)
+    found = Shares({}, set(), set(), set())
+    _solve(streams, targets, senders, found)
+    for task, numbers in _numbers(streams, end=1).items():
+        left = [e for e in numbers if e not in found.amounts]
+        rest = _Sum(numbers, received.get(task, 0.0)).rest(found.amounts)
+        whole = sum(weights.get(e, 0.0) for e in left) or 1.0
+        found.amounts.update({e: rest * weights.get(e, 0.0) / whole for e in left})
+        found.mixed.update(left)
+    return found._replace(amounts=dict(sorted(found.amounts.items())))
+
+
+def _solve(
+    streams: Sequence[Pair], targets: Mapping[str, _Sum], senders: Mapping[str, _Sum], found: Shares
+) -> None:
+    """Find every stream that is alone at an end, or the last unknown there, until there is none.
+
+    What is alone comes first, for a rest has the errors of the others; then what was received, for
+    Flink counts what is sent by whole buffers.
+    """
+    sums = [*targets.values(), *senders.values()]
+    ends: list[list[int]] = [[] for _ in streams]
+    for i, one in enumerate(sums):
+        for e in one.streams:
+            ends[e].append(i)
+    unknown = [len(one.streams) for one in sums]
+    todo = [(1, i) for i, n in enumerate(unknown) if n == 1]  # a heap: sorted
+    while todo:
+        at = heapq.heappop(todo)[1]
+        one = sums[at]
+        for e in [e for e in one.streams if e not in found.amounts]:
+            found.amounts[e] = one.rest(found.amounts)
+            if len(one.streams) > 1 and found.amounts[e] < LEAST_REST * one.total:
+                found.small.add(e)
+            if at >= len(targets):
+                found.from_sent.add(e)
+            for i in ends[e]:
+                unknown[i] -= 1
+                if unknown[i] == 1:
+                    heapq.heappush(todo, (len(sums[i].streams), i))
+
+
+def _sums(streams: Sequence[Pair], totals: Mapping[str, float], *, end: int) -> dict[str, _Sum]:
+    numbers = _numbers(streams, end=end)
+    return {task: _Sum(e, totals[task]) for task, e in numbers.items() if task in totals}
 
 
 def _numbers(streams: Sequence[Pair], *, end: int) -> dict[str, list[int]]:
@@ -47,41 +117,3 @@ def _numbers(streams: Sequence[Pair], *, end: int) -> dict[str, list[int]]:
     for e, stream in enumerate(streams):
         found.setdefault(stream[end], []).append(e)
     return found
-
-
-def payloads(
-    streams: Sequence[Pair], carried: Mapping[int, float], read_bytes: Mapping[str, float]
-) -> tuple[dict[int, float], set[int]]:
-    """Bytes per tuple of each stream, and the numbers of those that are a mean of several.
-
-    What a task reads is known in bytes; what its senders write is not, for Flink counts that once
-    for every receiver. Where inputs mix, a sender's payload is known from its other streams.
-
-    Examples
-    --------
-    >>> streams = [("u", "a"), ("u", "b"), ("v", "b")]
-    >>> payloads(streams, {0: 10.0, 1: 10.0, 2: 5.0}, {"a": 1000.0, "b": 1500.0})
-    ({0: 100.0, 1: 100.0, 2: 100.0}, set())
-    """
-    inputs = _numbers(streams, end=1)
-    sizes = {
-        numbers[0]: _ratio(read_bytes.get(target, 0.0), carried[numbers[0]])
-        for target, numbers in inputs.items()
-        if len(numbers) == 1
-    }
-    of_sender = {streams[e][0]: size for e, size in sizes.items()}
-    mixed: set[int] = set()
-    for target, numbers in inputs.items():
-        left = [e for e in numbers if e not in sizes]
-        for e in [e for e in left if streams[e][0] in of_sender]:
-            sizes[e] = of_sender[streams[e][0]]
-            left.remove(e)
-        told = sum(carried[e] * sizes[e] for e in numbers if e in sizes)
-        rest = max(0.0, read_bytes.get(target, 0.0) - told)
-        sizes.update(dict.fromkeys(left, _ratio(rest, sum(carried[e] for e in left))))
-        mixed.update(left if len(left) > 1 else ())
-    return dict(sorted(sizes.items())), mixed
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

@@ -3,10 +3,19 @@
 This file needs nothing of streamplace, so that exports can carry it as it is.
 """
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-CPU_CORES, HEAP_MB, MANAGED_MB = 0.001, 1, 8
-"""What every slot gets beside its share of the network buffers; raise it for state in memory."""
+MANAGED_MB = 64
+"""Managed memory of a TaskManager in MB (taskmanager.memory.managed.size; Flink's default
+configuration comes to 512): state in RocksDB, SQL and Python live there. The slots that are placed
+on a TaskManager share it."""
+CPU_CORES, HEAP_MB = 0.001, 1
+"""What every slot gets beside its shares of managed memory and of the network buffers."""
+Counts = dict[str, dict[str, int]]
+"""Group → TaskManager → number of its slots there."""
 
 
 class Placed:
@@ -18,9 +27,12 @@ class Placed:
         operators: dict[str, str],
         parallelism: dict[str, int],
         groups: dict[str, dict[str, int]],
+        spread: Counts,
+        managed: dict[str, int],
     ) -> None:
         self._env = env
         self._operators, self._parallelism, self._groups = operators, parallelism, groups
+        self._spread, self._managed = spread, managed
 
     def execute(self, job_name: str | None = None) -> Any:
         """Run the job and wait for its end, like ``env.execute``."""
@@ -40,29 +52,88 @@ class Placed:
         """Stream graph in which every operator is in the slot sharing group of its device."""
         from pyflink.java_gateway import get_gateway
 
+        self._set_parallelism()
         graph = self._env._generate_stream_graph(clear_transformations=True, job_name=job_name)
-        faults = [fault for node in graph.getStreamNodes().toArray() if (fault := self._put(node))]
-        if faults:
+        nodes = list(graph.getStreamNodes().toArray())
+        faults = [fault for node in nodes if (fault := self._put(node))]
+        if faults := [*self._namesakes(nodes), *faults]:
             raise ValueError(f"streamplace: {'; '.join(faults)}")
         jvm = get_gateway().jvm
+        managed = managed_shares(self._slots(nodes), self._managed)
         resources = jvm.java.util.HashMap()
         for group, demands in self._groups.items():
-            resources.put(group, _profile(jvm, demands))
+            resources.put(group, _profile(jvm, demands, managed.get(group, 0)))
         graph.setSlotSharingGroupResource(resources)
         return graph
 
+    def _set_parallelism(self) -> None:
+        """Give operators whose parallelism the program leaves open the one they are placed with."""
+        for end in self._env._j_stream_execution_environment.getTransformations():
+            for operation in end.getTransitivePredecessors():
+                names = _names(operation.getUid(), operation.getName())
+                wanted = next((self._parallelism[n] for n in names if n in self._parallelism), None)
+                if wanted is not None and not operation.isParallelismConfigured():
+                    operation.setParallelism(wanted, True)
+
     def _put(self, node: Any) -> str | None:
         """Put an operator into its group; returns what is wrong with it."""
-        name = plain(str(node.getOperatorName()))
-        known = [n for n in (node.getTransformationUID(), name, name.rpartition(": ")[0]) if n]
-        operator = next((n for n in known if n in self._operators), None)
+        names = _names(node.getTransformationUID(), node.getOperatorName())
+        operator = next((name for name in names if name in self._operators), None)
         if operator is None:
-            return f"operator {name!r} is not placed"
+            return f"operator {names[-2]!r} is not placed"
         wanted, given = self._parallelism.get(operator), int(node.getParallelism())
-        if wanted not in (None, given):
-            return f"operator {name!r} has parallelism {given} but is placed for {wanted}"
+        is_helper = operator not in names[:-1]
+        if wanted is not None and (given > wanted if is_helper else given != wanted):
+            return f"operator {operator!r} has parallelism {given} but is placed for {wanted}"
         node.setSlotSharingGroup(self._operators[operator])
         return None
+
+    def _namesakes(self, nodes: Iterable[Any]) -> list[str]:
+        """What is wrong with operators that bear the same name and no uid that is placed."""
+        bearers = Counter(
+            plain(str(node.getOperatorName()))
+            for node in nodes
+            if node.getTransformationUID() not in self._operators
+        )
+        return [
+            f"{number} operators are called {name!r}, so they cannot be placed apart; "
+            "give each a name of its own"
+            for name, number in bearers.items()
+            if number > 1 and name in self._operators
+        ]
+
+    def _slots(self, nodes: Iterable[Any]) -> Counts:
+        """Slots of the groups that use managed memory."""
+        slots: Counts = {}
+        users = set()
+        for node in nodes:
+            group, number = node.getSlotSharingGroup(), int(node.getParallelism())
+            slots[group] = {group: max(number, slots.get(group, {}).get(group, 0))}
+            uses = (
+                node.getManagedMemoryOperatorScopeUseCaseWeights(),
+                node.getManagedMemorySlotScopeUseCases(),
+            )
+            if not all(use.isEmpty() for use in uses):
+                users.add(group)
+        return {group: self._spread.get(group, slots[group]) for group in users}
+
+
+def managed_shares(slots: Counts, managed: dict[str, int]) -> dict[str, int]:
+    """Group → managed memory of each of its slots in MB; the slots on a TaskManager share alike."""
+    crowd: Counter[str] = Counter()
+    for counts in slots.values():
+        crowd.update(counts)
+    return {
+        group: min(managed.get(device, MANAGED_MB) // crowd[device] for device in counts)
+        for group, counts in slots.items()
+    }
+
+
+def _names(uid: str | None, name: str) -> list[str]:
+    """What an operator may be known by: uid, name, or the sink that it is a helper of."""
+    given = plain(str(name))
+    owner = re.sub(r": [A-Za-z -]+$", "", given)
+    return [*([uid] if uid else []), given, owner]
 
 
 def plain(name: str) -> str:
@@ -72,10 +143,10 @@ def plain(name: str) -> str:
     return name.removesuffix(": Writer")
 
 
-def _profile(jvm: Any, demands: dict[str, int]) -> Any:
+def _profile(jvm: Any, demands: dict[str, int], managed: int) -> Any:
     """Return what a slot asks for, in Flink's own class."""
     profile = jvm.org.apache.flink.runtime.clusterframework.types.ResourceProfile.newBuilder()
-    profile.setCpuCores(CPU_CORES).setTaskHeapMemoryMB(HEAP_MB).setManagedMemoryMB(MANAGED_MB)
+    profile.setCpuCores(CPU_CORES).setTaskHeapMemoryMB(HEAP_MB).setManagedMemoryMB(managed)
     resource = jvm.org.apache.flink.api.common.resources.ExternalResource
     for name, amount in demands.items():
         profile.setExtendedResource(resource(name, float(amount)))

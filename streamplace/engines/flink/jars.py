@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -18,21 +18,31 @@ from streamplace.model.messages import quoted, shown
 
 MAIN = "Placed"
 CELL = "\x1f"
+ESCAPE = "\x1e"
 
 
-def placed_java(pinning: Pinning) -> str:
-    """Source of the class that puts a job's operators into the groups of a pinning."""
+def placed_java(pinning: Pinning, managed: Mapping[str, int] | None = None) -> str:
+    """Source of the class that puts a job's operators into the groups of a pinning.
+
+    Parameters
+    ----------
+    managed
+        Managed memory of TaskManagers in MB, where it is known.
+    """
     source = files("streamplace.engines.flink").joinpath("java/Placed.java").read_text("utf-8")
     operators = (
         (name, group, str(pinning.parallelism.get(name, 0)))
         for name, group in pinning.operators.items()
     )
-    groups = (
-        (group, *(str(word) for demand in demands.items() for word in demand))
-        for group, demands in pinning.groups.items()
-    )
-    source = source.replace("        // operators\n", _lines(operators))
-    return source.replace("        // groups\n", _lines(groups))
+    tables = {
+        "operators": operators,
+        "groups": _flat(pinning.groups),
+        "spread": _flat(pinning.spread),
+        "managed": ((device, str(memory)) for device, memory in (managed or {}).items()),
+    }
+    for name, rows in tables.items():
+        source = source.replace(f"        // {name}\n", _lines(rows))
+    return source
 
 
 def main_class(jar: Path) -> str | None:
@@ -71,11 +81,11 @@ def build_jar(flink: Flink, sources: Sequence[Path], jar: Path) -> None:
 
 
 @contextmanager
-def placed_jar(flink: Flink, jar: Path, pinning: Pinning) -> Iterator[Path]:
+def placed_jar(flink: Flink, jar: Path, source_code: str) -> Iterator[Path]:
     """Return a copy of a job's jar with the pinning class in it, while the block runs."""
     with tempfile.TemporaryDirectory() as folder:
         source, classes = Path(folder) / f"{MAIN}.java", Path(folder) / "classes"
-        source.write_text(placed_java(pinning), encoding="utf-8")
+        source.write_text(source_code, encoding="utf-8")
         classes.mkdir()
         compile_java(flink, [source], classes)
         copy = Path(folder) / f"placed-{jar.name}"
@@ -90,6 +100,17 @@ def _add_classes(jar: zipfile.ZipFile, folder: Path) -> None:
         jar.write(path, path.relative_to(folder).as_posix())
 
 
+def _flat(table: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, ...]]:
+    """Rows of a key and then, in turn, names and numbers."""
+    for key, row in table.items():
+        yield (key, *(str(word) for entry in row.items() for word in entry))
+
+
 def _lines(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as Java string literals, cells joined by a sign that no name holds."""
-    return "".join(f"        {quoted_java(CELL.join(row))},\n" for row in rows)
+    """Rows as Java string literals, cells joined by a sign that is escaped inside them."""
+    lines = (CELL.join(map(_cell, row)) for row in rows)
+    return "".join(f"        {quoted_java(line)},\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace(ESCAPE, f"{ESCAPE}0").replace(CELL, f"{ESCAPE}1")

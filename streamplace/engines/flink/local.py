@@ -194,6 +194,8 @@ def local_cluster(
     the hosts reach.
     """
     resources(devices)
+    if port is not None:
+        check_port(port)
     folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
     rest, rpc = port or _free_port(), _free_port()
     shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
@@ -236,6 +238,19 @@ def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def check_port(port: int) -> None:
+    """Raise SettingError for a port of this machine on which nothing new can listen."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Flink does
+        try:
+            sock.bind((_LOOPBACK, port))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SettingError(
+                f"port {port} cannot be had: {reason}; name another or stop what has it"
+            ) from None
 
 
 def _free_port() -> int:

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.names import FUSED, GROUPS, subtask_owner
+from streamplace.engines.flink.chains import unfused
+from streamplace.engines.flink.names import GROUPS, subtask_owner
 from streamplace.engines.flink.spread import pin_demand, spread_demand
 from streamplace.errors import PlacementError
-from streamplace.io.files import read_bytes, spot
+from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
+from streamplace.model.messages import quoted
 
-Vectors = Mapping[str, Sequence[str]]
-"""Operator → the device of each of its subtasks, or one device for however many there are."""
+Vectors = Mapping[str, Sequence[str] | str]
+"""Operator → the device of each of its subtasks; or a device alone, for however many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +33,26 @@ class Pinning:
     operators
         Operator → its group.
     parallelism
-        Spread operator → its number of subtasks, which the counts are made for.
+        Operator → its number of subtasks, where it is known.
+    spread
+        Group whose slots are on several devices → their number on each. The slots of any other
+        group are on the device that it is called after.
 
     Examples
     --------
-    >>> answer = pinning({"src": ["a"], "map": ["a", "b", "b"]}, ["a", "b"])
+    >>> answer = pinning({"src": "a", "map": ["a", "b", "b"]}, ["a", "b"])
     >>> answer.operators, answer.parallelism
     ({'src': 'a', 'map': 'spread-0'}, {'map': 3})
     >>> answer.groups
     {'a': {'dev-a': 1}, 'spread-0': {'lim-0-dev-a': 1000000, 'lim-0-dev-b': 500000}}
+    >>> answer.spread
+    {'spread-0': {'a': 1, 'b': 2}}
     """
 
     groups: dict[str, dict[str, int]]
     operators: dict[str, str]
     parallelism: dict[str, int]
-
-    @property
-    def spread_groups(self) -> set[str]:
-        """Groups whose slots are on several devices."""
-        return {self.operators[operator] for operator in self.parallelism}
+    spread: dict[str, dict[str, int]]
 
 
 def pinning(
@@ -62,18 +65,25 @@ def pinning(
     free
         Indexes that no other spread group alive on the cluster uses.
     """
-    answer, indexes = Pinning({}, {}, {}), iter(free)
+    answer, indexes = Pinning({}, {}, {}, {}), iter(free)
     spread: dict[tuple[str, ...], str] = {}
     for operator, vector in vectors.items():
-        if len(set(vector)) == 1:
-            group = vector[0]
+        used = tuple(devices_of(vector))
+        if len(set(used)) == 1:
+            group = used[0]
             answer.groups.setdefault(group, pin_demand(group))
         else:
-            group = spread.get(tuple(vector)) or _spread(answer, vector, devices, indexes)
-            spread[tuple(vector)] = group
+            group = spread.get(used) or _spread(answer, used, devices, indexes)
+            spread[used] = group
+        if not isinstance(vector, str):
             answer.parallelism[operator] = len(vector)
         answer.operators[operator] = group
     return answer
+
+
+def devices_of(vector: Sequence[str] | str) -> Sequence[str]:
+    """Devices of an operator's subtasks, in order; one where their number is not known."""
+    return [vector] if isinstance(vector, str) else vector
 
 
 def _spread(
@@ -88,7 +98,8 @@ def _spread(
             "with more groups"
         )
     group = f"spread-{index}"
-    answer.groups[group] = spread_demand(counts(vector), devices, index)
+    answer.spread[group] = counts(vector)
+    answer.groups[group] = spread_demand(answer.spread[group], devices, index)
     return group
 
 
@@ -104,32 +115,68 @@ def counts(vector: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def vectors_of(assignment: Mapping[str, str]) -> dict[str, list[str]]:
+def vectors_of(
+    assignment: Mapping[str, str], parallelism: Mapping[str, int] | None = None
+) -> dict[str, list[str] | str]:
     """Operator → devices of its subtasks, from a placement of operators or of subtasks.
 
+    Parameters
+    ----------
+    parallelism
+        Operators with more than one subtask, and how many; None where nothing is known of them.
+
+    Examples
+    --------
     >>> vectors_of({"src -> trim": "a", "map#0": "a", "map#1": "b"})
-    {'src': ['a'], 'trim': ['a'], 'map': ['a', 'b']}
+    {'src': 'a', 'trim': 'a', 'map': ['a', 'b']}
+    >>> vectors_of({"src": "a", "map": "b"}, {"map": 2})
+    {'src': ['a'], 'map': ['b', 'b']}
     """
-    found: dict[str, list[str]] = {}
+    split: dict[str, list[str]] = {}
+    whole: dict[str, list[str] | str] = {}
     for name, device in assignment.items():
-        found.setdefault(subtask_owner(name, assignment) or name, []).append(device)
-    return _unfused(found)
+        owner = None if name in (parallelism or ()) else subtask_owner(name, assignment)
+        if owner is not None:
+            split.setdefault(owner, []).append(device)
+        else:
+            whole[name] = device if parallelism is None else [device] * parallelism.get(name, 1)
+    _check_numbers(split, whole, parallelism or {})
+    return _unfused({**whole, **split})
 
 
-def read_vectors(path: Path) -> dict[str, list[str]]:
+def _check_numbers(
+    split: Vectors, whole: Mapping[str, object], parallelism: Mapping[str, int]
+) -> None:
+    """Refuse numbers of subtasks that belong to nothing, or are not those that are placed."""
+    for name, number in parallelism.items():
+        if name not in whole and len(split.get(name, ())) != number:
+            raise PlacementError(
+                f"operator {quoted(name)} has {len(split.get(name, ()))} placed subtasks, but the "
+                f"placement says that it has {number}; place it anew"
+            )
+
+
+def read_vectors(path: Path) -> dict[str, list[str] | str]:
     """Operator → devices of its subtasks, from a placement file."""
-    return vectors_of(parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))["assignment"])
+    document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
+    with located(spot(path)):
+        return vectors_of(document["assignment"], document.get("parallelism"))
 
 
-def deployment_vectors(deployment: Deployment) -> dict[str, list[str]]:
+def deployment_vectors(deployment: Deployment) -> dict[str, list[str] | str]:
     """Operator → devices of its subtasks, where the application is known."""
-    names = deployment.problem.graph.operators.name
+    operators, placement = deployment.problem.graph.operators, deployment.placement
     if not deployment.is_split:
-        return _unfused({name: [deployment.placement[name]] for name in names})
+        numbers = zip(operators.name, operators.parallelism.tolist(), strict=True)
+        return _unfused({name: [placement[name]] * number for name, number in numbers})
     subtasks = deployment.expansion.subtasks
-    return _unfused({name: [deployment.placement[s] for s in subtasks(name)] for name in names})
+    return _unfused({name: [placement[s] for s in subtasks(name)] for name in operators.name})
 
 
-def _unfused(vectors: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def _unfused(vectors: Vectors) -> dict[str, list[str] | str]:
     """Operators that Flink had fused when they were measured, each by itself."""
-    return {one: vector for name, vector in vectors.items() for one in name.split(FUSED)}
+    return {
+        one: vector if isinstance(vector, str) else list(vector)
+        for name, vector in vectors.items()
+        for one in unfused(name)
+    }

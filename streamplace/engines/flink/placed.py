@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamplace.engines.flink.apply import check_offers, free_groups
+from streamplace.engines.flink.apply import fitted
 from streamplace.engines.flink.hook import Placed
 from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
 from streamplace.engines.flink.rest import Rest
@@ -32,6 +32,7 @@ def placed(
         All devices of the cluster, in any order, where ``rest`` is not given; only placements that
         spread the subtasks of an operator need them.
     """
+    managed: dict[str, int] = {}
     if isinstance(placement, Mapping):
         vectors = vectors_of(placement)
     else:
@@ -39,9 +40,5 @@ def placed(
     if rest is None:
         answer = pinning(vectors, devices)
     else:
-        cluster = Rest(rest)
-        offered = cluster.offered()
-        check_offers(offered, vectors)
-        cluster.wait_released()
-        answer = pinning(vectors, list(offered), free_groups(cluster))
-    return Placed(env, answer.operators, answer.parallelism, answer.groups)
+        answer, managed = fitted(Rest(rest), vectors)
+    return Placed(env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed)

@@ -1,13 +1,15 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamplace.engines.flink.cpu import Cores, cores_by_task, runs_python, thread_times
-from streamplace.engines.flink.flows import flows, payloads
+from streamplace.engines.flink.flows import Shares, shares
 from streamplace.engines.flink.plan import Edge, Task, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.sampling import Activity, sample
+from streamplace.engines.flink.sampling import Activity, sample, sent_by
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
@@ -15,6 +17,10 @@ from streamplace.model.streams import Stream
 
 BLOCKED = 0.02
 """Share of its time that a source may be back-pressured before its rate means nothing."""
+BUFFER_BYTES = 32_768
+"""Size of Flink's network buffers, unless configured."""
+LEAST_BUFFERS = 10
+"""So many buffers must pass for the bytes in them to be counted well."""
 ALIKE = 0.02
 """Payloads that differ by less are the same."""
 
@@ -27,6 +33,8 @@ class Profile:
     ----------
     cpu
         Core seconds per second of each task, by id.
+    tuples
+        Tuples/s that each task works on: those that it reads, or generates where it is a source.
     doubts
         What could not be measured, in words.
     """
@@ -36,6 +44,7 @@ class Profile:
     edges: Sequence[Edge]
     activity: Mapping[str, Activity]
     cpu: Mapping[str, float]
+    tuples: Mapping[str, float]
     doubts: list[str] = field(default_factory=list)
 
     def graph(self, mips: float) -> StreamGraph:
@@ -44,20 +53,20 @@ class Profile:
         Attribute ``unmeasured`` holds the doubts.
         """
         name_of = {task.id: task.name for task in self.tasks}
-        carried, guessed = self._flows()
-        sizes, mixed = payloads(self._pairs(), carried, self._bytes())
-        for e in sorted(guessed):
-            self.doubts.append(f"selectivity of {self._label(e)}: guessed, several inputs mix")
-        for e in sorted(mixed):
-            self.doubts.append(f"payload of {self._label(e)}: a mean, several inputs mix")
-        usual = {edge.source: sizes[e] for e, edge in reversed(list(enumerate(self.edges)))}
-        operators = [self._operator(task, usual.get(task.id, 0.0), mips) for task in self.tasks]
+        carried = self._tuples_by_stream(name_of)
+        sizes = self._payloads(name_of, carried)
+        usual = {self.edges[e].source: size for e, size in reversed(sizes.items())}
+        rates = {task.id: self._rate(task) for task in _sources(self.tasks, self.edges)}
+        operators = [
+            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), mips)
+            for task in self.tasks
+        ]
         streams = [
             Stream(
                 name_of[edge.source],
                 name_of[edge.target],
-                carried[e] / (self._tuples(edge.source) or 1.0),
-                _own_payload(sizes[e], usual[edge.source]),
+                carried[e] / (self.tuples[edge.source] or 1.0),
+                _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
                 edge.partitioning,
             )
             for e, edge in enumerate(self.edges)
@@ -67,52 +76,85 @@ class Profile:
             facts["unmeasured"] = "; ".join(self.doubts)
         return StreamGraph.of(self.name, operators, streams, facts)
 
-    def _operator(self, task: Task, payload: float, mips: float) -> Operator:
-        tuples = self._tuples(task.id)
+    def _operator(self, task: Task, payload: float, rate: float, mips: float) -> Operator:
+        tuples = self.tuples[task.id]
         if not tuples:
             self.doubts.append(f"ipt of {task.name}: it took in nothing")
         ipt = self.cpu[task.id] / tuples * mips * 1e6 if tuples else 0.0
-        rate = 0.0 if self._is_fed(task.id) else self._rate(task)
         return Operator(task.name, ipt, payload, rate, task.parallelism)
 
     def _rate(self, source: Task) -> float:
-        seen = self.activity[source.id]
-        if not seen.records_out:
-            raise FlinkError(
-                f"source {quoted(source.name)} sent nothing that another task took in; "
-                "profile while data flows, with chaining off "
-                "(pipeline.operator-chaining.enabled: false)"
-            )
-        blocked = seen.back_pressured / source.parallelism
+        if not self.tuples[source.id]:
+            raise FlinkError(f"source {quoted(source.name)} sent nothing; profile while data flows")
+        blocked = self.activity[source.id].back_pressured / source.parallelism
         if blocked > BLOCKED:
             self.doubts.append(
                 f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, it "
                 "would send more; give its own rate with --rate when placing"
             )
-        return seen.records_out
+        return self.tuples[source.id]
 
-    def _tuples(self, task: str) -> float:
-        """Tuples/s that a task works on: what it reads, or sends where it is a source."""
-        seen = self.activity[task]
-        return seen.records_in if self._is_fed(task) else seen.records_out
+    def _tuples_by_stream(self, name_of: Mapping[str, str]) -> dict[int, float]:
+        """Tuples/s of each stream, by its number.
 
-    def _is_fed(self, task: str) -> bool:
-        return any(edge.target == task for edge in self.edges)
+        What a task with several outputs writes does not help: a tuple that it sends to all of them
+        counts once.
+        """
+        written = self._rates("numRecordsOut")
+        weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(self.edges)}
+        last = {edge.source: e for e, edge in enumerate(self.edges)}
+        several = {edge.source for e, edge in enumerate(self.edges) if last[edge.source] != e}
+        sent = {
+            edge.source: written[edge.source] * edge.copies
+            for edge in self.edges
+            if edge.source in written and edge.source not in several
+        }
+        found = shares(self._pairs(), self._rates("numRecordsIn"), sent, weights)
+        self._doubt("selectivity", _reasons(found, "guessed"), name_of)
+        return found.amounts
 
-    def _flows(self) -> tuple[dict[int, float], set[int]]:
-        read = {task: seen.records_in for task, seen in self.activity.items()}
-        written = {task: seen.records_out for task, seen in self.activity.items()}
-        return flows(self._pairs(), read, written)
+    def _payloads(
+        self, name_of: Mapping[str, str], carried: Mapping[int, float]
+    ) -> dict[int, float]:
+        """Bytes per tuple of each stream that carries any, by its number."""
+        sent = self._rates("numBytesOut")  # counts what goes to several tasks once for each
+        found = shares(self._pairs(), self._rates("numBytesIn"), sent, carried)
+        blur = self._blur()
+        few = (e for e in found.from_sent if found.amounts[e] < blur[self.edges[e].source])
+        reasons = dict.fromkeys(few, "few bytes passed; profile for longer")
+        reasons |= _reasons(found, "a mean")
+        reasons |= {e: "no tuple passed" for e, tuples in carried.items() if not tuples}
+        self._doubt("payload", reasons, name_of)
+        return {e: found.amounts[e] / tuples for e, tuples in carried.items() if tuples}
+
+    def _blur(self) -> dict[str, float]:
+        """Task → bytes/s that it must have sent for them to be told well.
+
+        They are counted by whole buffers, of which there is one for each receiving subtask.
+        """
+        parallelism = {task.id: task.parallelism for task in self.tasks}
+        channels: Counter[str] = Counter()
+        for edge in self.edges:
+            receivers = 1 if edge.partitioning == "forward" else parallelism[edge.target]
+            channels[edge.source] += parallelism[edge.source] * receivers
+        return {
+            task: LEAST_BUFFERS * BUFFER_BYTES * math.sqrt(n) / (self.activity[task].seconds or 1)
+            for task, n in channels.items()
+        }
+
+    def _doubt(self, what: str, reasons: Mapping[int, str], name_of: Mapping[str, str]) -> None:
+        self.doubts.extend(
+            f"{what} of {_label(self.edges[e], name_of)}: {reasons[e]}" for e in sorted(reasons)
+        )
+
+    def _rates(self, metric: str) -> dict[str, float]:
+        """Metric of every task that has it."""
+        return {
+            task: seen.rates[metric] for task, seen in self.activity.items() if metric in seen.rates
+        }
 
     def _pairs(self) -> list[tuple[str, str]]:
         return [(edge.source, edge.target) for edge in self.edges]
-
-    def _bytes(self) -> dict[str, float]:
-        return {task: seen.bytes_in for task, seen in self.activity.items()}
-
-    def _label(self, e: int) -> str:
-        name_of = {task.id: task.name for task in self.tasks}
-        return f"{name_of[self.edges[e].source]}→{name_of[self.edges[e].target]}"
 
 
 def profile(rest: Rest, job: str, seconds: float) -> Profile:
@@ -121,38 +163,105 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
     CPU time is that of the tasks' threads where all their TaskManagers run on this machine, and no
     other task bears their name. Else it is Flink's busy time, which overestimates cheap operators;
     the doubts then say so.
+
+    Raises
+    ------
+    FlinkError
+        When the job does not run, or does not any more.
     """
     name, tasks, edges = read_plan(rest, job)
+    generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
     first = thread_times()
-    activity = sample(rest, job, [task.id for task in tasks], seconds)
+    activity = sample(rest, job, [task.id for task in tasks], seconds, generated)
     cores = cores_by_task(first, thread_times())
-    seen = Profile(name, tasks, edges, activity, {}, [])
-    cpu = {task.id: _cpu(seen, task, cores) for task in tasks}
-    seen.doubts.extend(
+    doubts = [*_unknown(tasks, edges, activity)]
+    cpu = {task.id: _cpu(doubts, task, cores, activity[task.id]) for task in tasks}
+    tuples = {
+        task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
+        for task in tasks
+    }
+    doubts.extend(
         f"{task.name}: bears another operator's name; give both names of their own, else they "
         "cannot be placed apart"
         for task in tasks
         if task.is_namesake
     )
     if runs_python():
-        seen.doubts.append(
+        doubts.append(
             "ipt of Python operators: without what their Python processes take; to have it "
             "measured, run the job with python.execution-mode: thread"
         )
-    return Profile(name, tasks, edges, activity, cpu, seen.doubts)
+    return Profile(name, tasks, edges, activity, cpu, tuples, doubts)
 
 
-def _cpu(seen: Profile, task: Task, cores: Mapping[str, Cores]) -> float:
+def _sources(tasks: Sequence[Task], edges: Sequence[Edge]) -> list[Task]:
+    fed = {edge.target for edge in edges}
+    return [task for task in tasks if task.id not in fed]
+
+
+def _generated(source: Task) -> str:
+    """Metric that counts what a source lets into the job, be it fused to others."""
+    return sent_by(source.operators[0])
+
+
+def _taken_in(doubts: list[str], task: Task, generated: str | None, seen: Activity) -> float:
+    """Tuples/s that a task works on."""
+    if generated is None:
+        return seen.records_in
+    if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
+        return seen.rates[generated]
+    if len(task.operators) > 1:
+        doubts.append(
+            f"rate of {task.name}: what leaves the operators that Flink fused, for what enters "
+            "them is not told; profile with chaining off (pipeline.operator-chaining.enabled: "
+            "false)"
+        )
+    return seen.records_out
+
+
+def _unknown(
+    tasks: Sequence[Task], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> Iterator[str]:
+    """Doubts about counts that Flink does not tell."""
+    fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
+    for task in tasks:
+        needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
+        needed += ["numRecordsOut"] if task.id in sending else []
+        if missing := [name for name in needed if name not in activity[task.id].rates]:
+            yield f"{task.name}: Flink does not tell its {' and '.join(missing)}"
+
+
+def _cpu(doubts: list[str], task: Task, cores: Mapping[str, Cores], seen: Activity) -> float:
+    """Core seconds per second of a task."""
     found = cores.get(task.thread_name, Cores())
     if found.threads == task.parallelism:
         return found.cores
-    seen.doubts.append(
-        f"ipt of {task.name}: from busy time, {found.threads or 'no'} threads on this machine bear "
-        f"its name instead of {task.parallelism}"
+    threads = (
+        f"{found.threads or 'no'} threads on this machine bear its name instead of "
+        f"{task.parallelism}"
     )
-    return seen.activity[task.id].busy
+    if seen.busy is None:
+        doubts.append(
+            f"ipt of {task.name}: unknown and counted as 0, {threads}, and Flink does not tell "
+            "its busy time"
+        )
+        return 0.0
+    doubts.append(f"ipt of {task.name}: from busy time, {threads}")
+    return seen.busy
 
 
-def _own_payload(size: float, usual: float) -> float | None:
-    """Payload of a stream, None where it is that of its source."""
-    return None if abs(size - usual) <= ALIKE * max(size, usual) else size
+def _reasons(found: Shares, mixed: str) -> dict[int, str]:
+    """Why streams' amounts are not measured."""
+    reasons = dict.fromkeys(found.small, "the small difference of large numbers")
+    return reasons | dict.fromkeys(found.mixed, f"{mixed}, several inputs mix")
+
+
+def _label(edge: Edge, name_of: Mapping[str, str]) -> str:
+    return f"{name_of[edge.source]}→{name_of[edge.target]}"
+
+
+def _own_payload(size: float | None, usual: float) -> float | None:
+    """Payload of a stream, None where it is that of its source or unknown."""
+    if size is None or abs(size - usual) <= ALIKE * max(size, usual):
+        return None
+    return size

@@ -1,46 +1,74 @@
 """Flink's REST interface: what of it is needed here, over the standard library."""
 
 import json
+import re
 import secrets
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.errors import SettingError, StreamplaceError
+from streamplace.engines.flink.answers import Job, parse_answer, parse_complaint
+from streamplace.engines.flink.transport import Address, exchange, masked
+from streamplace.errors import StreamplaceError
 from streamplace.model.messages import quoted, shown
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
+FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
+AT_WORK = frozenset({"RUNNING", "FINISHED"})
+"""States of the tasks of a job that runs: one that has read all of its input has finished."""
+JSON = "application/json"
 POLL_SECONDS = 0.1
+SUBMIT_SECONDS = 600.0
+"""For what may take long: uploading a jar, and running its main method."""
 
 
 class FlinkError(StreamplaceError):
     """What Flink refuses or cannot do, in Flink's words."""
 
 
-@dataclass(frozen=True, slots=True)
+class Refusal(FlinkError):
+    """An error that Flink itself answers with."""
+
+
 class Rest:
-    """A cluster's REST interface, such as ``http://localhost:8081``."""
+    """A cluster's REST interface.
 
-    url: str
-    timeout: float = 30.0
+    It is asked directly, not through a proxy, and redirections are not followed.
 
-    def __post_init__(self) -> None:
-        if not self.url.startswith(("http://", "https://")):
-            raise SettingError(f"{quoted(self.url)} is no address; write http://HOST:8081")
+    Parameters
+    ----------
+    url
+        Such as ``http://localhost:8081``; it may hold a name and a password, which are sent to it
+        and shown nowhere.
+    timeout
+        Seconds in which it must have answered a question.
+    """
+
+    def __init__(self, url: str, timeout: float = 30.0) -> None:
+        self._address = Address.of(url)
+        self.timeout = timeout
+
+    @property
+    def url(self) -> str:
+        """Address without name and password."""
+        return str(self._address)
 
     def get(self, path: str) -> Any:
         """Answer to a GET."""
-        return self._ask("GET", path, None, None)
+        return self._read(path, self._ask("GET", path))
 
     def post(self, path: str, document: object) -> Any:
         """Answer to a POST of a JSON document."""
-        return self._ask("POST", path, json.dumps(document).encode(), "application/json")
+        body = json.dumps(document).encode()
+        return self._read(path, self._ask("POST", path, body, seconds=SUBMIT_SECONDS))
+
+    def delete(self, path: str) -> None:
+        """Have something removed."""
+        self._ask("DELETE", path)
 
     def task_managers(self) -> list[dict[str, Any]]:
         """Every TaskManager with its id, and what it offers and has left."""
@@ -54,40 +82,69 @@ class Rest:
             for manager in self.task_managers()
         }
 
-    def job(self, job: str) -> dict[str, Any]:
+    def job(self, job: str) -> Job:
         """State and vertices of a job."""
-        answer: dict[str, Any] = self.get(f"/jobs/{quote(job, safe='')}")
+        answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
         return answer
 
-    def running_jobs(self) -> list[str]:
-        """Ids of the jobs that run."""
-        return [job["id"] for job in self.get("/jobs")["jobs"] if job["status"] == "RUNNING"]
+    def jobs(self) -> dict[str, str]:
+        """Job → its state, ended ones too."""
+        return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
+
+    def running_job(self, job: str) -> Job:
+        """State and vertices of a job that runs.
+
+        Raises
+        ------
+        FlinkError
+            When it or one of its tasks does not; it quotes why, where that is known.
+        """
+        document = self.job(job)
+        if document["state"] != "RUNNING":
+            why = f": {self.failure(job)}" if document["state"] in FAILED else ""
+            raise FlinkError(
+                f"job {shown(job)} is {shown(document['state'])}, not RUNNING; wait for it or "
+                f"start it again{why}"
+            )
+        for vertex in document["vertices"]:
+            if vertex["status"] not in AT_WORK:
+                raise FlinkError(
+                    f"job {shown(job)} does not run yet, or not any more: its task "
+                    f"{quoted(vertex['name'])} is {shown(vertex['status'])}; wait until all run"
+                )
+        return document
+
+    def live_jobs(self) -> list[str]:
+        """Ids of the jobs that have not ended, running or not."""
+        return [job for job, state in self.jobs().items() if state not in ENDED]
 
     def upload(self, jar: Path) -> str:
         """Id of a jar, uploaded."""
         boundary = secrets.token_hex(16)
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; '
-            f'filename="{jar.name}"\r\nContent-Type: application/x-java-archive\r\n\r\n'
+            f'filename="{re.sub(r"[^A-Za-z0-9_.-]", "_", jar.name)}"\r\n'
+            "Content-Type: application/x-java-archive\r\n\r\n"
         )
         body = head.encode() + jar.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
         kind = f"multipart/form-data; boundary={boundary}"
-        answer = self._ask("POST", "/jars/upload", body, kind)
+        path = "/jars/upload"
+        answer = self._read(path, self._ask("POST", path, body, kind, SUBMIT_SECONDS))
         return str(answer["filename"]).rsplit("/", 1)[-1]
 
     def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
         """Id of the job that a jar's main class submits."""
-        document = {"programArgsList": list(arguments)}
+        document: dict[str, Any] = {"programArgsList": list(arguments)}
         if entry_class is not None:
-            document["entryClass"] = entry_class  # type: ignore[assignment]
+            document["entryClass"] = entry_class
         return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
 
     def cancel(self, job: str) -> None:
         """Cancel a job and wait until it has ended and left; one that has ended is left alone."""
         if self.job(job)["state"] not in ENDED:
             try:
-                self._ask("PATCH", f"/jobs/{quote(job, safe='')}", None, None)
-            except FlinkError:
+                self._ask("PATCH", f"/jobs/{quote(job, safe='')}")
+            except Refusal:
                 if self.job(job)["state"] not in ENDED:  # it did not end by itself meanwhile
                     raise
             self.wait(job, ENDED)
@@ -108,7 +165,7 @@ class Rest:
         deadline = time.monotonic() + seconds
         while (state := str(self.job(job)["state"])) not in states:
             if time.monotonic() > deadline:
-                raise FlinkError(f"job {job} is still {state} after {seconds:g} s")
+                raise FlinkError(f"job {shown(job)} is still {shown(state)} after {seconds:g} s")
             time.sleep(POLL_SECONDS)
         return state
 
@@ -124,44 +181,65 @@ class Rest:
         while True:
             document = self.job(job)
             if document["state"] in ENDED:
-                raise FlinkError(f"job {job} is {document['state']}: {self.failure(job)}")
+                raise FlinkError(f"job {shown(job)} is {document['state']}: {self.failure(job)}")
             if all(vertex["status"] == "RUNNING" for vertex in document["vertices"]):
                 return
             if time.monotonic() > deadline:
-                raise FlinkError(f"job {job} does not run after {seconds:g} s")
+                raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
             time.sleep(POLL_SECONDS)
 
     def failure(self, job: str) -> str:
         """Root cause of a job's failure, one line."""
         history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
-        entries = history.get("entries") or [{"stacktrace": "no exception is known"}]
-        return root_cause(entries[0]["stacktrace"])
+        traces = [entry.get("stacktrace", "") for entry in history.get("entries", ())]
+        return root_cause(traces[0] if traces else "no exception is known")
 
     def _ended_jobs(self) -> set[str]:
-        return {job["id"] for job in self.get("/jobs")["jobs"] if job["status"] in ENDED}
+        return {job for job, state in self.jobs().items() if state in ENDED}
 
     def _slot_holders(self) -> set[str]:
         """Jobs that have a slot on a TaskManager that answers."""
         found = set()
         for manager in self.task_managers():
-            with suppress(FlinkError):  # it has just ended
+            with suppress(Refusal):  # it has just ended
                 detail = self.get(f"/taskmanagers/{quote(manager['id'], safe='')}")
                 found |= {slot["jobId"] for slot in detail.get("allocatedSlots", [])}
         return found
 
-    def _ask(self, method: str, path: str, body: bytes | None, kind: str | None) -> Any:
-        headers = {} if kind is None else {"Content-Type": kind}
-        request = urllib.request.Request(
-            self.url.rstrip("/") + path, data=body, headers=headers, method=method
-        )
+    def _read(self, path: str, content: bytes) -> Any:
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-                return json.loads(answer.read() or b"{}")
-        except urllib.error.HTTPError as error:
-            raise FlinkError(f"Flink answers {error.code}: {_complaint(error.read())}") from None
-        except (OSError, ValueError) as error:
-            reason = shown(str(getattr(error, "reason", error)))
+            return parse_answer(path, content)
+        except ValueError as error:
+            raise FlinkError(
+                f"{self.url}{shown(path)} answers what no Flink does: {error}"
+            ) from None
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        kind: str | None = None,
+        seconds: float | None = None,
+    ) -> bytes:
+        seconds = self.timeout if seconds is None else seconds
+        try:
+            answer = exchange(self._address, method, path, body, kind or JSON, seconds)
+        except TimeoutError:
+            raise FlinkError(f"no Flink answers at {self.url} within {seconds:g} s") from None
+        except (OSError, HTTPException, ValueError) as error:
+            reason = shown(str(error) or type(error).__name__)
             raise FlinkError(f"no Flink answers at {self.url}: {reason}") from None
+        if answer.status >= 400:
+            raise Refusal(
+                f"Flink answers {answer.status}: {root_cause(parse_complaint(answer.content))}"
+            )
+        if answer.status >= 300:
+            there = f" to {masked(answer.location)}" if answer.location else ""
+            raise FlinkError(
+                f"{self.url} redirects{there}, which is not followed; give Flink's own address"
+            )
+        return answer.content
 
 
 def root_cause(trace: str) -> str:
@@ -173,11 +251,3 @@ def root_cause(trace: str) -> str:
     lines = [line.strip() for line in trace.splitlines() if line and not line.startswith("\t")]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return shown((causes or lines or ["unknown"])[-1], 300)
-
-
-def _complaint(body: bytes) -> str:
-    try:
-        errors = json.loads(body)["errors"]
-    except (ValueError, KeyError, TypeError):
-        return shown(body.decode(errors="replace"), 200)
-    return root_cause("\n".join(str(error) for error in errors))

@@ -1,25 +1,25 @@
 """Sampling a running job: what each of its vertices did between two moments."""
 
+import math
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.answers import Metric
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.model.messages import shown
 
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 30.0
 """For answers that change rarely; what has not changed by then is idle."""
 MOST_WINDOWS, ALIKE = 12, 0.1
-_METRICS = (
-    "numRecordsIn",
-    "numRecordsOut",
-    "numBytesIn",
-    "accumulateBusyTimeMs",
-    "accumulateBackPressuredTimeMs",
-    "accumulateIdleTimeMs",
-)
+COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
+BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
+_METRICS = (*COUNTS, BUSY, BACK_PRESSURED, "accumulateIdleTimeMs")
+LONGEST_OPERATOR = 80
+"""Flink cuts the names of operators for the names of their metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,52 @@ class Activity:
 
     Attributes
     ----------
-    busy, back_pressured
-        Seconds of their threads per second, between 0 and the parallelism.
+    rates
+        Change of each metric per second; times are in ms, between 0 and 1000 × the parallelism.
+        What Flink does not tell, or calls NaN, is left out.
+    seconds
+        How long it was watched.
     """
 
-    records_in: float
-    records_out: float
-    bytes_in: float
-    busy: float
-    back_pressured: float
+    rates: Mapping[str, float]
+    seconds: float
+
+    @property
+    def records_in(self) -> float:
+        """Tuples/s that it read."""
+        return self.rates.get("numRecordsIn", 0.0)
+
+    @property
+    def records_out(self) -> float:
+        """Tuples/s that it sent to other vertices; one that several got counts once."""
+        return self.rates.get("numRecordsOut", 0.0)
+
+    @property
+    def busy(self) -> float | None:
+        """Seconds of its threads per second; None where Flink does not know."""
+        return self.rates[BUSY] / 1000 if BUSY in self.rates else None
+
+    @property
+    def back_pressured(self) -> float:
+        """Seconds of its threads per second."""
+        return self.rates.get(BACK_PRESSURED, 0.0) / 1000
+
+
+def sent_by(operator: str) -> str:
+    """Metric that counts what one operator of a vertex emits, be it to a fused one.
+
+    >>> sent_by("Source: rides, v1.0")
+    'Source__rides__v1_0.numRecordsOut'
+    """
+    return f"{re.sub('[ .:,]', '_', operator[:LONGEST_OPERATOR])}.numRecordsOut"
 
 
 @dataclass(slots=True)
 class _Watch:
     """Looks at one vertex at moments when its counters had just changed."""
 
+    wanted: tuple[str, ...]
+    offered: frozenset[str] = frozenset()
     previous: dict[str, float] | None = None
     changed: float | None = None
     first: tuple[float, dict[str, float]] | None = None
@@ -61,38 +92,57 @@ class _Watch:
             self.changed = now
         self.previous = counters
 
+    def has_fallen(self, counters: Mapping[str, float]) -> bool:
+        """Whether something is counted from 0 again."""
+        before = self.previous or {}
+        return any(counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS)
+
     @property
     def span(self) -> float:
         """Seconds between the first look and the last."""
         return self.last[0] - self.first[0] if self.first and self.last else 0.0
 
     def activity(self) -> Activity:
-        """Rates between the first look and the last; none where nothing ever changed."""
+        """Rates between the first look and the last; 0 where nothing ever changed."""
         if self.first is None or self.last is None:
-            return Activity(0.0, 0.0, 0.0, 0.0, 0.0)
+            return Activity(dict.fromkeys(self.previous or {}, 0.0), 0.0)
         before, after = self.first[1], self.last[1]
-        rate = {name: (after[name] - before[name]) / self.span for name in _METRICS}
-        return Activity(
-            rate["numRecordsIn"],
-            rate["numRecordsOut"],
-            rate["numBytesIn"],
-            rate["accumulateBusyTimeMs"] / 1000,
-            rate["accumulateBackPressuredTimeMs"] / 1000,
-        )
+        known = before.keys() & after.keys()
+        rates = {name: max(0.0, (after[name] - before[name]) / self.span) for name in known}
+        return Activity(rates, self.span)
 
 
-def sample(rest: Rest, job: str, vertices: Sequence[str], seconds: float) -> dict[str, Activity]:
+def sample(
+    rest: Rest,
+    job: str,
+    vertices: Sequence[str],
+    seconds: float,
+    further: Mapping[str, str] | None = None,
+) -> dict[str, Activity]:
     """Activity of the vertices, each watched for at least ``seconds``.
 
     Flink answers with what it last fetched from the TaskManagers, which it does when asked and
     every ten seconds at most (``metrics.fetcher.update-interval``). So rates are taken between two
     moments at which a vertex's counters were seen to change: both answers are equally old.
+
+    Parameters
+    ----------
+    further
+        Vertex → a metric that is wanted of it besides.
+
+    Raises
+    ------
+    FlinkError
+        When the job does not run, or does not any more.
     """
-    watches = {vertex: _Watch() for vertex in vertices}
+    more = further or {}
+    watches = {v: _Watch((*_METRICS, *((more[v],) if v in more else ()))) for v in vertices}
     deadline = time.monotonic() + seconds + PATIENCE_SECONDS
     while time.monotonic() < deadline and any(w.span < seconds for w in watches.values()):
+        rest.running_job(job)
         for vertex, watch in watches.items():
-            watch.see(time.monotonic(), _counters(rest, job, vertex))
+            if time.monotonic() < deadline:
+                _look(rest, job, vertex, watch)
         time.sleep(POLL_SECONDS)
     return {vertex: watch.activity() for vertex, watch in watches.items()}
 
@@ -111,18 +161,33 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
     return rate
 
 
-def _counters(rest: Rest, job: str, vertex: str) -> dict[str, float]:
-    """Sums over the subtasks."""
-    path = f"/jobs/{quote(job, safe='')}/vertices/{vertex}/subtasks/metrics?agg=sum&get="
-    rows: list[dict[str, Any]] = rest.get(path + ",".join(_METRICS))
-    found = {row["id"]: _number(row["sum"]) for row in rows}
-    return {name: found.get(name, 0.0) for name in _METRICS}
+def _look(rest: Rest, job: str, vertex: str, watch: _Watch) -> None:
+    """Let a watch see what Flink answers now; nothing where it has not fetched anything yet."""
+    path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}/subtasks/metrics"
+    if watch.first is None and not watch.offered.issuperset(watch.wanted):
+        watch.offered = frozenset(row["id"] for row in rest.get(path))
+    known = [name for name in watch.wanted if name in watch.offered]
+    if not known:
+        return
+    # a metric that Flink does not have makes it answer nothing at all, so it is not asked for
+    now, query = time.monotonic(), ",".join(quote(name, safe="") for name in known)
+    counters = _sums(rest.get(f"{path}?agg=sum&get={query}"))
+    if watch.has_fallen(counters):
+        raise FlinkError(
+            f"job {shown(job)} was restarted while it was watched; profile it when it is steady"
+        )
+    if counters:
+        watch.see(now, counters)
 
 
-def _number(value: object) -> float:
-    """Return a metric as a number; what Flink does not know (NaN, texts) counts as nothing."""
-    try:
-        number = float(str(value))
-    except ValueError:
-        return 0.0
-    return number if number == number else 0.0
+def _sums(rows: Sequence[Metric]) -> dict[str, float]:
+    """Sums over the subtasks, of what is a number."""
+    found = {}
+    for row in rows:
+        try:
+            value = float(row.get("sum", math.nan))
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            found[row["id"]] = value
+    return found

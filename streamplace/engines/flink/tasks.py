@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
+from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.chains import unfused
 from streamplace.engines.flink.names import operator_name
 from streamplace.engines.flink.rest import Rest
 
@@ -27,7 +28,7 @@ class Vertex:
     devices: dict[str, int]
 
 
-def read_vertices(rest: Rest, job: str, document: dict[str, Any]) -> list[Vertex]:
+def read_vertices(rest: Rest, job: str, document: Job) -> list[Vertex]:
     """Vertices of a job with the devices of their subtasks."""
     return [
         Vertex(row["id"], row["name"], row["parallelism"], _devices(rest, job, row["id"]))
@@ -36,7 +37,9 @@ def read_vertices(rest: Rest, job: str, document: dict[str, Any]) -> list[Vertex
 
 
 def _devices(rest: Rest, job: str, vertex: str) -> dict[str, int]:
-    subtasks = rest.get(f"/jobs/{quote(job, safe='')}/vertices/{vertex}")["subtasks"]
+    subtasks = rest.get(f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}")[
+        "subtasks"
+    ]
     found: dict[str, int] = {}
     for subtask in subtasks:
         device = str(subtask.get("taskmanager-id") or "(unassigned)")
@@ -49,29 +52,7 @@ def members(task: str, known: Iterable[str]) -> list[str]:
 
     >>> members("Source: lines -> split -> (count, out: Writer)", ())
     ['lines', 'split', 'count', 'out']
-    >>> members("Source: a, b -> c", ["a, b", "c"])
-    ['a, b', 'c']
+    >>> members("a -> b -> c", ["a -> b", "c"])
+    ['a -> b', 'c']
     """
-    found: list[str] = []
-    rest = task
-    longest = sorted(known, key=len, reverse=True)
-    while rest:
-        rest = rest.removeprefix("Source: ").removeprefix("Sink: ")
-        name = next((n for n in longest if _starts(rest, n)), None) or _first(rest)
-        found.append(operator_name(name))
-        rest = rest[len(name) :].removeprefix(": Writer").lstrip("),").strip()
-        rest = rest.removeprefix("->").strip().lstrip("(")
-    return list(dict.fromkeys(found))
-
-
-def _starts(text: str, name: str) -> bool:
-    after = text.removeprefix(name)
-    return text.startswith(name) and (
-        not after or after.startswith((" -> ", ", ", ")", ": Writer"))
-    )
-
-
-def _first(text: str) -> str:
-    """Text up to the next sign that Flink puts between chained operators."""
-    ends = [at for at in map(text.find, (" -> ", ", ", ")")) if at > 0]
-    return text[: min(ends, default=len(text))]
+    return list(dict.fromkeys(map(operator_name, unfused(task, known))))

@@ -1,13 +1,15 @@
 """Verifying: where every subtask of a running job really is, against where it should be."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from streamplace.engines.flink.pinning import Vectors, counts
 from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.tasks import members, read_vertices
-
-SCHEDULER = "Default"
+from streamplace.model.messages import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,13 @@ class Verification:
     ----------
     problems
         What is wrong beside single operators, in words.
+    uncounted
+        Operators of which the placement does not say how many subtasks they have.
     """
 
     checks: tuple[Check, ...]
     problems: tuple[str, ...]
+    uncounted: tuple[str, ...]
 
     @property
     def fine(self) -> bool:
@@ -50,38 +55,42 @@ class Verification:
 def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
     """Compare a running job with a placement, subtask counts by operator and device."""
     document = rest.job(job)
-    checks: dict[str, Check] = {}
+    actual: dict[str, dict[str, int]] = {}
+    bearers: Counter[str] = Counter()
     for vertex in read_vertices(rest, job, document):
         for name in members(vertex.name, vectors):
-            expected = _expected(vectors.get(name, ()), vertex.parallelism)
-            known = checks.get(name, Check(name, {}, {}))  # several operators may bear the name
-            both = _sum(known.expected, expected), _sum(known.actual, vertex.devices)
-            checks[name] = Check(name, *both)
-    missing = [Check(name, counts(vectors[name]), {}) for name in vectors if name not in checks]
-    problems = _problems(rest, document["state"], document.get("schedulerType", ""))
-    return Verification((*checks.values(), *missing), tuple(problems))
+            actual[name] = _sum(actual.get(name, {}), vertex.devices)
+            bearers[name] += 1
+    names = dict.fromkeys((*actual, *vectors))
+    checks = (
+        Check(name, _expected(vectors.get(name, ()), actual.get(name, {})), actual.get(name, {}))
+        for name in names
+    )
+    uncounted = (name for name, vector in vectors.items() if isinstance(vector, str))
+    problems = (*_problems(rest, document), *_namesakes(bearers))
+    return Verification(tuple(checks), problems, tuple(uncounted))
 
 
-def _expected(vector: Sequence[str], parallelism: int) -> dict[str, int]:
-    return {vector[0]: parallelism} if len(vector) == 1 else counts(vector)
+def _expected(vector: Sequence[str] | str, actual: Mapping[str, int]) -> dict[str, int]:
+    """Subtasks by device; a device alone runs however many there are."""
+    return {vector: max(1, sum(actual.values()))} if isinstance(vector, str) else counts(vector)
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
-def _problems(rest: Rest, state: str, scheduler: str) -> Iterator[str]:
-    if state != "RUNNING":
+def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
+    if (state := document["state"]) != "RUNNING":
         yield f"the job is {state}; only a running job has a placement"
-    if scheduler != SCHEDULER and (scheduler or _scheduler_setting(rest) == "adaptive"):
-        yield (
-            f"the scheduler is {scheduler or 'Adaptive'}, which ignores placements; set "
-            "jobmanager.scheduler: default (no reactive mode) and restart the JobManager"
-        )
+    if fault := job_fault(rest, document):
+        yield fault
 
 
-def _scheduler_setting(rest: Rest) -> str:
-    """Scheduler as configured; versions before 2 do not name it with the job."""
-    settings = {row["key"]: row["value"] for row in rest.get("/jobmanager/config")}
-    reactive = settings.get("scheduler-mode", "").lower() == "reactive"
-    return "adaptive" if reactive else settings.get("jobmanager.scheduler", "").lower()
+def _namesakes(bearers: Mapping[str, int]) -> Iterator[str]:
+    for name, number in bearers.items():
+        if number > 1:
+            yield (
+                f"{number} operators are called {quoted(name)}, so which of them is where cannot "
+                "be told; give each a name of its own"
+            )

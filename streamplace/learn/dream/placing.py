@@ -1,6 +1,5 @@
 """Placing with a trained policy: many problems at once, greedily, or samples of one."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
-from streamplace.io.schema import first_fault
 from streamplace.io.weights import Weights, read_weights, stamped
+from streamplace.learn.config import parsed
 from streamplace.learn.dream.features import FEATURES, Scale
 from streamplace.learn.dream.graphs import Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
@@ -87,10 +85,10 @@ def trained_from(weights: Weights, where: str) -> Trained:
 
 
 def _config(weights: Weights, where: str) -> AllocatorConfig:
-    try:
-        return CONFIGS[weights.model].model_validate_json(json.dumps(weights.document["config"]))
-    except ValidationError as error:
-        raise FormatError(f"{where}: config: {first_fault(error)}") from None
+    config: AllocatorConfig = parsed(
+        CONFIGS[weights.model], weights.document["config"], f"{where}: config"
+    )
+    return config
 
 
 def greedy_rows(

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from streamplace.errors import FormatError
 from streamplace.learn.dream.exploration import (
     canonical_along,
     exploration,
@@ -122,6 +123,15 @@ class Reinforce:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take memories back."""
+        placements = state["memory.placements"]
+        devices = np.array([problem.n_devices for problem in self.task.training])
+        fits = placements.shape == self.memory.placements.shape and (
+            state["memory.rewards"].shape == self.memory.rewards.shape
+            and bool((placements >= 0).all())
+            and bool((placements < devices[:, None, None]).all())
+        )
+        if not fits:
+            raise FormatError("the checkpoint: its memory is of other problems; train anew")
         self.memory.restore(state)
 
     def spec(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from streamsim.canonical import canonical
 from torch import Tensor
 
+from streamplace.errors import FormatError
 from streamplace.learn.learner import Report
 from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
@@ -126,9 +127,19 @@ class PilotLearner:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` returned."""
+        known, ends = state["known"], state["ends"]
+        sizes = np.diff(ends, prepend=0)
+        devices = np.array([problem.n_devices for problem in self._task.training])
+        fits = (
+            state["best"].shape == ends.shape == self.sizes.shape
+            and bool(((sizes == 0) | (sizes == self.sizes)).all())
+            and ends[-1] == len(known)
+            and bool(((known >= 0) & (known < np.repeat(devices, sizes))).all())
+        )
+        if not fits:
+            raise FormatError("the checkpoint: its placements are of other problems; train anew")
         self._best = state["best"].copy()
-        parts = np.split(state["known"], state["ends"][:-1])
-        self._known = [part if len(part) else None for part in parts]
+        self._known = [part if len(part) else None for part in np.split(known, ends[:-1])]
 
     def spec(self) -> dict[str, Any]:
         """Options and features; pilot measures in yardsticks, so there is no mean to keep."""

@@ -58,7 +58,7 @@ def network_of(tensors: Mapping[str, Floats]) -> Network:
     KeyError, ValueError
         When a tensor is missing or of another shape, naming it.
     """
-    width = len(tensors["enter.bias"])
+    width = tensors["enter.bias"].size
 
     def matrix(name: str, inputs: int, outputs: int = width) -> Floats:
         found = tensors[f"{name}.weight"]
@@ -68,7 +68,7 @@ def network_of(tensors: Mapping[str, Floats]) -> Network:
 
     def bias(name: str) -> Floats:
         found = tensors[f"{name}.bias"]
-        if found.shape != (width,):
+        if found.shape != (width,) or not width:
             raise ValueError(f"{name}.bias is {found.shape}, not {(width,)}")
         return np.asarray(found, np.float32)
 

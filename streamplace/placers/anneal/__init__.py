@@ -6,11 +6,17 @@ level by level, from a few hundred groups of operators down to the operators (`m
 several sources the fullest resource does not tell everything; there the search alternates between
 the peak and the exact throughput (`sources`). Objectives other than throughput are climbed by plain
 evaluation (`climb`).
+
+Where METIS with every number of parts is cheap against the seconds, the search begins with the best
+of that; and the first moves are made whatever the clock says. So a busy machine costs some quality,
+but the answer is never below METIS.
 """
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.meter import Meter
+from streamplace.placers.portfolio import metis_to_begin_with
 from streamplace.placers.registry import Budget, Found, placer
 
 
@@ -28,14 +34,16 @@ def anneal(
     Parameters
     ----------
     start
-        Placements to begin with; the answer is never worse than any of them.
+        Placements to begin with instead; the answer is never worse than any of them.
     """
     for placement in start:
         problem.check(placement)
-    if objective.name == "throughput":
-        from streamplace.placers.anneal.throughput import maximise
+    if objective.name != "throughput":
+        from streamplace.placers.anneal.climb import BATCH, climb
 
-        return maximise(problem, start, seed, budget)
-    from streamplace.placers.anneal.climb import climb
+        return climb(problem, objective, start, seed, Meter(budget, BATCH))
+    from streamplace.placers.anneal.throughput import least_work, maximise
 
-    return climb(problem, objective, start, seed, budget)
+    meter = Meter(budget, least_work(problem))
+    start = start or metis_to_begin_with(problem, objective, seed, budget)
+    return maximise(problem, start, seed, meter)

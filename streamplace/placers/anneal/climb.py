@@ -8,8 +8,8 @@ from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.meter import Meter
-from streamplace.placers.registry import Budget, Found
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Found
 
 BATCH = 32
 MOST_CHANGES = 4
@@ -21,10 +21,10 @@ JUMP = 0.2
 
 
 def climb(
-    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, budget: Budget
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
     """Take the best of every batch of neighbours where it is no worse; jump when stuck."""
-    meter, rng = Meter(budget), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     batch = np.stack([placement.index for placement in start] or [_together(problem)])
     values = objective.evaluate(problem, batch)
     best = current = batch[objective.best(values)]

@@ -12,7 +12,6 @@ import numpy as np
 from streamplace.model.level import Ints, Level, contracted
 from streamplace.placers.anneal import search
 from streamplace.placers.anneal.coarsen import heavy_groups
-from streamplace.placers.anneal.meter import Meter
 from streamplace.placers.anneal.proposals import mix
 from streamplace.placers.anneal.throughput import proceed
 from streamplace.placers.anneal.units import best_place, obvious_places
@@ -25,6 +24,7 @@ from streamplace.placers.anneal.walk import (
     new_walk,
     peak_of,
 )
+from streamplace.placers.meter import Meter
 
 COARSEST_PER_DEVICE = 40
 LEAST_SHRINK = 0.95
@@ -50,11 +50,11 @@ def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) ->
     with the placement that the search begins with.
     """
     rng = np.random.default_rng(seed)
-    if not level.ruled and meter.chunk(1) and peak_of(level, place) > enough:
+    if not level.ruled and not meter.late and peak_of(level, place) > enough:
         anew = _cycle(level, np.zeros(level.n_units, np.int32), rng, meter, enough)
         place = best_place(level, [place, anew])
         yield place
-    while meter.chunk(1) and peak_of(level, place) > enough:
+    while not meter.over and peak_of(level, place) > enough:
         place = _cycle(level, place, rng, meter, enough)
         yield place
 
@@ -76,7 +76,7 @@ def _search_coarse(
     level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
     """Search from scratch, several times; the best of all."""
-    if not meter.chunk(1):
+    if meter.over:
         return place
     if not level.ruled:
         place = best_place(level, [place, *obvious_places(level)])
@@ -88,7 +88,7 @@ def _search_coarse(
         mix(walk, *COARSE_MIX)
         proceed(level, walk, COARSE_STEPS, meter, enough)
         found.append(walk.best)
-        if walk.numbers[BEST_PEAK] <= enough or not meter.chunk(1):
+        if walk.numbers[BEST_PEAK] <= enough or meter.over:
             break
     return best_place(level, found)
 
@@ -98,7 +98,7 @@ def _search_fine(
 ) -> Ints:
     """Improve what a coarser level found, unit by unit."""
     seed, steps = int(rng.integers(2**62)), EFFORT * level.n_units
-    if not meter.chunk(1):
+    if meter.over:
         return place
     walk = new_walk(level, place, seed)
     search.begin(level, walk, steps)
@@ -115,7 +115,7 @@ def _coarsened(
     """Levels from fine to coarse, what led from each to the next, the placement on the last."""
     levels, groups = [level], list[Ints]()
     goal = COARSEST_PER_DEVICE * len(level.device_type)
-    while (n := levels[-1].n_units) > goal and meter.chunk(1):
+    while (n := levels[-1].n_units) > goal and not meter.late:
         group, n_groups = heavy_groups(levels[-1], place, rng.permutation(n), 4.0 / goal)
         if n_groups > LEAST_SHRINK * n:
             break

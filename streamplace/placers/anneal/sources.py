@@ -11,10 +11,10 @@ from streamplace.model.level import Ints, Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import fair, search
-from streamplace.placers.anneal.meter import Meter
 from streamplace.placers.anneal.multilevel import cycles
 from streamplace.placers.anneal.throughput import ENOUGH, FLAT, placement_of
 from streamplace.placers.anneal.walk import BEST_PEAK, new_walk
+from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
 LEAST_TURN = 1000
@@ -70,7 +70,7 @@ def _alternate(
     search.begin(level, by_peak, search.FIRST_ROUND)
     fair.begin_fair(instance, by_value, state)
     turn = LEAST_TURN
-    while best.value < 1.0 and meter.chunk(1):
+    while best.value < 1.0 and not meter.over:
         left = turn
         while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(left, 4096))):
             meter.spend(search.search(level, by_peak, chunk, ENOUGH))

@@ -12,10 +12,10 @@ from streamplace.errors import SettingError
 from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 
 if TYPE_CHECKING:
-    from streamplace.placers.exact.clock import Clock
     from streamplace.placers.exact.prover import Prover
 
 SMALL, LARGE = 200, 2_000
@@ -41,26 +41,25 @@ def exact(
         )
     if not 1 <= workers <= 256:
         raise SettingError(f"workers is {workers}; it must be between 1 and 256")
-    from streamplace.placers.exact.clock import Clock
-    from streamplace.placers.exact.prover import Prover
+    from streamplace.placers.exact.prover import MOVES, Prover
     from streamplace.placers.exact.units import units_of
 
-    clock = Clock(budget)
+    meter = Meter(budget, MOVES)
     units, unit = units_of(problem)
     first_operator = np.unique(unit, return_index=True)[1]
     start = _first(problem, objective, seed, budget)[first_operator]
-    prover = Prover(units, start, clock, seed, workers)
+    prover = Prover(units, start, meter, seed, workers)
     tractable = problem.n_operators <= LARGE
     tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
     if len(problem.instance.sources) > 1:
         if tractable:
             prover.try_full_rate()
         if prover.peak > 1:
-            return _several(problem, objective, unit, prover, clock, seed)
+            return _several(problem, objective, unit, prover, meter, seed)
     elif tractable:
         prover.prove()
     place = problem.canonical(prover.place[unit])
-    return Found(problem.placement(place), min(1.0, 1 / prover.least), tuple(clock.trace))
+    return Found(problem.placement(place), min(1.0, 1 / prover.least), tuple(meter.trace))
 
 
 def _several(
@@ -68,24 +67,24 @@ def _several(
     objective: Objective,
     unit: Ints,
     prover: "Prover",
-    clock: "Clock",
+    meter: Meter,
     seed: int,
 ) -> Found:
     """Answer where sources differ in what they reach."""
     from streamplace.placers.exact import several
 
     units = prover.units
-    clock.trace.clear()
-    best = several.Best(problem, objective, unit, clock)
+    meter.trace.clear()
+    best = several.Best(problem, objective, unit, meter)
     best.offer(prover.place[None, :])
     if several.few(units):
         several.try_all(units, best)
         bound = best.value
     else:
-        several.climb(units, best, clock, np.random.default_rng(seed))
+        several.climb(units, best, meter, np.random.default_rng(seed))
         bound = max(several.bound(problem, units, unit), best.value)
     place = problem.canonical(best.place[unit])
-    return Found(problem.placement(place), bound, tuple(clock.trace))
+    return Found(problem.placement(place), bound, tuple(meter.trace))
 
 
 def _first(problem: Problem, objective: Objective, seed: int, budget: Budget) -> Ints:

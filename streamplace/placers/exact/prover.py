@@ -11,10 +11,10 @@ import numpy as np
 
 from streamplace.model.columns import Ints
 from streamplace.placers.exact import bounds, cpsat, hubs
-from streamplace.placers.exact.clock import Clock
 from streamplace.placers.exact.search import EXHAUSTED, IMPROVED, NODES, PAUSED, new_search, run
 from streamplace.placers.exact.units import Units, contracted
 from streamplace.placers.exact.warm import FREE, anneal, write_loads
+from streamplace.placers.meter import Meter
 
 TOLERANCE = 1e-9
 """A better placement is better by this share at least; far above all rounding errors."""
@@ -40,11 +40,11 @@ class Prover:
         No placement has a largest load below this; loads under 1 are not told apart.
     """
 
-    def __init__(self, units: Units, start: Ints, clock: Clock, seed: int, workers: int) -> None:
+    def __init__(self, units: Units, start: Ints, meter: Meter, seed: int, workers: int) -> None:
         self.units = units
         self.place, self.peak = start, np.inf
         self.least = max(1.0, bounds.simple_bound(units))
-        self._clock, self._seed, self._workers = clock, seed, workers
+        self._meter, self._seed, self._workers = meter, seed, workers
         cells = units.n_devices * (units.n_devices + 3) + units.n_units + len(units.source)
         self._slice = min(SLICE, max(1, SLICE_CELLS // cells))
         self._adopt(start)
@@ -65,7 +65,7 @@ class Prover:
             (self._bisect, STEPS_MORE),
             (self._solve, 0),
         ):
-            if self.done or self._clock.over:
+            if self.done or self._meter.over:
                 return
             step(effort)
 
@@ -77,7 +77,7 @@ class Prover:
             (self._bisect, STEPS),
             (self._warm, MOVES_MORE),
         ):
-            if self.done or self._clock.over or self.least > 1 + 4 * TOLERANCE:
+            if self.done or self._meter.over or self.least > 1 + 4 * TOLERANCE:
                 return
             step(effort)
 
@@ -91,7 +91,7 @@ class Prover:
         peak = write_loads(self.units, place, loads)
         if peak < self.peak:
             self.place, self.peak = place, float(peak)
-            self._clock.note(min(1.0, 1 / self.peak) if self.peak > 0 else 1.0)
+            self._meter.note(min(1.0, 1 / self.peak) if self.peak > 0 else 1.0)
 
     def _exclude(self, load: float) -> None:
         """Take note that no placement has a peak below the load."""
@@ -100,7 +100,7 @@ class Prover:
     def _warm(self, moves: int) -> None:
         """Anneal in slices from the best placement."""
         free = np.full(self.units.n_units, FREE, np.int32)
-        while moves > 0 and not (self.done or self._clock.over):
+        while moves > 0 and not (self.done or self._meter.over):
             now = min(moves, self._slice)
             self._adopt(self._annealed(self.units, self.place, free, now))
             moves -= now
@@ -108,14 +108,14 @@ class Prover:
     def _annealed(self, units: Units, start: Ints, kind: Ints, moves: int) -> Ints:
         """Anneal a placement of some units by a number of moves, or fewer if fewer are left."""
         self._seed = (self._seed + 1) % 2**31
-        stop = self._clock.at_most(moves)
+        stop = self._meter.at_most(moves)
         place, _ = anneal(units, start, kind, moves, stop, self.least, self._seed)
-        self._clock.spend(stop)
+        self._meter.spend(stop)
         return place
 
     def _search(self, nodes: int) -> None:
         """Branch and bound below the cut, again from the root after every improvement."""
-        while nodes > 0 and not (self.done or self._clock.over):
+        while nodes > 0 and not (self.done or self._meter.over):
             nodes -= self._look_below(self._cut, nodes)
 
     def _close(self, nodes: int) -> None:
@@ -123,7 +123,7 @@ class Prover:
         quota = nodes // 64 + 1
         while nodes > 0:
             for share in SHARES:
-                if self.done or self._clock.over:
+                if self.done or self._meter.over:
                     return
                 cut = min(self._cut, self.least + share * (self.peak - self.least))
                 nodes -= self._look_below(cut, min(nodes, quota))
@@ -142,11 +142,11 @@ class Prover:
             return 1
         search = new_search(units)
         outcome = PAUSED
-        while outcome == PAUSED and search.clock[NODES] < nodes and not self._clock.over:
+        while outcome == PAUSED and search.clock[NODES] < nodes and not self._meter.over:
             before = int(search.clock[NODES])
-            slice_ = self._clock.at_most(min(nodes - before, self._slice))
+            slice_ = self._meter.at_most(min(nodes - before, self._slice))
             outcome = run(units, limits, search, slice_)
-            self._clock.spend(int(search.clock[NODES]) - before)
+            self._meter.spend(int(search.clock[NODES]) - before)
         if outcome == EXHAUSTED:
             self._exclude(cut)
         elif outcome == IMPROVED:
@@ -159,7 +159,7 @@ class Prover:
             return self._exclude(self._cut)
         high = self._cut
         for _ in range(HALVINGS):
-            if self._clock.over or high <= self.least * (1 + TOLERANCE):
+            if self._meter.over or high <= self.least * (1 + TOLERANCE):
                 break
             middle = (self.least + high) / 2
             if self._refuted(middle, steps):
@@ -190,7 +190,7 @@ class Prover:
         units, group = smaller
         for hub in hubs.hubs_of(units):
             answer, patterns = hubs.spread(hub, cut, units.n_devices, steps)
-            if answer == hubs.YES and not self._clock.over:
+            if answer == hubs.YES and not self._meter.over:
                 start = hubs.placed(hub, patterns)
                 place = self._annealed(units, start, hub.kind, MOVES_NAMING)
                 self._adopt(place[group])
@@ -206,9 +206,9 @@ class Prover:
         hint = np.zeros(units.n_units, np.int32)
         hint[group] = self.place
         limits = bounds.limits_below(units, self._cut)
-        left = self._clock.evaluations
+        left = self._meter.evaluations
         effort = cpsat.Effort(
-            self._clock.seconds,
+            self._meter.seconds,
             None if left is None else left * SECONDS_PER_EVALUATION,
             self._workers if left is None else 1,
             self._seed,

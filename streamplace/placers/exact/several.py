@@ -13,8 +13,8 @@ from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.bounds import powers
-from streamplace.placers.exact.clock import Clock
 from streamplace.placers.exact.units import Units
+from streamplace.placers.meter import Meter
 
 MOST_PLACEMENTS = 200_000
 BATCH = 20_000
@@ -25,20 +25,20 @@ KICK = 3
 class Best:
     """The best placement met, by the objective."""
 
-    def __init__(self, problem: Problem, objective: Objective, unit: Ints, clock: Clock) -> None:
+    def __init__(self, problem: Problem, objective: Objective, unit: Ints, meter: Meter) -> None:
         self._problem, self._objective = problem, objective
-        self._unit, self._clock = unit, clock
+        self._unit, self._meter = unit, meter
         self.place = np.zeros(0, np.int32)
         self.value = -np.inf
 
     def offer(self, places: Ints) -> tuple[Ints, float]:
         """Judge legal placements of the units [B, U]; return the best of these and its value."""
         values = self._objective.evaluate(self._problem, places[:, self._unit])
-        self._clock.spend(len(places))
+        self._meter.spend(len(places))
         i = int(np.argmax(values))
         if values[i] > self.value:
             self.place, self.value = places[i].copy(), float(values[i])
-            self._clock.note(self.value)
+            self._meter.note(self.value)
         return places[i], float(values[i])
 
 
@@ -55,19 +55,19 @@ def few(units: Units) -> bool:
     return units.n_units * np.log(units.n_devices) <= np.log(MOST_PLACEMENTS)
 
 
-def climb(units: Units, best: Best, clock: Clock, rng: np.random.Generator) -> None:
+def climb(units: Units, best: Best, meter: Meter, rng: np.random.Generator) -> None:
     """Move single units while that helps, then move some at random and start again."""
     now, value = best.offer(best.place[None, :])
-    while not clock.over and best.value < 1:
+    while not meter.over and best.value < 1:
         moves = _moves(units, now)
-        found, found_value = best.offer(moves[: clock.at_most(len(moves))])
+        found, found_value = best.offer(moves[: meter.at_most(len(moves))])
         if found_value > value:
             now, value = found, found_value
             continue
         kicked = best.place.copy()
         some = rng.integers(units.n_units, size=min(KICK, units.n_units))
         kicked[some] = rng.integers(units.n_devices, size=len(some))
-        if not clock.over and _legal(units, kicked[None, :])[0]:
+        if not meter.over and _legal(units, kicked[None, :])[0]:
             now, value = best.offer(kicked[None, :])
 
 

@@ -1,6 +1,7 @@
 """A profile of a real job, against its truth."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -54,3 +55,48 @@ def test_the_cpu_of_work_is_told_from_that_of_handing_on(graph: StreamGraph) -> 
     """Twenty times the work; tuples cost something besides, so not twenty times the CPU."""
     light, heavy = graph.operators.ipt[1:3]
     assert heavy > 5 * light
+
+
+FUSED: dict[str, Any] = {
+    "name": "fused",
+    "chain": True,
+    "operators": [
+        {"name": "src", "rate": 500, "payload": 100},
+        {"name": "other, too", "rate": 100, "payload": 1500},
+        {"name": "keep(a -> b)"},
+        {"name": "small", "payload": 40},
+        {"name": "big", "payload": 4000},
+        {"name": "x"},
+        {"name": "j"},
+    ],
+    "streams": [
+        {"from": "src", "to": "keep(a -> b)"},
+        {"from": "keep(a -> b)", "to": "small", "selectivity": 0.2},
+        {"from": "keep(a -> b)", "to": "big", "selectivity": 0.4},
+        {"from": "small", "to": "x", "partitioning": "rebalance"},
+        {"from": "big", "to": "j", "partitioning": "rebalance"},
+        {"from": "other, too", "to": "j", "partitioning": "rebalance"},
+    ],
+}
+
+
+def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[..., str]) -> None:
+    """What enters them, and what each of their streams carries, into a mixed input too."""
+    names = [operator["name"] for operator in FUSED["operators"]]
+    devices = ["dev-0", "dev-1", *["dev-0"] * 3, "dev-2", "dev-3"]
+    job = submit(FUSED, {name: [device] for name, device in zip(names, devices, strict=True)})
+    graph = profile(rest, job, 8.0).graph(1000.0)
+    fused = "src -> keep(a -> b) -> small -> big"
+    rates = dict(zip(graph.operators.name, graph.operators.rate, strict=True))
+    assert rates == pytest.approx({fused: 500, "other, too": 100, "x": 0, "j": 0}, rel=0.1)
+    usual = dict(zip(graph.operators.name, graph.operators.payload, strict=True))
+    found = {
+        (stream.source, stream.target): (stream.selectivity, stream.payload or usual[stream.source])
+        for stream in graph.streams
+    }
+    assert {pair: selectivity for pair, (selectivity, _) in found.items()} == pytest.approx(
+        {(fused, "x"): 0.2, (fused, "j"): 0.4, ("other, too", "j"): 1}, rel=0.15
+    )
+    assert {pair: payload for pair, (_, payload) in found.items()} == pytest.approx(
+        {(fused, "x"): 57, (fused, "j"): 4017, ("other, too", "j"): 1517}, rel=0.3
+    )

@@ -75,12 +75,22 @@ def test_nothing_is_left_however_it_ends(
 
 def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
     """In the words of the process that ended."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    settings = {"jobmanager.rpc.port": "a harbour"}
+    with (
+        pytest.raises(SettingError, match=r"jobmanager ended; its log says: .*a harbour"),
+        local_cluster(flink, ["dev-0"], groups=1, settings=settings),
+    ):
+        pytest.fail("it came up without a port")
+
+
+def test_a_taken_port_is_told_before_the_cluster_starts(tmp_path: Path) -> None:
+    """Nothing runs that would have to find out, and no other Flink there passes for this one."""
+    nothing = Flink(tmp_path, "2.3.0")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
         with (
-            pytest.raises(SettingError, match=r"jobmanager ended; its log says: .*BindException"),
-            local_cluster(flink, ["dev-0"], groups=1, port=taken.getsockname()[1]),
+            pytest.raises(SettingError, match=f"port {port} cannot be had"),
+            local_cluster(nothing, ["dev-0"], port=port),
         ):
             pytest.fail("it came up on a port that is taken")
 
@@ -105,7 +115,7 @@ def test_the_ten_minutes_of_the_guide(
     home = ("--entry-class", "GraphJob", "--flink-home", str(flink.home))
     answer = run("flink", "apply", str(graph_jar), *placed, *home, "--", json.dumps(job))
     assert answer.status == 0, answer.err
-    assert rest.running_jobs() == [answer.out.strip()]
+    assert rest.live_jobs() == [answer.out.strip()]
     answer = run("flink", "verify", *placed)
     assert answer.status == 0
     assert "Every subtask runs where it was placed." in answer.out

@@ -1,7 +1,12 @@
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from streamplace.engines.flink.pinning import pinning, vectors_of
+from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
 from streamplace.errors import PlacementError
+from streamplace.io.graphs import write_graph
+from streamplace.model import Operator, Stream, StreamGraph
 
 DEVICES = ["a", "b", "c"]
 
@@ -10,7 +15,8 @@ def test_operators_on_one_device_share_its_group() -> None:
     """A group is a processing element; parallelism inside it is free."""
     answer = pinning({"src": ["a"], "map": ["a", "a"], "sink": ["b"]}, DEVICES)
     assert answer.operators == {"src": "a", "map": "a", "sink": "b"}
-    assert answer.parallelism == {}
+    assert answer.parallelism == {"src": 1, "map": 2, "sink": 1}
+    assert answer.spread == {}
 
 
 def test_operators_placed_alike_subtask_by_subtask_share_a_spread_group() -> None:
@@ -30,8 +36,8 @@ def test_spread_groups_take_the_free_indexes_in_turn() -> None:
 def test_operators_that_were_fused_when_measured_are_placed_together() -> None:
     """The job knows them by their own names."""
     assert vectors_of({"src -> trim": "a", "map -> out#0": "a", "map -> out#1": "b"}) == {
-        "src": ["a"],
-        "trim": ["a"],
+        "src": "a",
+        "trim": "a",
         "map": ["a", "b"],
         "out": ["a", "b"],
     }
@@ -41,6 +47,70 @@ def test_subtasks_are_known_by_their_numbers() -> None:
     """Names with gaps in their numbers are operators of their own."""
     assert vectors_of({"m#0": "a", "m#1": "b", "n#1": "c", "k": "a"}) == {
         "m": ["a", "b"],
-        "n#1": ["c"],
-        "k": ["a"],
+        "n#1": "c",
+        "k": "a",
     }
+
+
+def test_arrows_within_a_name_do_not_part_it() -> None:
+    """Operators that were fused when they were measured are placed by their own names."""
+    assignment = {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"}
+    assert vectors_of(assignment).keys() == {"Calc(select=[id -> start, x])", "out", "in"}
+
+
+def test_a_placement_file_says_how_many_subtasks_its_operators_have(
+    run: Callable, tmp_path: Path
+) -> None:
+    """As the graph says it; fused operators and those of one subtask, too."""
+    operators = [
+        Operator("src", rate=10.0),
+        Operator("map -> trim", parallelism=4),
+        Operator("out", parallelism=2),
+    ]
+    streams = [Stream("src", "map -> trim"), Stream("map -> trim", "out")]
+    write_graph(StreamGraph.of("pipe", operators, streams), tmp_path / "graph.json")
+    for option in ((), ("--subtasks",)):
+        assert run("place", "graph.json", "--devices", "2", *option, "-o", "p.json").status == 0
+        vectors = read_vectors(tmp_path / "p.json")
+        assert {name: len(devices) for name, devices in vectors.items()} == {
+            "src": 1,
+            "map": 4,
+            "trim": 4,
+            "out": 2,
+        }
+        assert not any(isinstance(devices, str) for devices in vectors.values())
+        run(
+            "export", "p.json", "--graph", "graph.json", "--devices", "2", "--to", "json", "-o", "q"
+        )
+        run(
+            "export",
+            "p.json",
+            "--graph",
+            "graph.json",
+            "--devices",
+            "2",
+            "--to",
+            "flink",
+            "-o",
+            "f",
+        )
+        assert read_vectors(tmp_path / "q") == vectors
+        assert read_vectors(tmp_path / "f" / "placement.json") == vectors
+
+
+def test_a_placement_that_does_not_say_leaves_the_number_of_subtasks_open() -> None:
+    """A device alone, for however many there are."""
+    answer = pinning(vectors_of({"map": "a"}), DEVICES)
+    assert answer.operators == {"map": "a"}
+    assert answer.parallelism == {}
+
+
+@pytest.mark.parametrize(
+    ("assignment", "told"),
+    [({"m#0": "a", "m#1": "b"}, "'m' has 2 placed subtasks"), ({"k": "a"}, "'m' has 0 placed")],
+)
+def test_numbers_of_subtasks_that_contradict_the_placement_are_refused(
+    assignment: dict[str, str], told: str
+) -> None:
+    with pytest.raises(PlacementError, match=told):
+        vectors_of(assignment, {"m": 3})

@@ -88,7 +88,7 @@ def test_an_unknown_device_is_told_before_anything_runs(rest: Rest, submit: Subm
     """One line that names operator, device and what there is."""
     with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is no TaskManager"):
         submit(pipeline(1, 1), {"op0": ["dev-0"], "op1": ["dev-9"]})
-    assert rest.running_jobs() == []
+    assert rest.live_jobs() == []
 
 
 def test_a_job_that_does_not_fit_its_placement_is_refused(submit: Submit) -> None:
@@ -113,11 +113,15 @@ def test_counts_hold_after_a_task_manager_came_back(
     assert found.fine, found
 
 
-def test_an_adaptive_scheduler_is_detected(flink: Flink, graph_jar: Path) -> None:
+def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: Path) -> None:
     """It ignores pins, so that nothing it shows can be trusted."""
     settings = {"jobmanager.scheduler": "adaptive"}
     with local_cluster(flink, ["dev-0"], settings=settings, groups=1) as cluster:
         rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
         arguments = [json.dumps(pipeline(1, 1))]
-        job = apply(rest, flink, graph_jar, vectors, entry_class="GraphJob", arguments=arguments)
-        assert "scheduler" in verify(rest, job, vectors).problems[0]
+        with pytest.raises(FlinkError, match="scheduler is Adaptive, which ignores placements"):
+            apply(rest, flink, graph_jar, vectors, entry_class="GraphJob", arguments=arguments)
+        assert rest.get("/jars")["files"] == []
+        job = rest.run_jar(rest.upload(graph_jar), "GraphJob", arguments)
+        rest.wait_running(job)
+        assert "scheduler is Adaptive" in verify(rest, job, vectors).problems[0]

@@ -1,97 +1,83 @@
-"""Profiles of a job whose truth is known, with a cluster that answers as lazily as Flink does."""
+"""Profiles of jobs whose truth is known, with a cluster that answers as lazily as Flink does."""
 
 import subprocess
 import sys
-from typing import Any
 
 import pytest
+from lazy_flink import START, Clock, LazyRest, Vertex
 
 from streamplace.engines.flink import profile as profiling
 from streamplace.engines.flink import sampling
 from streamplace.engines.flink.cpu import ThreadTime
-from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.profile import Profile, profile
 from streamplace.engines.flink.rest import FlinkError
 
-NAMES = {"v0": "Source: src", "v1": "split", "v2": "out: Writer"}
-READ = {"v0": 0.0, "v1": 100.0, "v2": 250.0}
-WRITTEN = {"v0": 100.0, "v1": 250.0, "v2": 0.0}
-SIZE = {"v1": 400.0, "v2": 40.0}
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 MIPS = 1000.0
-START = 100.0
 
 
-class Clock:
-    """Time that passes only while somebody sleeps."""
+def rates(
+    read: float = 0, wrote: float = 0, read_bytes: float = 0, wrote_bytes: float = 0, **more: float
+) -> dict[str, float | str]:
+    """Metrics of a task; ``busy`` and ``blocked`` are seconds per second."""
+    return {
+        "numRecordsIn": read,
+        "numRecordsOut": wrote,
+        "numBytesIn": read_bytes,
+        "numBytesOut": wrote_bytes,
+        "accumulateBusyTimeMs": 1000 * more.get("busy", 0.0),
+        "accumulateBackPressuredTimeMs": 1000 * more.get("blocked", 0.0),
+        "accumulateIdleTimeMs": "NaN",
+    }
 
-    def __init__(self) -> None:
-        self.now = START
 
-    def monotonic(self) -> float:
-        """Seconds."""
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now += seconds
-
-
-class LazyRest:
-    """Answers with the counters of the fetch that the look before asked for."""
-
-    def __init__(self, clock: Clock, blocked: float = 0.0) -> None:
-        self._clock, self._blocked = clock, blocked
-        self._fetched: dict[str, float] = {}
-
-    def job(self, job: str) -> dict[str, Any]:
-        """State and vertices."""
-        rows = [{"id": v, "name": name, "parallelism": 2} for v, name in NAMES.items()]
-        return {"name": "shop", "state": "RUNNING", "vertices": rows}
-
-    def get(self, path: str) -> Any:
-        """Plan and metrics."""
-        if path.endswith("/plan"):
-            inputs = {"v1": ("v0", "HASH"), "v2": ("v1", "FORWARD")}
-            nodes: list[dict[str, Any]] = [{"id": v} for v in NAMES]
-            for node in nodes[1:]:
-                source, ship = inputs[node["id"]]
-                node["inputs"] = [{"id": source, "ship_strategy": ship}]
-            return {"plan": {"nodes": nodes}}
-        vertex = path.split("/")[4]
-        at, self._fetched[vertex] = self._fetched.get(vertex, 0.0), self._clock.now
-        rates = {
-            "numRecordsIn": READ[vertex],
-            "numRecordsOut": WRITTEN[vertex],
-            "numBytesIn": READ[vertex] * SIZE.get(vertex, 0.0),
-            "accumulateBusyTimeMs": 1000 * CPU[vertex],
-            "accumulateBackPressuredTimeMs": 1000 * self._blocked,
-        }
-        rows = [{"id": name, "sum": rate * at} for name, rate in rates.items()]
-        return [*rows, {"id": "accumulateIdleTimeMs", "sum": "NaN"}]
+def shop(clock: Clock, blocked: float = 0.0) -> LazyRest:
+    """A pipeline of a source, a splitter and a sink."""
+    out = rates(250, 0, 250 * 40, busy=CPU["v2"])
+    split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
+    source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
+    vertices = {
+        "v0": Vertex("Source: src", source | {"Source__src.numRecordsOut": 100}),
+        "v1": Vertex("split", split, [("v0", "HASH")]),
+        "v2": Vertex("out: Writer", out, [("v1", "FORWARD")]),
+    }
+    return LazyRest(clock, vertices)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The only time that the profiler sees."""
+    """The only time that the profiler sees; no threads of this machine are."""
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
+    monkeypatch.setattr(profiling, "thread_times", dict)
     return made
 
 
-def threads(clock: Clock) -> dict[tuple[int, str, str], ThreadTime]:
-    """Times of the tasks' threads, two subtasks each; the second look comes late."""
-    clock.sleep(3.0 if clock.now > START else 1.0)
-    return {
-        (7, name, str(i)): ThreadTime(CPU[v] * clock.now / 2, clock.now)
-        for v, name in NAMES.items()
-        for i in (1, 2)
-    }
+@pytest.fixture
+def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Times of the shop's threads, two subtasks each; the second look comes late."""
+
+    def seen() -> dict[tuple[int, str, str], ThreadTime]:
+        clock.sleep(3.0 if clock.now > START else 1.0)
+        return {
+            (7, vertex.name, str(i)): ThreadTime(CPU[v] * clock.now / 2, clock.now)
+            for v, vertex in shop(clock).vertices.items()
+            for i in (1, 2)
+        }
+
+    monkeypatch.setattr(profiling, "thread_times", seen)
+    return clock
 
 
-def test_a_profile_is_the_truth(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def doubts(seen: Profile) -> list[str]:
+    """What a profile tells, but for where CPU times come from."""
+    seen.graph(MIPS)
+    return [doubt for doubt in seen.doubts if not doubt.startswith("ipt of ")]
+
+
+def test_a_profile_is_the_truth(threads: Clock) -> None:
     """Rates, selectivities, payloads, CPU per tuple, parallelism and partitioning."""
-    monkeypatch.setattr(profiling, "thread_times", lambda: threads(clock))
-    seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
+    seen = profile(shop(threads), "job", 10)
     graph = seen.graph(MIPS)
     assert graph.operators.name == ("src", "split", "out")
     assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0])
@@ -109,60 +95,213 @@ def test_a_profile_is_the_truth(clock: Clock, monkeypatch: pytest.MonkeyPatch) -
     ("threads_of_split", "told"), [(1, "1 threads on this machine"), (4, "4 threads")]
 )
 def test_threads_that_cannot_be_the_tasks_are_not_taken_for_them(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, threads_of_split: int, told: str
+    threads: Clock, monkeypatch: pytest.MonkeyPatch, threads_of_split: int, told: str
 ) -> None:
     """A part of them is on other machines, or another job's tasks bear the same name."""
-    scarce = threads_of_split == 1
+    look, scarce = profiling.thread_times, threads_of_split == 1
 
     def seen_threads() -> dict[tuple[int, str, str], ThreadTime]:
-        found = threads(clock)
+        found = look()
         one, two = ((7, "split", i) for i in "12")
         doubled = {(8, *key[1:]): found[key] for key in (one, two)}
         return {key: t for key, t in found.items() if key != two} if scarce else found | doubled
 
     monkeypatch.setattr(profiling, "thread_times", seen_threads)
-    seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
+    seen = profile(shop(threads), "job", 10)
     assert seen.cpu["v1"] == pytest.approx(0.2)
     (doubt,) = seen.doubts
     assert doubt.startswith("ipt of split: from busy time")
     assert told in doubt
 
 
-def test_operators_of_one_name_are_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_of_one_name_are_told(clock: Clock) -> None:
     """Flink calls operators Map that nobody has named, and no placement can tell them apart."""
-    monkeypatch.setitem(NAMES, "v2", "split")
-    monkeypatch.setattr(profiling, "thread_times", dict)
-    seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
+    rest = shop(clock)
+    rest.vertices["v2"].name = "split"
+    seen = profile(rest, "job", 10)
     assert seen.graph(MIPS).operators.name == ("src", "split", "split (2)")
     assert [doubt for doubt in seen.doubts if doubt.startswith("split (2): bears another")]
 
 
-def test_python_processes_are_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_processes_are_told(threads: Clock) -> None:
     """What they take is not in the CPU time of their TaskManager's threads."""
-    monkeypatch.setattr(profiling, "thread_times", lambda: threads(clock))
     code = "import time; time.sleep(60)"
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
     with subprocess.Popen(command) as worker:
         try:
-            seen = profile(LazyRest(clock), "job", 10)  # type: ignore[arg-type]
+            seen = profile(shop(threads), "job", 10)
         finally:
             worker.kill()
     assert [doubt for doubt in seen.doubts if "Python" in doubt]
 
 
-def test_what_is_doubtful_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_doubtful_is_told(clock: Clock) -> None:
     """Back-pressured sources, and busy time where there are no threads to look at."""
-    monkeypatch.setattr(profiling, "thread_times", dict)
-    graph = profile(LazyRest(clock, blocked=1.5), "job", 10).graph(MIPS)  # type: ignore[arg-type]
+    graph = profile(shop(clock, blocked=1.5), "job", 10).graph(MIPS)
     told = str(graph.attributes["unmeasured"])
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
     assert graph.operators.ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
 
 
-def test_a_silent_source_is_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_source_is_refused(clock: Clock) -> None:
     """A graph without rates would be no use."""
-    monkeypatch.setattr(profiling, "thread_times", dict)
-    monkeypatch.setitem(WRITTEN, "v0", 0.0)
+    rest = shop(clock)
+    rest.vertices["v0"].rates = rates()
     with pytest.raises(FlinkError, match="source 'src' sent nothing"):
-        profile(LazyRest(clock), "job", 10).graph(MIPS)  # type: ignore[arg-type]
+        profile(rest, "job", 10).graph(MIPS)
+
+
+def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
+    """It calls the busy time of old sources NaN."""
+    rest = shop(clock)
+    source = rest.vertices["v0"]
+    source.rates = {**source.rates, "accumulateBusyTimeMs": "NaN"}
+    graph = profile(rest, "job", 10).graph(MIPS)
+    assert "ipt of src: unknown and counted as 0" in str(graph.attributes["unmeasured"])
+    assert graph.operators.ipt[0] == 0
+
+
+def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
+    """And cost nothing else: Flink would answer nothing if asked for what it does not have."""
+    rest = shop(clock)
+    rest.vertices["v2"].rates = {
+        name: rate for name, rate in rest.vertices["v2"].rates.items() if name != "numBytesIn"
+    }
+    seen = profile(rest, "job", 10)
+    assert "out: Flink does not tell its numBytesIn" in seen.doubts
+    assert seen.graph(MIPS).streams.selectivity.tolist() == pytest.approx([1, 2.5])
+
+
+def chained(clock: Clock, head: str = "Source: src", **source: float) -> LazyRest:
+    """A source fused with what keeps a tenth, and with two writers of different payloads.
+
+    The small ones go to a sink of their own, the big ones to one that has another input.
+    """
+    enters = {f"{head.replace(': ', '__')}.numRecordsOut": 1000.0} if not source else {}
+    sent = 100 * 50.0 + 100 * 2000.0
+    vertices = {
+        "v": Vertex(f"{head} -> keep -> (small, big)", rates(0, 200, 0, sent) | enters | source),
+        "w": Vertex("Source: other", rates(0, 50, 0, 50 * 300.0)),
+        "x": Vertex("x", rates(100, 0, 100 * 50.0), [("v", "HASH")]),
+        "j": Vertex(
+            "j", rates(150, 0, 100 * 2000.0 + 50 * 300.0), [("v", "REBALANCE"), ("w", "HASH")]
+        ),
+    }
+    return LazyRest(clock, vertices)
+
+
+def test_payloads_of_fused_senders_are_told_apart(clock: Clock) -> None:
+    """Each stream has its own, and so has the other sender of the mixed input."""
+    seen = profile(chained(clock), "job", 100)
+    graph = seen.graph(MIPS)
+    sizes = {
+        (stream.source, stream.target): stream.payload
+        or graph.operators.payload[graph.operators.name.index(stream.source)]
+        for stream in graph.streams
+    }
+    fused = "src -> keep -> small -> big"
+    expected = {(fused, "x"): 50, (fused, "j"): 2000, ("other", "j"): 300}
+    assert sizes == pytest.approx(expected)
+    assert doubts(seen) == []
+
+
+def test_the_rate_of_a_fused_source_is_what_enters_the_job(clock: Clock) -> None:
+    """Not what leaves the chain."""
+    graph = profile(chained(clock), "job", 100).graph(MIPS)
+    assert graph.operators.rate.tolist() == pytest.approx([1000, 50, 0, 0])
+    assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 1])
+
+
+def test_a_fused_source_whose_own_rate_is_not_told_is_told(clock: Clock) -> None:
+    """What leaves the chain stands in for it."""
+    seen = profile(chained(clock, unlike=0), "job", 100)
+    assert [d for d in doubts(seen) if d.startswith("rate of src -> keep -> small -> big: what")]
+    assert seen.graph(MIPS).operators.rate[0] == pytest.approx(200)
+
+
+def test_fused_operators_of_the_sources_name_do_not_pass_for_it(clock: Clock) -> None:
+    """Their counts are one metric."""
+    rest = chained(clock)
+    rest.vertices["v"].name = "Source: src -> Source  src -> (small, big)"
+    assert [d for d in doubts(profile(rest, "job", 100)) if d.startswith("rate of src")]
+
+
+def test_few_bytes_among_whole_buffers_are_told(clock: Clock) -> None:
+    """Sent bytes are counted by buffers of 32 KiB."""
+    seen = profile(chained(clock), "job", 2)
+    assert "payload of other→j: few bytes passed; profile for longer" in doubts(seen)
+
+
+def test_a_rest_that_drowns_in_its_sum_is_told(clock: Clock) -> None:
+    """A stream of which only the difference to another is known."""
+    rest = chained(clock)
+    rest.vertices["w"].rates = rates(0, 50, 0, 50 * 600.0)
+    rest.vertices["y"] = Vertex("y", rates(50, 0, 50 * 300.0), [("w", "HASH")])
+    told = doubts(profile(rest, "job", 100))
+    assert "payload of other→j: the small difference of large numbers" in told
+
+
+def test_payloads_of_streams_without_tuples_are_told(clock: Clock) -> None:
+    """Nothing was seen of them."""
+    rest = shop(clock)
+    rest.vertices["v1"].rates = rates(100, 0, 100 * 400)
+    rest.vertices["v2"].rates = rates()
+    assert "payload of split→out: no tuple passed" in doubts(profile(rest, "job", 10))
+
+
+def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
+    """Their sender counts them once, and their bytes as often as they are sent."""
+    rest = chained(clock)
+    rest.vertices["w"].rates = rates(0, 25, 0, 50 * 300.0)
+    rest.vertices["j"].inputs = [("v", "REBALANCE"), ("w", "BROADCAST")]
+    seen = profile(rest, "job", 100)
+    graph = seen.graph(MIPS)
+    assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 2])
+    assert graph.operators.payload[1] == pytest.approx(300)
+    assert doubts(seen) == []
+
+
+def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
+    """Flink's own signs end where brackets begin; elsewhere the plan's tree tells."""
+    rest = shop(clock)
+    rest.vertices["v1"].name = "Calc(select=[id -> starttime], where=[a > 1, b])"
+    rest.vertices["v2"].name = "to -> fro, or not: Writer"
+    rest.vertices["v2"].tree = "to -&gt; fro, or not: Writer<br/>"
+    graph = profile(rest, "job", 10).graph(MIPS)
+    names = ("src", "Calc(select=[id -> starttime], where=[a > 1, b])", "to -> fro, or not")
+    assert graph.operators.name == names
+
+
+@pytest.mark.parametrize("state", ["FINISHED", "CANCELED", "FAILED", "RESTARTING", "CREATED"])
+def test_a_job_that_does_not_run_is_told_by_its_state(clock: Clock, state: str) -> None:
+    """At once: nothing is measured."""
+    rest = shop(clock)
+    rest.states = [state]
+    with pytest.raises(FlinkError, match=f"job job is {state}, not RUNNING"):
+        profile(rest, "job", 10)
+    assert not [path for path in rest.asked if "metrics" in path]
+    assert clock.now == START
+
+
+def test_a_job_that_ends_while_it_is_watched_is_told(clock: Clock) -> None:
+    """With the reason, where Flink knows one."""
+    rest = shop(clock)
+    rest.states = ["RUNNING", "RUNNING", "RESTARTING"]
+    with pytest.raises(FlinkError, match=r"is RESTARTING, not RUNNING; .*: .*the reason"):
+        profile(rest, "job", 10)
+    assert clock.now < START + 1
+
+
+def test_counts_that_begin_again_are_told(clock: Clock) -> None:
+    """A job can restart between two looks."""
+    rest = shop(clock)
+
+    def fall() -> None:
+        clock.now += 0.25
+        if clock.now > START + 5:
+            rest.fetched = dict.fromkeys(rest.fetched, 1.0)
+
+    clock.sleep = lambda _: fall()  # type: ignore[method-assign]
+    with pytest.raises(FlinkError, match="was restarted while it was watched"):
+        profile(rest, "job", 10)

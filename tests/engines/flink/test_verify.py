@@ -1,32 +1,111 @@
 """Verifying, with a cluster that answers what it is told to."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.verify import Verification, verify
 
 
-class TwoMaps:
-    """A job of two operators of one name, on two devices."""
+def running(**devices: list[str]) -> dict[str, Any]:
+    """Answers of a cluster on which "new" runs, its tasks' subtasks on these devices."""
+    names = {f"v{i}": name for i, name in enumerate(devices)}
+    document = job("new", "RUNNING", dict.fromkeys(names, "RUNNING"))
+    for row in document["vertices"]:
+        row["name"] = names[row["id"]].partition("__")[0]
+        row["parallelism"] = len(devices[names[row["id"]]])
+    answers = healthy("dev-0") | {"GET /jobs/new": document}
+    answers["GET /jobs"] = {"jobs": [{"id": "new", "status": "RUNNING"}]}
+    for vertex, name in names.items():
+        subtasks = [{"taskmanager-id": device} for device in devices[name]]
+        answers[f"GET /jobs/new/vertices/{vertex}"] = {"subtasks": subtasks}
+    return answers
 
-    def job(self, job: str) -> dict[str, Any]:
-        """State and vertices."""
-        rows = [{"id": v, "name": "Map", "parallelism": 1} for v in ("v0", "v1")]
-        return {"state": "RUNNING", "schedulerType": "Default", "vertices": rows}
 
-    def get(self, path: str) -> Any:
-        """Subtasks of a vertex."""
-        device = "dev-0" if path.endswith("v0") else "dev-2"
-        return {"subtasks": [{"taskmanager-id": device}]}
+def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
+    """What verify says of the job."""
+    with scripted_flink(answers) as flink:
+        return verify(Rest(flink.url), "new", vectors)
 
 
 @pytest.mark.parametrize(
-    ("devices", "fine"), [(["dev-2"], False), (["dev-0"], False), (["dev-0", "dev-2"], False)]
+    "placed", [["dev-2"], ["dev-0"], ["dev-0", "dev-2"], "dev-0"], ids=lambda placed: str(placed)
 )
-def test_operators_of_one_name_are_all_looked_at(devices: list[str], fine: bool) -> None:
-    """One of them where it should be does not hide the other."""
-    found = verify(TwoMaps(), "job", {"Map": devices})  # type: ignore[arg-type]
-    assert found.fine is fine
+def test_operators_of_one_name_are_all_looked_at(placed: list[str] | str) -> None:
+    """Which of them is where cannot be told, so nothing is fine."""
+    found = verified(running(Map=["dev-0"], Map__2=["dev-2"]), {"Map": placed})
+    assert not found.fine
+    assert found.problems[0].startswith("2 operators are called 'Map'")
     (check,) = found.checks
     assert dict(check.actual) == {"dev-0": 1, "dev-2": 1}
+
+
+@pytest.mark.parametrize(("placed", "run"), [(4, 1), (1, 4), (3, 2)])
+def test_too_few_or_too_many_subtasks_on_the_right_device_differ(placed: int, run: int) -> None:
+    found = verified(running(map=["dev-0"] * run), {"map": ["dev-0"] * placed})
+    (check,) = found.checks
+    assert not found.fine
+    assert (check.operator, dict(check.expected), dict(check.actual)) == (
+        "map",
+        {"dev-0": placed},
+        {"dev-0": run},
+    )
+
+
+def test_as_many_subtasks_as_placed_are_fine() -> None:
+    found = verified(running(map=["dev-0", "dev-1", "dev-0"]), {"map": ["dev-1", "dev-0", "dev-0"]})
+    assert found.fine
+    assert found.uncounted == ()
+
+
+def test_subtasks_of_unknown_number_are_told_to_be_uncounted() -> None:
+    """However many there are, they must be on the device."""
+    vectors = {"map": "dev-0"}
+    assert verified(running(map=["dev-0", "dev-0"]), vectors).fine
+    assert verified(running(map=["dev-0", "dev-0"]), vectors).uncounted == ("map",)
+    assert not verified(running(map=["dev-0", "dev-1"]), vectors).fine
+
+
+@pytest.fixture
+def flink() -> Iterator[ScriptedFlink]:
+    """A cluster on which "new" runs with one subtask."""
+    with scripted_flink(running(map=["dev-0"])) as answering:
+        yield answering
+
+
+def test_the_command_tells_a_parallelism_that_was_not_placed(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path
+) -> None:
+    """By the operator's name, with exit code 1."""
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}, "parallelism": {"map": 4}}')
+    answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
+    assert answer.status == 1
+    assert [line.split() for line in answer.out.splitlines()[1:]] == [
+        ["map", "dev-0", "×", "4", "dev-0", "differs"],
+        ["1", "of", "1", "operators", "differ."],
+    ]
+
+
+def test_the_command_does_not_claim_to_have_counted_what_it_has_not(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path
+) -> None:
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
+    assert answer.status == 0
+    assert "does not say how many subtasks" in answer.out
+
+
+def test_the_command_tells_a_job_that_restarts(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path
+) -> None:
+    """At once, and without being given its id."""
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    flink.answers["GET /jobs"]["jobs"][0]["status"] = "RESTARTING"
+    flink.answers["GET /jobs/new"]["state"] = "RESTARTING"
+    answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
+    assert answer.status == 1
+    assert "the job is RESTARTING; only a running job has a placement" in answer.out

@@ -1,0 +1,45 @@
+"""One pass: how long one set of tuples takes through a placed graph.
+
+`compile_pass` takes an `Instance` and gives a `Pass`: the work of every operator and the bytes of
+every stream for σ seconds' worth of tuples, by default one tuple of the fastest source. Then::
+
+    makespans(one, placements[B, N], rules)      -> seconds [B]
+    schedule(one, placement[N], rules)           -> when everything happens, and why it takes so long
+    bounds(one, allowed[N, D])                   -> what no placement can beat
+    synchronous_makespans(one, placements[B, N]) -> seconds [B], in lock-step
+
+An operator is ready when all its inputs have arrived (and not before its release time). A device
+serves with as many cores as it has; a core is never idle while something is ready on its device,
+and an operator takes one core for w(v, d) seconds without being interrupted. `Rules` say which of
+the ready operators is next and which transfers may be under way at the same time; `PRESETS` are
+the rules of published simulators. Noise is what the caller multiplies work and transfers with.
+"""
+
+from streamsim.passes.bounds import Bounds, bounds
+from streamsim.passes.chain import Chain, Part
+from streamsim.passes.compiled import Pass
+from streamsim.passes.compiling import compile_pass
+from streamsim.passes.makespans import makespans
+from streamsim.passes.rank import upward_rank
+from streamsim.passes.rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
+from streamsim.passes.schedule import Schedule, schedule
+from streamsim.passes.synchronous import synchronous_makespans
+
+__all__ = [
+    "Bounds",
+    "Chain",
+    "DOPPLER",
+    "GIPH",
+    "PLACETO",
+    "PRESETS",
+    "Part",
+    "Pass",
+    "Rules",
+    "Schedule",
+    "bounds",
+    "compile_pass",
+    "makespans",
+    "schedule",
+    "synchronous_makespans",
+    "upward_rank",
+]

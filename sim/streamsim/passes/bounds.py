@@ -1,0 +1,121 @@
+"""Lower bounds: no placement, queue or network makes a pass shorter than these."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamsim.jit import kernel
+from streamsim.passes.compiled import Pass
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+
+class Bounds(NamedTuple):
+    """Proven lower bounds of the makespan without noise, in seconds."""
+
+    path: float  # longest path, each operator where it is soonest done
+    work: float  # all work, or that of one class of hardware, over all speed that may do it
+
+    @property
+    def best(self) -> float:
+        """The larger one."""
+        return max(self)
+
+
+def bounds(one: Pass, allowed: ArrayLike | None = None) -> Bounds:
+    """Lower bounds of the makespan under any placement and any rules.
+
+    ``path`` is the longest path of soonest finishes F(v, d) of operator v on device d,
+
+        F(v, d) = w(v, d) + max(release(v), max over inputs (u, v) of
+                  min(F(u, d), min over d' of F(u, d') + least time from d' to anywhere else)).
+
+    ``work`` rests on T · Σ n_d g_d ≥ Σ over v of min over d of w(v, d) g_d, which holds for any
+    speeds g_d > 0; it is taken over all devices, and for every set of devices to which some
+    operators are confined over those operators alone.
+
+    Parameters
+    ----------
+    allowed
+        Whether an operator may run on a device, shape [N, D]; by default it may on all.
+
+    Examples
+    --------
+    >>> from streamsim import build_instance
+    >>> from streamsim.passes import bounds, compile_pass
+    >>> instance = build_instance(rate=[100, 0, 0], seconds=[[1e-3], [5e-3], [5e-3]],
+    ...                           source=[0, 0], target=[1, 2], device_type=[0],
+    ...                           seconds_per_byte=[[0]])
+    >>> bounds(compile_pass(instance))
+    Bounds(path=0.006, work=0.011)
+    """
+    n, d = one.n_operators, one.n_devices
+    may = np.ones((n, d), np.bool_) if allowed is None else np.array(allowed, np.bool_)
+    if may.shape != (n, d) or not may.any(axis=1).all():
+        raise ValueError(f"allow each of {n} operators at least one of {d} devices, shape [N, D]")
+    latency, wire = _least_elsewhere(one)
+    path = _longest_path(one, may, latency, wire)
+    return Bounds(path=float(path), work=_work_bound(one, may))
+
+
+def _least_elsewhere(one: Pass) -> tuple[Floats, Floats]:
+    """Least latency and seconds per byte from each device to another one; ∞ if there is none."""
+    home = np.eye(one.n_devices, dtype=np.bool_)
+    latency = np.where(home, np.inf, one.links["latency"]).min(axis=1)
+    wire = np.where(home, np.inf, one.links["seconds_per_byte"]).min(axis=1)
+    return latency, np.where(np.isinf(wire), 0.0, wire)
+
+
+@kernel
+def _longest_path(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
+    n, d = may.shape
+    begin = np.empty((n, d))
+    for v in range(n):
+        begin[v] = one.operators[v].release
+    longest = 0.0
+    for v in one.order:
+        soonest = np.inf
+        for a in range(d):
+            begin[v, a] += one.work[v, one.devices[a].type] if may[v, a] else np.inf
+            soonest = min(soonest, begin[v, a])
+        longest = max(longest, soonest)
+        for e in range(one.operators[v].out_start, one.operators[v].out_end):
+            stream = one.streams[e]
+            handling = stream.tuples * (one.gap + 2.0 * one.overhead)
+            away = np.inf
+            for a in range(d):
+                away = min(away, begin[v, a] + (latency[a] + stream.size * wire[a] + handling))
+            for b in range(d):
+                begin[stream.target, b] = max(begin[stream.target, b], min(begin[v, b], away))
+    return longest
+
+
+def _work_bound(one: Pass, may: Flags) -> float:
+    """Largest bound by work over the classes of hardware."""
+    types = one.devices["type"]
+    total = one.work.sum(axis=0)
+    speed = np.divide(1.0, total, out=np.ones_like(total), where=total > 0)[types]
+    least = _least_effort(one.work, types.astype(np.int32), speed, may)
+    kinds, kind = np.unique(may, axis=0, return_inverse=True)
+    effort = np.bincount(kind.ravel(), least, len(kinds))
+    power = one.devices["cores"] * speed
+    classes = np.vstack([kinds, np.ones((1, one.n_devices), np.bool_)])
+    return max(
+        float(effort[~(kinds & ~devices).any(axis=1)].sum() / power[devices].sum())
+        for devices in classes
+    )
+
+
+@kernel
+def _least_effort(work: Floats, types: Ints, speed: Floats, may: Flags) -> Floats:
+    """Least w(v, d) g_d of every operator over the devices that it may run on."""
+    n, d = may.shape
+    least = np.full(n, np.inf)
+    for v in range(n):
+        for a in range(d):
+            if may[v, a]:
+                least[v] = min(least[v], work[v, types[a]] * speed[a])
+    return least

@@ -1,0 +1,114 @@
+"""The critical chain: what a makespan is made of, one thing after the other."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsim.passes.compiled import Pass
+from streamsim.passes.state import State
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+class Part(IntEnum):
+    """What time is spent on."""
+
+    RELEASE = 0  # until an operator is released
+    RUNNING = 1
+    CORE = 2  # waiting for a core
+    NETWORK = 3  # waiting for the network
+    SENDING = 4
+    TRAILING = 5  # the pause of a core or spacing of a channel with which the pass ends
+
+
+class Chain(NamedTuple):
+    """Parts that follow one another without a gap, from 0 to the makespan; K of them.
+
+    Part k lasts from ``times[k]`` to ``times[k + 1]``, so that the parts add up to the makespan
+    exactly.
+    """
+
+    parts: tuple[Part, ...]  # K
+    operator: Ints  # [K] that runs, waits for a core, or sends
+    stream: Ints  # [K] that is sent or waits for the network, in the caller's order; else -1
+    times: Floats  # [K + 1]
+
+    @property
+    def seconds(self) -> Floats:
+        """How long each part lasts, shape [K]."""
+        return np.diff(self.times)
+
+    def total(self, part: Part) -> float:
+        """Seconds of all parts of a kind."""
+        kinds = np.array(self.parts)
+        return float(self.seconds[kinds == part].sum())
+
+
+def critical_chain(one: Pass, state: State, held: Floats, makespan: float) -> Chain:
+    """Trace back what the end of a pass waited for; ``held`` is what streams take, in seconds."""
+    trace = _Trace(one, state)
+    v = int(np.argmax(state.operators["finish"]))
+    cleared = state.streams["departure"] + held
+    e = int(np.argmax(cleared)) if len(held) else -1
+    paused = not len(held) or makespan - state.operators["finish"][v] < makespan - cleared[e]
+    if state.operators["finish"][v] >= makespan or paused:
+        trace.add(Part.TRAILING, v, -1, float(state.operators["finish"][v]), makespan)
+    else:
+        trace.add(Part.TRAILING, int(one.streams["source"][e]), e, float(cleared[e]), makespan)
+        v = trace.back_to_producer(e, float(cleared[e]))
+    while v >= 0:
+        v = trace.back_through(v)
+    return trace.chain(makespan)
+
+
+class _Trace:
+    """The chain so far, from its end."""
+
+    def __init__(self, one: Pass, state: State) -> None:
+        self.one, self.state = one, state
+        self.found: list[tuple[Part, int, int, float]] = []
+        order = np.argsort(one.streams["target"], kind="stable")
+        self.in_streams = order
+        self.in_start = np.searchsorted(
+            one.streams["target"][order], np.arange(one.n_operators + 1)
+        )
+
+    def add(self, part: Part, v: int, e: int, begin: float, end: float) -> None:
+        """Put a part before the others, unless it takes no time."""
+        if end > begin:
+            self.found.append((part, v, e, begin))
+
+    def back_through(self, v: int) -> int:
+        """From the finish of an operator to that of the producer it waited for, -1 at the start."""
+        operator = self.state.operators[v]
+        ready, start = float(operator["ready"]), float(operator["start"])
+        self.add(Part.RUNNING, v, -1, start, float(operator["finish"]))
+        self.add(Part.CORE, v, -1, ready, start)
+        streams = self.in_streams[self.in_start[v] : self.in_start[v + 1]]
+        last = streams[self.state.streams["arrival"][streams] == ready]
+        if len(last) == 0:
+            self.add(Part.RELEASE, v, -1, 0.0, ready)
+            return -1
+        return self.back_to_producer(int(last[0]), ready)
+
+    def back_to_producer(self, e: int, end: float) -> int:
+        """From the end of a transfer to the finish of the operator that sent it."""
+        u = int(self.one.streams["source"][e])
+        departure = float(self.state.streams["departure"][e])
+        self.add(Part.SENDING, u, e, departure, end)
+        self.add(Part.NETWORK, u, e, float(self.state.operators["finish"][u]), departure)
+        return u
+
+    def chain(self, makespan: float) -> Chain:
+        """The parts from first to last."""
+        parts = self.found[::-1]
+        index = self.one.stream_index
+        return Chain(
+            parts=tuple(part for part, *_ in parts),
+            operator=np.array([v for _, v, _, _ in parts], np.int32),
+            stream=np.array([index[e] if e >= 0 else -1 for _, _, e, _ in parts], np.int32),
+            times=np.array([begin for *_, begin in parts] + [makespan]),
+        )

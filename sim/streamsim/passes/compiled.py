@@ -1,0 +1,98 @@
+"""What one pass through a graph asks of devices and links."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Records = NDArray[np.void]
+
+
+class Pass(NamedTuple):
+    """One pass, as arrays: N operators, M streams, D devices, C types.
+
+    Operators, devices and streams stand as in `Instance`. Streams out of one operator are
+    adjacent and keep the caller's order among themselves, on which ties depend. What is known of
+    an operator, a stream, a device and a link is a record each: it is one array to hand to
+    kernels instead of many, and lies together in memory.
+    """
+
+    operators: Records  # [N] of OPERATOR
+    streams: Records  # [M] of STREAM
+    devices: Records  # [D] of DEVICE
+    links: Records  # [D, D] of LINK
+    work: Floats  # [N, C] core seconds on a device of each type
+    order: Ints  # [N] operators in topological order
+    stream_index: Ints  # [M] position in the caller's order
+    gap: float  # link seconds per tuple
+    overhead: float  # seconds per tuple, at each end
+
+    @property
+    def n_operators(self) -> int:
+        """Number of operators, N."""
+        return len(self.operators)
+
+    @property
+    def n_streams(self) -> int:
+        """Number of streams, M."""
+        return len(self.streams)
+
+    @property
+    def n_devices(self) -> int:
+        """Number of devices, D."""
+        return len(self.devices)
+
+
+OPERATOR: Final = np.dtype(
+    [
+        ("release", np.float64),  # seconds before which it is not ready
+        ("priority", np.float64),  # the higher, the sooner
+        ("level", np.int32),  # most streams on a path from an operator without inputs
+        ("inputs", np.int32),
+        ("out_start", np.int32),  # first stream out of it
+        ("out_end", np.int32),  # one past the last
+    ],
+    align=True,
+)
+
+STREAM: Final = np.dtype(
+    [
+        ("size", np.float64),  # bytes
+        ("tuples", np.float64),
+        ("source", np.int32),  # operator that sends
+        ("target", np.int32),  # operator that receives
+        ("first", np.int32),  # first stream that carries the same output of its operator
+        ("more", np.int32),  # next stream that carries it, -1 after the last
+    ],
+    align=True,
+)
+
+DEVICE: Final = np.dtype(
+    [
+        ("egress", np.float64),  # seconds per byte sent, 0 where the card is uncapped
+        ("ingress", np.float64),  # seconds per byte received, 0 where the card is uncapped
+        ("type", np.int32),  # column of `Pass.work`
+        ("cores", np.int32),
+    ],
+    align=True,
+)
+
+LINK: Final = np.dtype(
+    [
+        ("latency", np.float64),  # seconds
+        ("link", np.float64),  # seconds per byte of the link alone
+        ("seconds_per_byte", np.float64),  # of the slowest of link and network cards
+    ],
+    align=True,
+)
+
+
+def records(kind: np.dtype[np.void], **columns: object) -> Records:
+    """Records of a kind from their columns; all of one shape."""
+    shape = np.shape(next(iter(columns.values())))  # type: ignore[call-overload]
+    table: Records = np.zeros(shape, kind)
+    for name, values in columns.items():
+        table[name] = values
+    return table

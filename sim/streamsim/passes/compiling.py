@@ -1,0 +1,178 @@
+"""From an instance to one pass: what σ seconds' worth of tuples ask of devices and links."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamsim.instance import Instance
+from streamsim.jit import kernel
+from streamsim.passes.compiled import (
+    DEVICE,
+    LINK,
+    OPERATOR,
+    STREAM,
+    Pass,
+    Records,
+    records,
+)
+from streamsim.passes.rank import levels, upward_rank
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+def compile_pass(
+    instance: Instance,
+    *,
+    seconds: float | None = None,
+    message: ArrayLike | None = None,
+    release: ArrayLike | None = None,
+    priority: ArrayLike | None = None,
+) -> Pass:
+    """Compile what σ seconds' worth of tuples ask of devices and links.
+
+    w(v, c) = σ · λ(v) · s(v, c) core seconds, and σ · traffic(e) bytes on stream e.
+
+    Parameters
+    ----------
+    seconds
+        σ; by default that of one tuple of the fastest source.
+    message
+        A number per stream, in the caller's order, shape [M]: streams of one operator that bear
+        the same number carry one output, which some networks send once. By default every stream
+        carries an output of its own.
+    release
+        Seconds before which an operator is not ready, shape [N]; by default 0.
+    priority
+        For the queue of that name, shape [N]; by default the upward rank (`upward_rank`).
+
+    Examples
+    --------
+    Each tuple takes 1 ms in the source and 5 ms in the operator that it feeds:
+
+    >>> from streamsim import build_instance
+    >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
+    ...                           payload=[20_000], device_type=[0, 0],
+    ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
+    >>> one = compile_pass(instance)
+    >>> one.work.ravel().tolist(), one.streams["size"].tolist()
+    ([0.001, 0.005], [20000.0])
+    """
+    span = _span(instance) if seconds is None else float(seconds)
+    n = instance.n_operators
+    level = levels(instance.source, instance.target, n)
+    operators = records(
+        OPERATOR,
+        release=_per_operator(release, n),
+        level=level,
+        inputs=np.diff(instance.in_start),
+        out_start=instance.out_start,
+        out_end=instance.out_end,
+    )
+    compiled = Pass(
+        operators=operators,
+        streams=_streams(instance, span, message),
+        devices=records(
+            DEVICE,
+            egress=instance.egress,
+            ingress=instance.ingress,
+            type=instance.device_type,
+            cores=np.maximum(instance.cores, 1),
+        ),
+        links=_links(instance),
+        work=np.ascontiguousarray((span * instance.input_rate)[:, None] * instance.seconds),
+        order=instance.order,
+        stream_index=instance.stream_index,
+        gap=instance.gap,
+        overhead=instance.overhead,
+    )
+    operators["priority"] = (
+        upward_rank(compiled) if priority is None else _per_operator(priority, n)
+    )
+    return compiled
+
+
+def _streams(instance: Instance, span: float, message: ArrayLike | None) -> Records:
+    size, tuples = span * instance.traffic, span * instance.tuples
+    first, more = _shared_outputs(instance, _by_source(instance, message), size, tuples)
+    return records(
+        STREAM,
+        size=size,
+        tuples=tuples,
+        source=instance.source,
+        target=instance.target,
+        first=first,
+        more=more,
+    )
+
+
+def _links(instance: Instance) -> Records:
+    cards = np.maximum(instance.egress[:, None], instance.ingress[None, :])
+    np.fill_diagonal(cards, 0.0)
+    return records(
+        LINK,
+        latency=instance.latency,
+        link=instance.seconds_per_byte,
+        seconds_per_byte=np.maximum(instance.seconds_per_byte, cards),
+    )
+
+
+def _span(instance: Instance) -> float:
+    """Seconds in which the fastest source emits one tuple."""
+    fastest = float(instance.rate.max(initial=0.0))
+    if fastest <= 0:
+        raise ValueError("no operator generates tuples; give a source a rate, or seconds")
+    return 1.0 / fastest
+
+
+def _per_operator(values: ArrayLike | None, n: int) -> Floats:
+    full = np.zeros(n) if values is None else np.array(values, np.float64)
+    if full.shape != (n,) or np.isnan(full).any():
+        raise ValueError(f"give one number for each of the {n} operators")
+    return full
+
+
+def _by_source(instance: Instance, message: ArrayLike | None) -> NDArray[np.int64]:
+    """Number of the output that each stream carries, streams as in the instance."""
+    if message is None:
+        return np.arange(instance.n_streams)
+    numbers = np.asarray(message, np.int64)
+    if numbers.shape != (instance.n_streams,):
+        raise ValueError(f"message has shape {numbers.shape}; give one number per stream")
+    return numbers[instance.stream_index]
+
+
+def _shared_outputs(
+    instance: Instance, message: NDArray[np.int64], size: Floats, tuples: Floats
+) -> tuple[Ints, Ints]:
+    """Chain the streams that carry one output: ``first`` and ``more`` of `Pass`."""
+    _, number = np.unique(message, return_inverse=True)
+    first, more = _chains(number.astype(np.int32).ravel())
+    same = (
+        (instance.source[first] == instance.source)
+        & (size[first] == size)
+        & (tuples[first] == tuples)
+    )
+    if not same.all():
+        e = int(np.argmin(same))
+        pair = sorted([int(instance.stream_index[first[e]]), int(instance.stream_index[e])])
+        raise ValueError(
+            f"streams {pair[0]} and {pair[1]} share a message but differ in operator, bytes or"
+            " tuples; give them numbers of their own"
+        )
+    return first, more
+
+
+@kernel
+def _chains(number: Ints) -> tuple[Ints, Ints]:
+    first, more = np.empty_like(number), np.empty_like(number)
+    opened, latest = np.full(len(number), -1, np.int32), np.empty_like(number)
+    for e in range(len(number)):
+        m = number[e]
+        if opened[m] < 0:
+            opened[m] = e
+        else:
+            more[latest[m]] = e
+        latest[m] = e
+        first[e] = opened[m]
+        more[e] = -1
+    return first, more

@@ -1,0 +1,115 @@
+"""Events in the order (time, number): a heap for later ones, a first-in-first-out list for now.
+
+Every event has a number, in the order in which events come about. One that is due at once has a
+higher number than all that were waiting in the heap for this instant, so those of the heap come
+first, and a plain list keeps the order of the others.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsim.jit import inlined_kernel
+
+Longs = NDArray[np.int64]
+Records = NDArray[np.void]
+
+#: An event is kind | index, with kinds in multiples of 1 << INDEX_BITS; below a number in the heap.
+#: (One whole number, and not two, because kernels are compiled anew for every constant argument.)
+INDEX_BITS, EVENT_BITS = 28, 32
+INDEX_MASK, EVENT_MASK = (1 << INDEX_BITS) - 1, (1 << EVENT_BITS) - 1
+
+#: Counters: events in the heap, first of the ring, events in it, last number given.
+WAITING, OLDEST, PRESENT, NUMBER = range(4)
+
+
+#: What is to come, with its number and time.
+LATER: Final = np.dtype([("time", np.float64), ("entry", np.int64)], align=True)
+
+
+class Events(NamedTuple):
+    """Buffers of what is to come."""
+
+    heap: Records  # [later] of LATER
+    now: Longs  # [power of two] ring of what is due at this instant, without numbers
+    count: Longs  # [4] by the names above
+
+
+def no_events(later: int, now: int) -> Events:
+    """Room for so many entries in the heap and at one instant."""
+    ring = np.empty(1 << now.bit_length(), np.int64)
+    return Events(np.empty(later, LATER), ring, np.zeros(4, np.int64))
+
+
+@inlined_kernel
+def number(events: Events) -> int:
+    """Next number of an event."""
+    events.count[NUMBER] += 1
+    given: int = events.count[NUMBER]
+    return given
+
+
+@inlined_kernel
+def push_now(events: Events, event: int) -> None:
+    """Append an event of this instant."""
+    at = (events.count[OLDEST] + events.count[PRESENT]) & (len(events.now) - 1)
+    events.now[at] = event
+    events.count[PRESENT] += 1
+
+
+@inlined_kernel
+def pop_now(events: Events) -> int:
+    """Take the oldest event of this instant."""
+    event: int = events.now[events.count[OLDEST]]
+    events.count[OLDEST] = (events.count[OLDEST] + 1) & (len(events.now) - 1)
+    events.count[PRESENT] -= 1
+    return event
+
+
+@inlined_kernel
+def push_later(events: Events, time: float, given: int, event: int) -> None:
+    """Put an event into the heap."""
+    entry = (given << EVENT_BITS) | event
+    heap = events.heap
+    i = events.count[WAITING]
+    events.count[WAITING] = i + 1
+    while i > 0:
+        up = (i - 1) >> 1
+        if heap[up].time < time or (heap[up].time == time and heap[up].entry < entry):
+            break
+        heap[i].time, heap[i].entry = heap[up].time, heap[up].entry
+        i = up
+    heap[i].time, heap[i].entry = time, entry
+
+
+@inlined_kernel
+def pop_later(events: Events) -> int:
+    """Take the first event out of the heap."""
+    heap = events.heap
+    first: int = heap[0].entry & EVENT_MASK
+    size = events.count[WAITING] - 1
+    events.count[WAITING] = size
+    time, entry = heap[size].time, heap[size].entry
+    i, down = 0, 1
+    while down < size:
+        if down + 1 < size and (
+            heap[down + 1].time < heap[down].time
+            or (heap[down + 1].time == heap[down].time and heap[down + 1].entry < heap[down].entry)
+        ):
+            down += 1
+        if time < heap[down].time or (time == heap[down].time and entry < heap[down].entry):
+            break
+        heap[i].time, heap[i].entry = heap[down].time, heap[down].entry
+        i, down = down, 2 * down + 1
+    heap[i].time, heap[i].entry = time, entry
+    return first
+
+
+@inlined_kernel
+def push(events: Events, now: float, time: float, event: int) -> None:
+    """Schedule an event at a time that is not over."""
+    if time > now:
+        push_later(events, time, number(events), event)
+    else:
+        push_now(events, event)

@@ -1,0 +1,130 @@
+"""Makespans of a batch of placements."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamsim.instance import writable
+from streamsim.jit import kernel
+from streamsim.passes.compiled import Pass
+from streamsim.passes.network.transfers import NETWORKS, Transfers, new_transfers
+from streamsim.passes.queue import QUEUES
+from streamsim.passes.rules import GIPH, Rules
+from streamsim.passes.run import run
+from streamsim.passes.state import Case, State, new_state
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+def makespans(
+    one: Pass,
+    placements: ArrayLike,
+    rules: Rules = GIPH,
+    *,
+    priorities: ArrayLike | None = None,
+    work_factors: ArrayLike | None = None,
+    send_factors: ArrayLike | None = None,
+) -> Floats:
+    """Makespan in seconds of one pass under each placement, shape [B].
+
+    Parameters
+    ----------
+    placements
+        Device of every operator, shape [B, N].
+    priorities
+        For the queue ``priority``, shape [N] or [B, N]; by default those of the pass.
+    work_factors
+        Noise: what the work of every operator is multiplied by, shape [N] or [B, N].
+    send_factors
+        Noise: what the time of every transfer is multiplied by, streams in the caller's order,
+        shape [M] or [B, M].
+
+    Examples
+    --------
+    >>> from streamsim import build_instance
+    >>> from streamsim.passes import compile_pass, makespans
+    >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
+    ...                           payload=[20_000], device_type=[0, 0],
+    ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
+    >>> makespans(compile_pass(instance), [[0, 0], [0, 1]])  # 20 kB take 20 ms
+    array([0.006, 0.026])
+    """
+    batch = writable(placements)
+    out = np.empty(len(batch))
+    buffers, net = new_buffers(one, rules)
+    _all(
+        one,
+        new_case(one, rules),
+        batch,
+        ranks(one, rules, priorities, len(batch)),
+        rows("work_factors", work_factors, len(batch), one.n_operators),
+        stream_rows(one, send_factors, len(batch)),
+        buffers,
+        net,
+        out,
+    )
+    return out
+
+
+def new_buffers(one: Pass, rules: Rules) -> tuple[State, Transfers | None]:
+    """Buffers for `streamsim.passes.run.run`."""
+    contended = rules.network != "free"
+    return new_state(one, contended), new_transfers(one) if contended else None
+
+
+def new_case(one: Pass, rules: Rules) -> Case:
+    """Rules as the kernels know them, without noise."""
+    return Case(
+        QUEUES[rules.queue],
+        NETWORKS[rules.network],
+        float(rules.pause),
+        float(rules.spacing),
+        np.ones(one.n_streams),
+    )
+
+
+def ranks(one: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> Floats:
+    """What a queue by rank goes by, shape [1 or B, N]: the higher, the sooner."""
+    if rules.queue == "depth":
+        priorities = one.operators["level"]
+    elif rules.queue == "breadth":
+        priorities = -one.operators["level"]
+    elif priorities is None:
+        priorities = one.operators["priority"]
+    return rows("priorities", priorities, count, one.n_operators)
+
+
+def rows(name: str, values: ArrayLike | None, count: int, size: int) -> Floats:
+    """One row for all placements, or one for each; ones by default."""
+    if values is None:
+        return np.ones((1, size))
+    table = np.atleast_2d(np.require(values, np.float64, ["C", "W"]))
+    if table.ndim != 2 or len(table) not in (1, count) or table.shape[1] != size:
+        raise ValueError(f"{name} have shape {np.shape(values)}; give [{size}] or [{count}, {size}]")
+    return table
+
+
+def stream_rows(one: Pass, send_factors: ArrayLike | None, count: int) -> Floats:
+    """Factors of streams, from the caller's order into that of the pass."""
+    table = rows("send_factors", send_factors, count, one.n_streams)
+    return table if send_factors is None else np.ascontiguousarray(table[:, one.stream_index])
+
+
+@kernel
+def _all(
+    one: Pass,
+    rules: Case,
+    placements: Ints,
+    priorities: Floats,
+    work_factors: Floats,
+    send_factors: Floats,
+    buffers: State,
+    net: Transfers | None,
+    out: Floats,
+) -> None:
+    for i in range(len(placements)):
+        send_factor = send_factors[i % len(send_factors)]
+        case = Case(rules.queue, rules.network, rules.pause, rules.spacing, send_factor)
+        priority = priorities[i % len(priorities)]
+        work_factor = work_factors[i % len(work_factors)]
+        out[i] = run(one, case, placements[i], priority, work_factor, buffers, net)

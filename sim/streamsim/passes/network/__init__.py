@@ -1,0 +1,1 @@
+"""Networks: who may send at the same time. One file per rule."""

@@ -1,0 +1,51 @@
+"""Network ``port``: every device sends one transfer and receives one at a time.
+
+Transfers wait in one line, in the order in which they were posted. At the end of every instant at
+which something changed, the line is gone through, and what finds both its ports free begins.
+"""
+
+import numpy as np
+
+from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.passes.compiled import Pass
+from streamsim.passes.network.transfers import UNSETTLED, Transfers, depart, ends, enqueue
+from streamsim.passes.state import Case, State
+
+
+@inlined_kernel
+def line_up(net: Transfers, transfer: int) -> None:
+    """Let a transfer wait for its ports."""
+    enqueue(net, np.int64(0), transfer)
+    net.count[UNSETTLED] = 1
+
+
+@inlined_kernel
+def release_ports(one: Pass, state: State, net: Transfers, transfer: int) -> None:
+    """Free what a transfer has kept."""
+    a, b = ends(one, state, transfer)
+    net.channels[a].busy = 0
+    net.channels[len(one.devices) + b].busy = 0
+    net.count[UNSETTLED] = 1
+
+
+@borrowing_kernel
+def begin_waiting(one: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
+    """Go through the line and begin what finds both its ports free."""
+    line = net.channels[0]
+    before, transfer = -1, line.head
+    while transfer >= 0:
+        following = net.streams[transfer].next
+        a, b = ends(one, state, transfer)
+        out, into = net.channels[a], net.channels[len(one.devices) + b]
+        if out.busy or into.busy:
+            before = transfer
+        else:
+            out.busy = 1
+            into.busy = 1
+            if before < 0:
+                line.head = following
+            else:
+                net.streams[before].next = following
+            depart(one, case, state, net, now, transfer)
+        transfer = following
+    line.tail = before

@@ -1,0 +1,172 @@
+"""Network ``shared``: transfers share links and network cards fairly.
+
+All transfers under way gain speed together, as fractions of what each would reach alone, until a
+link or card is full; those who use it stay where they are and the others gain on (max–min
+fairness). Shares change only when a transfer begins or is through.
+"""
+
+import numpy as np
+
+from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.passes.compiled import Pass
+from streamsim.passes.network.transfers import (
+    ACTIVE,
+    DUE,
+    LAST,
+    UNSETTLED,
+    Transfers,
+    ends,
+    transfer_seconds,
+)
+from streamsim.passes.state import Case, State, arrive
+
+#: A transfer of which less than this fraction is left is through; resources that fill up within
+#: this fraction of one another are full at once.
+TIE = 1e-12
+
+#: Shares of transfers that still gain, and of those that have just met something full.
+GAINS, STAYS = -1.0, -2.0
+
+
+@borrowing_kernel
+def join(one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int) -> None:
+    """Begin a transfer; one that occupies nothing is through at once."""
+    e = transfer
+    while e >= 0:
+        state.streams[e].departure = now
+        e = net.streams[e].together
+    stream = net.streams[transfer]
+    if stream.held == 0:
+        _deliver(one, case, state, net, now, transfer)
+        return
+    stream.left, stream.share, stream.due = 1.0, 0.0, np.inf
+    _note_uses(one, state, net, transfer)
+    net.streams[net.count[ACTIVE]].active = transfer
+    net.count[ACTIVE] += 1
+    net.count[UNSETTLED] = 1
+
+
+@borrowing_kernel
+def share_out(one: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
+    """Deliver what is through and share the network among the others."""
+    passed = now - net.clock[LAST]
+    net.clock[LAST] = now
+    kept = 0
+    for k in range(net.count[ACTIVE]):
+        i = net.streams[k].active
+        stream = net.streams[i]
+        stream.left -= stream.share * passed / stream.held
+        if stream.due <= now or stream.left <= TIE:
+            _deliver(one, case, state, net, now, i)
+        else:
+            net.streams[kept].active = i
+            kept += 1
+    net.count[ACTIVE] = kept
+    _fill(net)
+    net.clock[DUE] = np.inf
+    for k in range(kept):
+        stream = net.streams[net.streams[k].active]
+        stream.due = now + stream.left * stream.held / stream.share
+        net.clock[DUE] = min(net.clock[DUE], stream.due)
+
+
+@inlined_kernel
+def _deliver(
+    one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
+) -> None:
+    """Let all streams of a transfer arrive, after what they take besides."""
+    e = transfer
+    while e >= 0:
+        a, b = ends(one, state, e)
+        arrive(one, state, e, now, now + transfer_seconds(one, case, e, a, b)[1])
+        e = net.streams[e].together
+
+
+@inlined_kernel
+def _fill(net: Transfers) -> None:
+    """Raise all shares together; whoever meets something full stays."""
+    for k in range(net.count[ACTIVE]):
+        e = net.streams[k].active
+        net.streams[e].share = GAINS
+        for r in range(3):
+            net.channels[_use(net, e, r)[0]].used = 0.0
+    gaining = net.count[ACTIVE]
+    while gaining > 0:
+        _add_up(net)
+        gaining -= _stop(net, _level(net))
+
+
+@inlined_kernel
+def _add_up(net: Transfers) -> None:
+    """Sum what those who still gain would take of everything at full speed."""
+    for k in range(net.count[ACTIVE]):
+        for r in range(3):
+            net.channels[_use(net, net.streams[k].active, r)[0]].rising = 0.0
+    for k in range(net.count[ACTIVE]):
+        e = net.streams[k].active
+        if net.streams[e].share == GAINS:
+            for r in range(3):
+                at, use = _use(net, e, r)
+                net.channels[at].rising += use
+
+
+@inlined_kernel
+def _level(net: Transfers) -> float:
+    """Share, at most 1, at which those who still gain meet the next thing that is full."""
+    level = 1.0
+    for k in range(net.count[ACTIVE]):
+        e = net.streams[k].active
+        if net.streams[e].share == GAINS:
+            for r in range(3):
+                channel = net.channels[_use(net, e, r)[0]]
+                if channel.rising > 0:
+                    level = min(level, max(0.0, 1.0 - channel.used) / channel.rising)
+    return level
+
+
+@inlined_kernel
+def _stop(net: Transfers, level: float) -> int:
+    """Let those who use something full stay at this level; how many there are."""
+    stopped = 0
+    for k in range(net.count[ACTIVE]):
+        e = net.streams[k].active
+        stays = net.streams[e].share == GAINS and level >= 1.0
+        if net.streams[e].share == GAINS:
+            for r in range(3):
+                at, use = _use(net, e, r)
+                room = max(0.0, 1.0 - net.channels[at].used)
+                stays |= use > 0 and room <= level * (1 + TIE) * net.channels[at].rising
+        if stays:
+            net.streams[e].share = STAYS
+            stopped += 1
+    for k in range(net.count[ACTIVE]):
+        e = net.streams[k].active
+        if net.streams[e].share == STAYS:
+            net.streams[e].share = level
+            for r in range(3):
+                at, use = _use(net, e, r)
+                net.channels[at].used += use * level
+    return stopped
+
+
+@inlined_kernel
+def _note_uses(one: Pass, state: State, net: Transfers, e: int) -> None:
+    """Note what a transfer takes of link and cards at full speed."""
+    a, b = ends(one, state, e)
+    stream, link, transfer = one.streams[e], one.links[a, b], net.streams[e]
+    alone = stream.size * link.seconds_per_byte + stream.tuples * one.gap
+    transfer.sender, transfer.receiver = a, b
+    transfer.on_link = (stream.size * link.link + stream.tuples * one.gap) / alone
+    transfer.on_egress = stream.size * one.devices[a].egress / alone
+    transfer.on_ingress = stream.size * one.devices[b].ingress / alone
+
+
+@inlined_kernel
+def _use(net: Transfers, e: int, r: int) -> tuple[int, float]:
+    """Link (0), sender's card (1) or receiver's card (2), and what full speed takes of it."""
+    d, transfer = len(net.receivers), net.streams[e]
+    if r == 1:
+        return d * d + transfer.sender, transfer.on_egress
+    if r == 2:
+        return d * d + d + transfer.receiver, transfer.on_ingress
+    return transfer.sender * d + transfer.receiver, transfer.on_link

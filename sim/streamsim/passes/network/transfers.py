@@ -1,0 +1,149 @@
+"""Transfers: outputs on their way, each named after the first stream that it serves."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsim.jit import inlined_kernel
+from streamsim.passes.compiled import Pass, Records
+from streamsim.passes.events import push
+from streamsim.passes.state import CLEARED, Case, State, arrive
+
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: Networks as the kernels know them.
+FREE, SENDER, LINK, PORT, SHARED = range(5)
+NETWORKS: Final = {"free": FREE, "sender": SENDER, "link": LINK, "port": PORT, "shared": SHARED}
+
+#: Counters: passes, outputs posted, whether there is something to settle, transfers under way.
+RUN, STAMP, UNSETTLED, ACTIVE = range(4)
+#: Clock: when shares were last settled, and when the next transfer is through.
+LAST, DUE = range(2)
+
+#: A transfer, or a further stream that it serves.
+TRANSFER: Final = np.dtype(
+    [
+        ("held", np.float64),  # seconds that it occupies its channel; -1 if not the first stream
+        ("left", np.float64),  # fraction still to be sent
+        ("share", np.float64),  # fraction of its full speed
+        ("due", np.float64),  # when it will be through
+        ("on_link", np.float64),  # what full speed takes of the link
+        ("on_egress", np.float64),  # and of the sender's card
+        ("on_ingress", np.float64),  # and of the receiver's
+        ("posted", np.int64),  # pass in which this output was posted
+        ("together", np.int64),  # next stream of the same transfer, -1 after the last
+        ("next", np.int64),  # next in the queue
+        ("sender", np.int64),
+        ("receiver", np.int64),
+        ("active", np.int64),  # a list of transfers that share the network
+    ],
+    align=True,
+)
+
+#: The latest transfer of the output that is being posted, by receiving device.
+RECEIVER: Final = np.dtype(
+    [("stamp", np.int64), ("leader", np.int64), ("newest", np.int64)], align=True
+)
+
+#: A bus, link, port or network card.
+CHANNEL: Final = np.dtype(
+    [
+        ("used", np.float64),  # fraction that is given away for good
+        ("rising", np.float64),  # what the others take of it together at full speed
+        ("busy", np.int64),
+        ("head", np.int64),  # first transfer that waits for it, -1 if none
+        ("tail", np.int64),  # last
+    ],
+    align=True,
+)
+
+
+class Transfers(NamedTuple):
+    """Buffers of a network in which transfers wait for one another."""
+
+    streams: Records  # [M] of TRANSFER
+    receivers: Records  # [D] of RECEIVER
+    channels: Records  # [D · D + 2 · D] of CHANNEL: links, or buses, or ports; then cards
+    count: Longs  # [4]
+    clock: Floats  # [2]
+
+
+def new_transfers(one: Pass) -> Transfers:
+    """Buffers for the transfers of passes of this kind."""
+    d = one.n_devices
+    channels = np.zeros(d * d + 2 * d, CHANNEL)
+    channels["head"] = -1
+    return Transfers(
+        np.zeros(one.n_streams, TRANSFER),
+        np.zeros(d, RECEIVER),
+        channels,
+        np.zeros(4, np.int64),
+        np.array([0.0, np.inf]),
+    )
+
+
+@inlined_kernel
+def ends(one: Pass, state: State, e: int) -> tuple[int, int]:
+    """Devices that send and receive stream e."""
+    a: int = state.operators[one.streams[e].source].device
+    b: int = state.operators[one.streams[e].target].device
+    return a, b
+
+
+@inlined_kernel
+def transfer_seconds(one: Pass, case: Case, e: int, a: int, b: int) -> tuple[float, float]:
+    """Seconds that stream e takes from a to b: on the channel, and besides (LogGP's L + 2 o)."""
+    stream, link, factor = one.streams[e], one.links[a, b], case.send_factor[e]
+    held = stream.size * link.seconds_per_byte + stream.tuples * one.gap
+    besides = link.latency + stream.tuples * (2.0 * one.overhead)
+    return held * factor, besides * factor
+
+
+@inlined_kernel
+def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
+    """Form the transfers of the output that stream e carries: one per device, or one to all."""
+    net.count[STAMP] += 1
+    i = np.int64(one.streams[e].first)
+    while i >= 0:
+        a, b = ends(one, state, i)
+        if a != b:
+            held = transfer_seconds(one, case, i, a, b)[0]
+            to = net.receivers[0 if case.network == SENDER else b]
+            net.streams[i].together = -1
+            net.streams[i].held = held
+            if to.stamp == net.count[STAMP]:
+                net.streams[to.newest].together = i
+                net.streams[to.leader].held = max(net.streams[to.leader].held, held)
+                net.streams[i].held = -1.0
+            else:
+                to.stamp = net.count[STAMP]
+                to.leader = i
+            to.newest = i
+        i = one.streams[i].more
+
+
+@inlined_kernel
+def depart(one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int) -> None:
+    """Begin a transfer that has its channel to itself."""
+    e = transfer
+    while e >= 0:
+        a, b = ends(one, state, e)
+        held, besides = transfer_seconds(one, case, e, a, b)
+        state.streams[e].departure = now
+        arrive(one, state, e, now, now + (besides + held))
+        e = net.streams[e].together
+    push(state.events, now, now + net.streams[transfer].held + case.spacing, CLEARED | transfer)
+
+
+@inlined_kernel
+def enqueue(net: Transfers, c: int, transfer: int) -> None:
+    """Let a transfer wait for a channel."""
+    channel = net.channels[c]
+    net.streams[transfer].next = -1
+    if channel.head < 0:
+        channel.head = transfer
+    else:
+        net.streams[channel.tail].next = transfer
+    channel.tail = transfer

@@ -1,0 +1,126 @@
+"""Who gets the next free core: queues in order of arrival, and heaps by rank."""
+
+from typing import Final
+
+import numpy as np
+
+from streamsim.jit import inlined_kernel
+from streamsim.passes.compiled import Records
+from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
+
+#: Queues as the kernels know them.
+FIFO, ROWS, RANKED = range(3)
+QUEUES: Final = {
+    "fifo": FIFO,
+    "rows": ROWS,
+    "priority": RANKED,
+    "depth": RANKED,
+    "breadth": RANKED,
+}
+
+
+@inlined_kernel
+def offer(state: State, queue: int, v: int) -> int:
+    """Give a ready operator a core (it is returned) or a place in its device's queue (-1)."""
+    d = state.operators[v].device
+    device = state.devices[d]
+    if queue != FIFO:
+        _enter(state, queue, v)
+        touch(state, d)
+        return -1
+    if device.free > 0:
+        device.free -= 1
+        return v
+    state.operators[v].next = -1
+    if device.head < 0:
+        device.head = v
+    else:
+        state.operators[device.tail].next = v
+    device.tail = v
+    return -1
+
+
+@inlined_kernel
+def release(state: State, queue: int, d: int) -> int:
+    """Give up a core of device d; the operator that takes it over at once, or -1."""
+    device = state.devices[d]
+    v: int = device.head
+    if queue != FIFO:
+        touch(state, d)
+        v = -1
+    if v < 0:
+        device.free += 1
+        return -1
+    device.head = state.operators[v].next
+    return v
+
+
+@inlined_kernel
+def touch(state: State, d: int) -> None:
+    """Note that device d may have something to start when this instant is over."""
+    if state.devices[d].marked == 0:
+        state.devices[d].marked = 1
+        state.devices[state.count[TOUCHED]].touched = d
+        state.count[TOUCHED] += 1
+
+
+@inlined_kernel
+def next_granted(state: State) -> int:
+    """Give a free core of a touched device to the first of its heap, -1 if there is none left."""
+    while state.count[GRANTED_TO] < state.count[TOUCHED]:
+        device = state.devices[state.devices[state.count[GRANTED_TO]].touched]
+        v: int = device.head
+        if device.free > 0 and v >= 0:
+            device.free -= 1
+            device.head = _without_root(state.operators, v)
+            return v
+        device.marked = 0
+        state.count[GRANTED_TO] += 1
+    state.count[TOUCHED] = 0
+    state.count[GRANTED_TO] = 0
+    return -1
+
+
+@inlined_kernel
+def _enter(state: State, queue: int, v: int) -> None:
+    """Put an operator into its device's heap; for the queue by rank its key is set before."""
+    operator = state.operators[v]
+    if queue == ROWS:
+        operator.key = state.count[WAVE]
+        operator.tie = ((operator.producer + 1) << 32) | v
+    operator.child = -1
+    operator.next = -1
+    device = state.devices[operator.device]
+    device.head = _meld(state.operators, device.head, v)
+
+
+@inlined_kernel
+def _without_root(operators: Records, root: int) -> int:
+    """Pairing heap without its first operator: melds the children in pairs, then the pairs."""
+    paired, v = -1, operators[root].child
+    while v >= 0:
+        other = operators[v].next
+        following = operators[other].next if other >= 0 else -1
+        pair = _meld(operators, v, other)
+        operators[pair].next = paired
+        paired, v = pair, following
+    rest = np.int64(-1)
+    while paired >= 0:
+        following = operators[paired].next
+        rest = _meld(operators, rest, paired)
+        paired = following
+    return rest
+
+
+@inlined_kernel
+def _meld(operators: Records, a: int, b: int) -> int:
+    """Join two heaps, either of which may be empty; the root."""
+    if a < 0 or b < 0:
+        return max(a, b)
+    one, two = operators[a], operators[b]
+    if two.key < one.key or (two.key == one.key and two.tie < one.tie):
+        a, b = b, a
+    operators[b].next = operators[a].child
+    operators[a].child = b
+    operators[a].next = -1
+    return a

@@ -1,0 +1,83 @@
+"""Rules of a pass: in which order devices take what is ready, and who may send at once."""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Final, Literal, get_args
+
+Queue = Literal["fifo", "rows", "priority", "depth", "breadth"]
+Network = Literal["free", "sender", "link", "port", "shared"]
+
+
+def _require_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+
+
+def _require_seconds(name: str, value: float) -> None:
+    if not (isfinite(value) and value >= 0):
+        raise ValueError(f"{name} is {value}; give a finite number of seconds of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How devices choose and how the network is shared.
+
+    Parameters
+    ----------
+    queue : {"fifo", "rows", "priority", "depth", "breadth"}
+        What a free core takes of the operators that are ready on its device.
+
+        - ``fifo``: the one that became ready first. What happens at the same instant happens in
+          the order in which it came about (`streamsim.passes.run`).
+        - ``rows``: the same, but of those that become ready at the same instant the one whose
+          last input has the producer of the lowest row, then the one of the lower row.
+        - ``priority``: the one of the highest priority, then of the lower row.
+        - ``depth``, ``breadth``: the one furthest from (nearest to) the sources, counted in
+          streams, then of the lower row.
+    network : {"free", "sender", "link", "port", "shared"}
+        Which transfers between devices may be under way at the same time.
+
+        - ``free``: all of them.
+        - ``sender``: one out of every device; an output is sent once, to all who need it.
+        - ``link``: one on every ordered pair of devices.
+        - ``port``: one out of every device and one into every device.
+        - ``shared``: all of them; they share links and network cards fairly.
+
+        In ``link``, ``port`` and ``shared`` an output is sent once to every device that needs it.
+    pause : float
+        Seconds for which a core stays taken after an operator that costs something.
+    spacing : float
+        Seconds for which ``sender``, ``link`` and ``port`` keep their channel after a transfer.
+
+    Examples
+    --------
+    >>> Rules(network="link")
+    Rules(queue='fifo', network='link', pause=0.0, spacing=0.0)
+    >>> Rules(queue="lifo")
+    Traceback (most recent call last):
+    ...
+    ValueError: queue is 'lifo'; choose one of fifo, rows, priority, depth, breadth
+    """
+
+    queue: Queue = "fifo"
+    network: Network = "free"
+    pause: float = 0.0
+    spacing: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse rules that no simulation knows."""
+        _require_one_of("queue", self.queue, get_args(Queue))
+        _require_one_of("network", self.network, get_args(Network))
+        _require_seconds("pause", self.pause)
+        _require_seconds("spacing", self.spacing)
+
+
+#: GiPH (Hu et al., 2023): devices of one core serve in order of arrival, links have no contention.
+GIPH: Final = Rules()
+#: Placeto (Addanki et al., 2019): one outgoing bus per device, 5.7 µs after every operator and
+#: 25 µs after every transfer, which the makespan includes.
+PLACETO: Final = Rules(queue="rows", network="sender", pause=5.7e-6, spacing=25e-6)
+#: Doppler (Yao et al., 2025), Algorithm 1: one transfer at a time on every ordered pair.
+DOPPLER: Final = Rules(network="link")
+
+PRESETS: Final[dict[str, Rules]] = {"giph": GIPH, "placeto": PLACETO, "doppler": DOPPLER}

@@ -1,0 +1,241 @@
+"""The event loop of one pass.
+
+Events happen in the order (time, number), and each step of the following is an event of its own,
+at the same instant unless a duration is named. This is the order in which SimPy, and with it the
+simulator of GiPH, does things; ties are common and it decides them.
+
+========  ======================================================================================
+FINISHED  of v: hands the core to the head of the queue (GRANTED) or frees it; then SENDS of v
+SENDS     of v: for every stream, in the caller's order, ARRIVED after what the transfer takes
+ARRIVED   the input is there: COUNTED
+COUNTED   after the last input of an operator: READY
+READY     of v: takes a free core (GRANTED), or joins the end of its device's queue
+GRANTED   of v: FINISHED after its work
+RESTED    of v: hands on the core that FINISHED kept during the pause, if there is one
+CLEARED   a transfer has left its channel: hands it on
+========  ======================================================================================
+
+A step that is alone at its instant is carried out at once, and only the last input of an operator
+is an event at all; both leave the order as it is. Under all queues but ``fifo`` nothing starts
+before all else that is due at the instant has happened.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.passes.compiled import Pass
+from streamsim.passes.events import (
+    INDEX_MASK,
+    NUMBER,
+    OLDEST,
+    PRESENT,
+    WAITING,
+    Events,
+    pop_later,
+    pop_now,
+    push,
+    push_now,
+)
+from streamsim.passes.network.post import clear, post, settle
+from streamsim.passes.network.transfers import (
+    DUE,
+    LAST,
+    RUN,
+    UNSETTLED,
+    Transfers,
+    transfer_seconds,
+)
+from streamsim.passes.queue import next_granted, offer, release
+from streamsim.passes.state import (
+    ALONE,
+    ARRIVED,
+    CLEARED,
+    COUNTED,
+    FINISHED,
+    GRANTED,
+    GRANTING,
+    READY,
+    RESTED,
+    SENDS,
+    TOUCHED,
+    WAVE,
+    Case,
+    State,
+    arrive,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+@borrowing_kernel
+def run(
+    one: Pass,
+    case: Case,
+    place: Ints,
+    priority: Floats,
+    work_factor: Floats,
+    state: State,
+    net: Transfers | None,
+) -> float:
+    """Makespan of one pass; leaves in ``state`` when everything happened.
+
+    ``net`` is None for the free network: the kernel is then compiled without the others.
+    """
+    _begin(one, place, priority, work_factor, state)
+    if net is not None:
+        net.count[RUN] += 1
+        net.clock[LAST] = 0.0
+    now = 0.0
+    while True:
+        event, alone = _next_event(state, now)
+        if event >= 0:
+            _step(one, case, state, net, now, event, alone)
+            continue
+        time = _turn(one, case, state, net, now)
+        if time == np.inf:
+            return now
+        now = time
+
+
+@inlined_kernel
+def _begin(one: Pass, place: Ints, priority: Floats, work_factor: Floats, state: State) -> None:
+    """Let the operators without inputs be ready at their release times."""
+    state.events.count[NUMBER] = len(place)
+    state.count[WAVE] = 0
+    for v in range(len(place)):
+        operator, d = state.operators[v], place[v]
+        operator.ready = one.operators[v].release
+        operator.work = one.work[v, one.devices[d].type] * work_factor[v]
+        operator.key = -priority[v]
+        operator.tie = v
+        operator.number = v
+        operator.producer = -1
+        operator.waiting = one.operators[v].inputs
+        operator.device = d
+        if operator.waiting == 0:
+            push(state.events, 0.0, operator.ready, ARRIVED | v)
+    state.count[ALONE] = state.events.count[PRESENT]
+
+
+@inlined_kernel
+def _next_event(state: State, now: float) -> tuple[int, bool]:
+    """Next event of this instant, -1 if it is over; and whether it has the instant to itself."""
+    events = state.events
+    if state.count[ALONE] > 0:
+        state.count[ALONE] -= 1
+        return pop_now(events), True
+    if state.count[GRANTING] > 0:
+        v = next_granted(state)
+        if v >= 0:
+            return GRANTED | v, False
+        state.count[GRANTING] = 0
+    if events.count[WAITING] > 0 and events.heap[0].time <= now:
+        event = pop_later(events)
+    elif events.count[PRESENT] > 0:
+        event = pop_now(events)
+    else:
+        return -1, False
+    later = events.count[WAITING] == 0 or events.heap[0].time > now
+    return event, later and events.count[PRESENT] == 0
+
+
+@inlined_kernel
+def _turn(one: Pass, case: Case, state: State, net: Transfers | None, now: float) -> float:
+    """Do what waits for the end of an instant, or say when the next one is (∞: never)."""
+    events = state.events
+    if state.count[TOUCHED] > 0:
+        state.count[GRANTING] = 1
+        state.count[WAVE] += 1
+        return now
+    if net is not None and net.count[UNSETTLED] > 0:
+        settle(one, case, state, net, now)
+        return now
+    time = np.inf if events.count[WAITING] == 0 else events.heap[0].time
+    if net is not None and net.clock[DUE] <= time:
+        time = net.clock[DUE]
+        net.clock[DUE] = np.inf
+        net.count[UNSETTLED] = 1 if time < np.inf else 0
+    return time
+
+
+@inlined_kernel
+def _step(
+    one: Pass, case: Case, state: State, net: Transfers | None, now: float, event: int, alone: bool
+) -> None:
+    """Carry out one event; what follows from it at once is an event, unless this one is alone."""
+    kind, v = event & ~INDEX_MASK, event & INDEX_MASK
+    if net is not None and kind == CLEARED:
+        clear(one, case, state, net, now, v)
+    starts = _gets_core(case, state, now, kind, v, alone)
+    if starts >= 0:
+        if alone or kind == GRANTED:
+            operator = state.operators[starts]
+            operator.start = now
+            operator.finish = now + operator.work
+            push(state.events, now, operator.finish, FINISHED | starts)
+        else:
+            push_now(state.events, GRANTED | starts)
+    if kind == SENDS or (kind == FINISHED and alone and not _rests_now(state.events)):
+        _send(one, case, state, net, now, v)
+    elif kind == FINISHED:
+        push_now(state.events, SENDS | v)
+    if alone and (kind == FINISHED or kind == CLEARED):
+        state.count[ALONE] = _arrivals_alone(state.events)
+
+
+@inlined_kernel
+def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: bool) -> int:
+    """Operator that gets a core by this event, -1 if there is none."""
+    operator = state.operators[v]
+    if kind == GRANTED:
+        return v
+    if kind == READY or (kind == ARRIVED and alone):
+        return offer(state, case.queue, v)
+    if kind == ARRIVED or kind == COUNTED:
+        push_now(state.events, (kind + COUNTED) | v)
+    elif kind == FINISHED and case.pause > 0 and operator.work > 0:
+        push(state.events, now, now + case.pause, RESTED | v)
+    elif kind == FINISHED or kind == RESTED:
+        return release(state, case.queue, operator.device)
+    return -1
+
+
+@inlined_kernel
+def _send(
+    one: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int
+) -> None:
+    """Let every output stream of v arrive, or hand it to the network."""
+    a, sender = state.operators[v].device, one.operators[v]
+    for e in range(np.int64(sender.out_start), np.int64(sender.out_end)):
+        b = state.operators[one.streams[e].target].device
+        time = now
+        if a != b:
+            if net is not None:
+                post(one, case, state, net, now, e)
+                continue
+            held, besides = transfer_seconds(one, case, e, a, b)
+            time = now + (besides + held)
+        state.streams[e].departure = now
+        arrive(one, state, e, now, time)
+
+
+@inlined_kernel
+def _rests_now(events: Events) -> bool:
+    """Whether a pause is too short to be felt, so that its end is an event of this instant."""
+    if events.count[PRESENT] == 0:
+        return False
+    kind: int = events.now[events.count[OLDEST]] & ~INDEX_MASK
+    return kind == RESTED
+
+
+@inlined_kernel
+def _arrivals_alone(events: Events) -> int:
+    """Events of this instant if all are arrivals, which may then be carried out at once; else 0."""
+    for i in range(events.count[PRESENT]):
+        at = (events.count[OLDEST] + i) & (len(events.now) - 1)
+        if events.now[at] & ~INDEX_MASK != ARRIVED:
+            return 0
+    present: int = events.count[PRESENT]
+    return present

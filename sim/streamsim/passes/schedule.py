@@ -1,0 +1,99 @@
+"""Everything that happens in one pass under one placement."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamsim.instance import writable
+from streamsim.passes.chain import Chain, critical_chain
+from streamsim.passes.compiled import Pass
+from streamsim.passes.makespans import new_buffers, new_case, ranks, rows, stream_rows
+from streamsim.passes.rules import GIPH, Rules
+from streamsim.passes.run import run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+class Schedule(NamedTuple):
+    """When everything happens, in seconds; streams in the caller's order."""
+
+    makespan: float
+    ready: Floats  # [N] when the last input of an operator arrived
+    start: Floats  # [N]
+    finish: Floats  # [N]
+    departure: Floats  # [M] when the transfer of a stream began
+    arrival: Floats  # [M]
+    device_busy: Floats  # [D] core seconds spent running
+    link_busy: Floats  # [D, D] seconds of transfers, each as if it had the link to itself
+    chain: Chain
+
+
+def schedule(
+    one: Pass,
+    placement: ArrayLike,
+    rules: Rules = GIPH,
+    *,
+    priorities: ArrayLike | None = None,
+    work_factors: ArrayLike | None = None,
+    send_factors: ArrayLike | None = None,
+) -> Schedule:
+    """One pass under one placement (shape [N]) as it happens; the rest as for `makespans`.
+
+    Examples
+    --------
+    >>> from streamsim import build_instance
+    >>> from streamsim.passes import compile_pass, schedule
+    >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
+    ...                           payload=[20_000], device_type=[0, 0],
+    ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
+    >>> seen = schedule(compile_pass(instance), [0, 1])
+    >>> seen.start.tolist(), seen.finish.tolist()
+    ([0.0, 0.021], [0.001, 0.026])
+    >>> [(part.name, round(seconds, 3)) for part, seconds in zip(seen.chain.parts, seen.chain.seconds)]
+    [('RUNNING', 0.001), ('SENDING', 0.02), ('RUNNING', 0.005)]
+    """
+    place = writable(placement)
+    factor = stream_rows(one, send_factors, 1)[0]
+    case = new_case(one, rules)._replace(send_factor=factor)
+    state, net = new_buffers(one, rules)
+    priority = ranks(one, rules, priorities, 1)[0]
+    work_factor = rows("work_factors", work_factors, 1, one.n_operators)[0]
+    makespan = run(one, case, place, priority, work_factor, state, net)
+    operators, held = state.operators, _held(one, place, factor)
+    journeys = np.empty_like(state.streams)
+    journeys[one.stream_index] = state.streams
+    busy = np.bincount(place, operators["finish"] - operators["start"], one.n_devices)
+    return Schedule(
+        makespan=float(makespan),
+        ready=operators["ready"].copy(),
+        start=operators["start"].copy(),
+        finish=operators["finish"].copy(),
+        departure=journeys["departure"].copy(),
+        arrival=journeys["arrival"].copy(),
+        device_busy=busy,
+        link_busy=_link_busy(one, place, held, rules),
+        chain=critical_chain(one, state, held, float(makespan)),
+    )
+
+
+def _held(one: Pass, place: Ints, factor: Floats) -> Floats:
+    """Seconds that each stream occupies the network for, shape [M]."""
+    streams = one.streams
+    a, b = place[streams["source"]], place[streams["target"]]
+    wire = one.links["seconds_per_byte"][a, b]
+    held: Floats = (streams["size"] * wire + streams["tuples"] * one.gap) * factor
+    return np.where(a == b, 0.0, held)
+
+
+def _link_busy(one: Pass, place: Ints, held: Floats, rules: Rules) -> Floats:
+    """Seconds of transfers on every link; what is sent once to a device counts once."""
+    d, streams = one.n_devices, one.streams
+    a, b = place[streams["source"]].astype(np.int64), place[streams["target"]]
+    output = np.arange(len(a)) if rules.network == "free" else streams["first"]
+    _, transfer = np.unique(output.astype(np.int64) * d + b, return_inverse=True)
+    longest, link = np.zeros(len(a)), np.zeros(len(a), np.int64)
+    np.maximum.at(longest, transfer.ravel(), held)
+    link[transfer.ravel()] = a * d + b
+    return np.bincount(link, longest, d * d).reshape(d, d)

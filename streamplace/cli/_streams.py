@@ -1,0 +1,70 @@
+"""The standard streams: one that is closed, full or no longer read ends in one line, or in none."""
+
+import os
+import sys
+from io import BufferedWriter, FileIO, TextIOWrapper
+from typing import Any, TextIO
+
+from streamplace.errors import FormatError
+
+
+class ReaderGone(Exception):
+    """Nobody reads stdout any more, as when it is piped into ``head``."""
+
+
+class _Stdout(FileIO):
+    """Raises what neither click nor rich take for their own business, as they do any OSError."""
+
+    def write(self, data: Any) -> int:
+        """Write some bytes."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise ReaderGone from None
+        except OSError as error:
+            raise FormatError(
+                f"stdout cannot be written: {error.strerror}; send it elsewhere"
+            ) from None
+
+
+class _Stderr(FileIO):
+    """Drops what cannot be written, for there is nobody left to tell."""
+
+    def write(self, data: Any) -> int:
+        """Write some bytes."""
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
+def guard() -> None:
+    """Replace the process's own stdout and stderr by such as fail in one way only."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number, which is this one
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _guarded(sys.stdout, _Stdout(1, "wb", closefd=False))
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _guarded(sys.stderr, _Stderr(2, "wb", closefd=False))
+
+
+def finish() -> None:
+    """Write what is left, which the interpreter would complain about at its end."""
+    try:
+        sys.stdout.flush()
+    except (FormatError, ReaderGone):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+
+def _guarded(stream: TextIO | None, raw: FileIO) -> TextIO:
+    encoding, errors = "utf-8", "replace"
+    if stream is not None:
+        stream.flush()
+        encoding, errors = stream.encoding, stream.errors or errors
+    at_once = raw.isatty() or raw.fileno() == 2
+    return TextIOWrapper(BufferedWriter(raw), encoding, errors, line_buffering=at_once)

@@ -1,0 +1,188 @@
+"""DOT as text: its nodes and their attributes, in one pass, however deep subgraphs are nested.
+
+Graphviz' grammar without what no placement needs: ports, edges and defaults are passed over.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from streamplace.errors import FormatError
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\s++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/|^\#[^\n]*+)
+    |(?P<quoted>"(?:[^"\\]|\\.)*+")
+    |(?P<html><)
+    |(?P<mark>->|--|[{}\[\]=;,:+])
+    |(?P<word>[^\W\d]\w*+|-?(?:\.\d++|\d++(?:\.\d*+)?))""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+_BRACKET = re.compile("[<>]")
+_ARROWS = ("->", "--")
+_DEFAULTS = ("graph", "node", "edge")
+_KEYWORDS = (*_DEFAULTS, "strict", "digraph", "subgraph")
+
+
+class Node(NamedTuple):
+    """A node statement."""
+
+    name: str
+    attributes: dict[str, str]
+
+
+class _Token(NamedTuple):
+    """A mark, a keyword, or an ID without its quotes."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def nodes(text: str) -> Iterator[Node]:
+    """Node statements of the one graph in a DOT document, those in subgraphs too.
+
+    >>> list(nodes('digraph { subgraph x { a [device="d 0"]; } a -> b }'))
+    [Node(name='a', attributes={'device': 'd 0'})]
+    """
+    tokens = _Tokens(text)
+    tokens.begin()
+    depth, after_arrow = 1, False
+    while depth:
+        token = tokens.next()
+        if token.kind == "id":
+            found = tokens.statement(token)
+            if found and not after_arrow:
+                yield found
+        elif token.kind == "keyword":
+            tokens.keyword(token)
+        elif token.text in ("{", "}"):
+            depth += 1 if token.text == "{" else -1
+        elif token.text == "[":  # of an edge that ends in a subgraph
+            tokens.attributes()
+        elif token.text not in (*_ARROWS, ";", ","):
+            raise _wrong(token.line)
+        after_arrow = token.text in _ARROWS
+    if (token := tokens.next()).kind != "end":
+        raise _wrong(token.line)
+
+
+class _Tokens:
+    """Tokens of a text, one looked at ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._ahead = next(self._tokens)
+
+    def next(self) -> _Token:
+        """Take a token."""
+        token = self._ahead
+        self._ahead = next(self._tokens, token)
+        return token
+
+    def taken(self, text: str) -> bool:
+        """Take this mark if it comes next."""
+        return self._ahead.kind == "mark" and self._ahead.text == text and bool(self.next())
+
+    def begin(self) -> None:
+        """Take ``strict digraph name {``."""
+        token = self.next()
+        if (token.kind, token.text) == ("keyword", "strict"):
+            token = self.next()
+        if token.kind != "keyword" or token.text not in ("graph", "digraph"):
+            raise _wrong(token.line)
+        if self._ahead.kind == "id":
+            self.identifier()
+        self.expect("{")
+
+    def statement(self, first: _Token) -> Node | None:
+        """Take the rest of what begins with an ID; None where that is no node with attributes."""
+        name = self.joined(first)
+        if self.taken("="):
+            self.identifier()
+            return None
+        while self.taken(":"):
+            self.identifier()
+        return Node(name, self.attributes()) if self.taken("[") else None
+
+    def keyword(self, token: _Token) -> None:
+        """Take the rest of a subgraph's head or of a statement of defaults."""
+        if token.text == "subgraph":
+            if self._ahead.kind == "id":
+                self.identifier()
+        elif token.text in _DEFAULTS:
+            if self.taken("["):
+                self.attributes()
+        else:
+            raise _wrong(token.line)
+
+    def attributes(self) -> dict[str, str]:
+        """Take attributes after a bracket, and further lists of them."""
+        found: dict[str, str] = {}
+        while not (self.taken("]") and not self.taken("[")):
+            if self._ahead.text == "]":  # an empty list after another
+                continue
+            name = self.identifier()
+            found[name] = self.identifier() if self.taken("=") else "true"
+            _ = self.taken(",") or self.taken(";")
+        return found
+
+    def identifier(self) -> str:
+        """Take an ID; keywords are one where an attribute's name stands."""
+        token = self.next()
+        if token.kind not in ("id", "keyword"):
+            raise _wrong(token.line)
+        return self.joined(token)
+
+    def joined(self, token: _Token) -> str:
+        """Text of an ID and of those added to it."""
+        parts = [token.text]
+        while self.taken("+"):
+            parts.append(self.next().text)
+        return "".join(parts)
+
+    def expect(self, text: str) -> None:
+        """Take a mark that must come next."""
+        if not self.taken(text):
+            raise _wrong(self._ahead.line)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """Tokens of a text; the last one, of kind ``end``, comes for ever."""
+    at, line = 0, 1
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _wrong(line)
+        kind, end = str(match.lastgroup), match.end()
+        if kind == "html":
+            end = _html_end(text, at, line)
+        if kind != "skip":
+            yield _token(kind, text[at:end], line)
+        line += text.count("\n", at, end)
+        at = end
+    while True:
+        yield _Token("end", "", line)
+
+
+def _token(kind: str, raw: str, line: int) -> _Token:
+    if kind == "quoted":
+        return _Token("id", raw[1:-1].replace("\\\n", "").replace('\\"', '"'), line)
+    if kind == "word" and raw.lower() in _KEYWORDS:
+        return _Token("keyword", raw.lower(), line)
+    return _Token("mark" if kind == "mark" else "id", raw, line)
+
+
+def _html_end(text: str, start: int, line: int) -> int:
+    """Position behind the bracket that closes an HTML text."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, start):
+        depth += 1 if bracket[0] == "<" else -1
+        if not depth:
+            return bracket.end()
+    raise _wrong(line)
+
+
+def _wrong(line: int) -> FormatError:
+    return FormatError(
+        f"is not valid DOT (line {line}); write it again with streamplace export --to dot"
+    )

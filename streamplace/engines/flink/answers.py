@@ -1,0 +1,351 @@
+"""What Flink's REST interface answers: the shape of every answer that is read, by its path.
+
+Of an answer only what is declared here is kept, checked; the rest of streamplace may trust it.
+"""
+
+import math
+import re
+from functools import cache
+from typing import Annotated, Any, NotRequired, TypeVar
+
+from pydantic import (
+    ConfigDict,
+    FailFast,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict
+
+from streamplace.model.devices import MOST_CORES
+from streamplace.model.messages import quoted, shown
+from streamplace.model.operators import MOST_SUBTASKS
+
+MOST_MEMORY = 10**15
+LONGEST = 200
+_CHECKED = ConfigDict(strict=True, allow_inf_nan=False)
+_T = TypeVar("_T")
+_List = Annotated[list[_T], FailFast()]  # an answer of a million faults is told the first
+
+
+def _amounts(value: object) -> dict[str, float]:
+    """Check many numbers at once, for one fault is enough."""
+    if isinstance(value, dict) and all(
+        type(amount) in (int, float) and math.isfinite(amount) for amount in value.values()
+    ):
+        return value
+    raise ValueError("it should be finite numbers by name")
+
+
+@with_config(_CHECKED)
+class Resources(TypedDict):
+    """What a TaskManager has of everything, in all or left; memory in MB."""
+
+    managedMemory: Annotated[int, Field(ge=0, le=MOST_MEMORY)]
+    extendedResources: NotRequired[Annotated[dict[str, float], PlainValidator(_amounts)]]
+
+
+@with_config(_CHECKED)
+class Hardware(TypedDict):
+    """The machine under a TaskManager."""
+
+    cpuCores: Annotated[int, Field(ge=0, le=MOST_CORES)]
+
+
+@with_config(_CHECKED)
+class Memory(TypedDict):
+    """Memory of a TaskManager, in bytes."""
+
+    totalProcessMemory: NotRequired[Annotated[int, Field(ge=0, le=MOST_MEMORY)] | None]
+
+
+@with_config(_CHECKED)
+class TaskManager(TypedDict):
+    """A TaskManager: its name, its address, and what it offers."""
+
+    id: str
+    path: str
+    totalResource: Resources
+    freeResource: Resources
+    hardware: Hardware
+    memoryConfiguration: Memory
+
+
+@with_config(_CHECKED)
+class TaskManagers(TypedDict):
+    """All TaskManagers."""
+
+    taskmanagers: _List[TaskManager]
+
+
+@with_config(_CHECKED)
+class Slot(TypedDict):
+    """A slot that a job holds."""
+
+    jobId: str
+
+
+@with_config(_CHECKED)
+class Slots(TypedDict):
+    """What is taken of one TaskManager."""
+
+    allocatedSlots: NotRequired[_List[Slot]]
+
+
+@with_config(_CHECKED)
+class JobState(TypedDict):
+    """A job and how it is."""
+
+    id: str
+    status: str
+
+
+@with_config(_CHECKED)
+class Jobs(TypedDict):
+    """All jobs, ended ones too."""
+
+    jobs: _List[JobState]
+
+
+JobSummary = TypedDict("JobSummary", {"jid": str, "start-time": int})
+with_config(_CHECKED)(JobSummary)
+
+
+@with_config(_CHECKED)
+class Overview(TypedDict):
+    """All jobs and since when they run."""
+
+    jobs: _List[JobSummary]
+
+
+@with_config(_CHECKED)
+class JobVertex(TypedDict):
+    """A task of a job."""
+
+    id: str
+    name: str
+    parallelism: Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]
+    status: str
+
+
+@with_config(_CHECKED)
+class Job(TypedDict):
+    """A job; versions before 2 do not name its scheduler."""
+
+    name: str
+    state: str
+    schedulerType: NotRequired[str]
+    vertices: _List[JobVertex]
+
+
+@with_config(_CHECKED)
+class PlanInput(TypedDict):
+    """A stream into a task of the plan."""
+
+    id: str
+    ship_strategy: NotRequired[str]
+
+
+@with_config(_CHECKED)
+class PlanNode(TypedDict):
+    """A task of the plan; its description shows the operators as a tree, in HTML."""
+
+    id: str
+    description: NotRequired[str]
+    inputs: NotRequired[_List[PlanInput]]
+
+
+@with_config(_CHECKED)
+class PlanNodes(TypedDict):
+    """Tasks of the plan."""
+
+    nodes: _List[PlanNode]
+
+
+@with_config(_CHECKED)
+class Plan(TypedDict):
+    """Plan of a job."""
+
+    plan: PlanNodes
+
+
+Subtask = TypedDict("Subtask", {"taskmanager-id": NotRequired[str | None]})
+with_config(_CHECKED)(Subtask)
+
+
+@with_config(_CHECKED)
+class Subtasks(TypedDict):
+    """Subtasks of a task."""
+
+    subtasks: _List[Subtask]
+
+
+@with_config(ConfigDict(strict=True))
+class Metric(TypedDict):
+    """A metric that a task has, and its value where that was asked for; it may be ``"NaN"``."""
+
+    id: str
+    sum: NotRequired[float | str]
+
+
+@with_config(_CHECKED)
+class Failure(TypedDict):
+    """Why something failed."""
+
+    stacktrace: NotRequired[str]
+
+
+@with_config(_CHECKED)
+class FailureHistory(TypedDict):
+    """What failed, the newest first."""
+
+    entries: NotRequired[_List[Failure]]
+
+
+@with_config(_CHECKED)
+class Failures(TypedDict):
+    """What failed in a job."""
+
+    exceptionHistory: NotRequired[FailureHistory]
+
+
+@with_config(_CHECKED)
+class CheckpointCounts(TypedDict):
+    """How many checkpoints and savepoints a job has taken."""
+
+    completed: Annotated[int, Field(ge=0)]
+
+
+@with_config(_CHECKED)
+class Checkpoint(TypedDict):
+    """Where a checkpoint or savepoint lies."""
+
+    external_path: NotRequired[str | None]
+
+
+@with_config(_CHECKED)
+class LatestCheckpoints(TypedDict):
+    """The last ones of a job."""
+
+    completed: NotRequired[Checkpoint | None]
+    savepoint: NotRequired[Checkpoint | None]
+
+
+@with_config(_CHECKED)
+class Checkpoints(TypedDict):
+    """What a job has saved."""
+
+    counts: CheckpointCounts
+    latest: NotRequired[LatestCheckpoints | None]
+
+
+Triggered = TypedDict("Triggered", {"request-id": str})
+with_config(_CHECKED)(Triggered)
+
+
+@with_config(_CHECKED)
+class Progress(TypedDict):
+    """How far an operation is."""
+
+    id: str
+
+
+Cause = TypedDict("Cause", {"stack-trace": NotRequired[str]})
+with_config(_CHECKED)(Cause)
+Saving = TypedDict("Saving", {"location": NotRequired[str], "failure-cause": NotRequired[Cause]})
+with_config(_CHECKED)(Saving)
+
+
+@with_config(_CHECKED)
+class Savepoint(TypedDict):
+    """What became of a savepoint that was asked for."""
+
+    status: Progress
+    operation: NotRequired[Saving | None]
+
+
+@with_config(_CHECKED)
+class Setting(TypedDict):
+    """A line of the JobManager's configuration."""
+
+    key: str
+    value: str
+
+
+@with_config(_CHECKED)
+class Uploaded(TypedDict):
+    """Where an uploaded jar lies."""
+
+    filename: str
+
+
+@with_config(_CHECKED)
+class Submitted(TypedDict):
+    """The job that a jar submitted."""
+
+    jobid: str
+
+
+@with_config(_CHECKED)
+class Complaint(TypedDict):
+    """What Flink answers with an error status."""
+
+    errors: _List[str]
+
+
+ANSWERS: dict[str, Any] = {
+    "/taskmanagers": TaskManagers,
+    "/taskmanagers/*": Slots,
+    "/jobs": Jobs,
+    "/jobs/overview": Overview,
+    "/jobs/*": Job,
+    "/jobs/*/plan": Plan,
+    "/jobs/*/exceptions": Failures,
+    "/jobs/*/checkpoints": Checkpoints,
+    "/jobs/*/stop": Triggered,
+    "/jobs/*/savepoints/*": Savepoint,
+    "/jobs/*/vertices/*": Subtasks,
+    "/jobs/*/vertices/*/subtasks/metrics": _List[Metric],
+    "/jobmanager/config": _List[Setting],
+    "/jars/upload": Uploaded,
+    "/jars/*/run": Submitted,
+}
+"""Path → what is answered there; a star stands for an id."""
+
+
+def parse_answer(path: str, content: bytes) -> Any:
+    """Content of an answer.
+
+    Raises
+    ------
+    ValueError
+        When it is not what Flink answers; it says where.
+    """
+    try:
+        return _adapter(_pattern(path)).validate_json(content)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False)[0]
+    where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in fault["loc"])
+    wrong = f"{shown(where.lstrip('.'))}: {quoted(fault['input'])}: " if where else ""
+    raise ValueError(f"{wrong}{shown(fault['msg'], LONGEST)}")
+
+
+def parse_complaint(content: bytes) -> str:
+    """What an answer with an error status says, line by line; its beginning, if not Flink's."""
+    try:
+        return "\n".join(TypeAdapter(Complaint).validate_json(content)["errors"])
+    except ValidationError:
+        return shown(content[:LONGEST].decode(errors="replace"), LONGEST)
+
+
+def _pattern(path: str) -> str:
+    """Entry of the table that a path belongs to."""
+    plain = path.partition("?")[0]
+    return next(p for p in ANSWERS if re.fullmatch(p.replace("*", "[^/]+"), plain))
+
+
+@cache
+def _adapter(pattern: str) -> TypeAdapter[Any]:
+    return TypeAdapter(ANSWERS[pattern])

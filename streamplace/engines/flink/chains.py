@@ -1,0 +1,126 @@
+"""Chains: the operators that Flink fused into one task, told apart."""
+
+import html
+import re
+from collections.abc import Iterable
+
+from streamplace.engines.flink.names import FUSED
+
+BESIDE = ", "
+"""Between branches of a chain, which stand in brackets: ``a -> (b, c -> d)``."""
+MOST_OPERATORS = 1000
+"""In a chain whose tree is looked at."""
+_BREAK = "<br/>"
+_INDEX = re.compile(r"^\[vertex-\d+\]")
+"""What ``pipeline.vertex-name-include-index-prefix`` puts before the name of a task."""
+_LINE = re.compile(r"((?::  |   )*)(?::- |\+- )(.*)", re.DOTALL)
+
+
+def fused_operators(task: str, description: str) -> list[str]:
+    """Operators of a task, from its name and from the tree that the job's plan shows of it.
+
+    The tree tells where one name ends and the next begins, be there arrows and commas in them.
+    Where it shows other texts than names, as for SQL, the name of the task must do.
+
+    >>> fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")
+    ['a', 'b, x', 'c']
+    >>> fused_operators("Calc[1] -> Sink: out", "[1]:Calc(select=[id])<br/>+- [2]:Sink(...)<br/>")
+    ['Calc[1]', 'Sink: out']
+    """
+    task, tree = _INDEX.sub("", task), description.removesuffix(_BREAK)
+    lines = [html.unescape(line) for line in tree.split(_BREAK)]
+    nodes = [(0, lines[0])]
+    for match in filter(None, map(_LINE.fullmatch, lines[1 : MOST_OPERATORS + 1])):
+        nodes.append((len(match[1]) // 3 + 1, match[2]))
+    is_tree = tree != description and len(nodes) == len(lines)
+    if is_tree and _as_task(nodes) == task:
+        return [name for _, name in nodes]
+    return unfused(task)
+
+
+def _as_task(nodes: list[tuple[int, str]]) -> str:
+    """Name that Flink gives a task whose operators form this tree (depths and names)."""
+    below: dict[int, list[str]] = {}
+    for depth, name in reversed(nodes):
+        branches = below.pop(depth + 1, [])[::-1]
+        rest = BESIDE.join(branches)
+        text = name + (FUSED if branches else "") + (f"({rest})" if len(branches) > 1 else rest)
+        below.setdefault(depth, []).append(text)
+    return below[0][0]
+
+
+def unfused(task: str, known: Iterable[str] = ()) -> list[str]:
+    """Operators of a task, from its name alone.
+
+    Arrows and commas within brackets belong to names, and so do commas outside of Flink's own
+    brackets. Names that are known may hold anything.
+
+    >>> unfused("Source: a, b -> Calc(select=[x -> y, z]) -> (c, d -> e)")
+    ['Source: a, b', 'Calc(select=[x -> y, z])', 'c', 'd', 'e']
+    >>> unfused("a -> b -> c", ["a -> b"])
+    ['a -> b', 'c']
+    """
+    task = _INDEX.sub("", task)
+    names, longest = [], sorted(known, key=len, reverse=True)
+    partner, is_list = _brackets(task)
+    groups: list[int] = []
+    start, at = 0, _after_known(task, 0, longest)
+    while at < len(task):
+        inside = bool(groups)
+        if inside and at == groups[-1]:
+            step = 1
+            groups.pop()
+        elif task.startswith(FUSED, at):
+            step = len(FUSED)
+        elif inside and task.startswith(BESIDE, at):
+            step = len(BESIDE)
+        else:
+            at = partner.get(at, at) + 1
+            continue
+        names.append(task[start:at])
+        start = at + step
+        if step == len(FUSED) and _is_group(task, start, partner, is_list, groups):
+            groups.append(partner[start])
+            start += 1
+        at = _after_known(task, start, longest)
+    return [name for name in [*names, task[start:]] if name]
+
+
+def _is_group(
+    task: str, at: int, partner: dict[int, int], is_list: set[int], groups: list[int]
+) -> bool:
+    """Whether branches of a chain begin here, and not a name in brackets."""
+    if at not in is_list or at not in partner or task[at] != "(":
+        return False
+    end = partner[at] + 1
+    return end == (groups[-1] if groups else len(task)) or (
+        bool(groups) and task.startswith(BESIDE, end)
+    )
+
+
+def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
+    """Where each bracket that opens is closed, and which of them hold a list."""
+    opened: list[int] = []
+    partner: dict[int, int] = {}
+    lists = set()
+    for i, letter in enumerate(text):
+        if letter in "([{":
+            opened.append(i)
+        elif letter in ")]}" and opened:
+            partner[opened.pop()] = i
+        elif opened and text.startswith(BESIDE, i):
+            lists.add(opened[-1])
+    return partner, lists
+
+
+def _after_known(text: str, start: int, known: list[str]) -> int:
+    """End of the known name that begins here; else where it begins."""
+    for prefix in ("Source: ", "Sink: "):
+        start += len(prefix) if text.startswith(prefix, start) else 0
+    for name in known:
+        end = start + len(name)
+        if text.startswith(name, start) and (
+            end == len(text) or text.startswith((FUSED, BESIDE, ")", ": Writer"), end)
+        ):
+            return end
+    return start

@@ -1,0 +1,122 @@
+"""State: what a job has saved, so that another can take it over."""
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.rest import ENDED, POLL_SECONDS, FlinkError, Rest, root_cause
+from streamplace.engines.flink.tasks import members
+from streamplace.model.messages import quoted, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """What a job starts from.
+
+    Attributes
+    ----------
+    path
+        Of a savepoint, or of a checkpoint that was retained.
+    allow_non_restored
+        Whether state in it that no operator takes over may be left behind.
+    """
+
+    path: str
+    allow_non_restored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a job has saved.
+
+    Attributes
+    ----------
+    checkpoints
+        Number of checkpoints and savepoints that were completed.
+    last
+        Path of the last savepoint, else of the last checkpoint; None where neither is in a file.
+    """
+
+    job: str
+    name: str
+    state: str
+    checkpoints: int
+    last: str | None
+
+    def __str__(self) -> str:
+        if self.state not in ENDED:
+            remedy = (
+                f"to keep its state, stop it by 'streamplace flink cancel --job {self.job} "
+                "--savepoint FOLDER'"
+            )
+        elif self.last is None:
+            remedy = "none of them is in a file, so that its state is gone"
+        else:
+            remedy = f"give the last, if Flink kept it, by --savepoint {shown(self.last, 300)}"
+        return (
+            f"job {self.job} ({quoted(self.name)}, {self.state}) has completed "
+            f"{self.checkpoints} checkpoints; {remedy}"
+        )
+
+
+def saved_by(rest: Rest, job: str) -> Saved | None:
+    """What a job has saved; None for a job without checkpoints."""
+    document = rest.job(job)
+    try:
+        answer = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
+    except FlinkError:  # 404: it takes none
+        return None
+    completed = int(answer["counts"]["completed"])
+    if not completed:
+        return None
+    latest = answer.get("latest") or {}
+    paths = ((latest.get(kind) or {}).get("external_path") for kind in ("savepoint", "completed"))
+    last = next((path for path in paths if path and not path.startswith("<")), None)
+    return Saved(job, str(document["name"]), str(document["state"]), completed, last)
+
+
+def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
+    """What the youngest job of these operators has saved, be it running or ended."""
+    known = set(operators)
+    jobs = rest.get("/jobs/overview")["jobs"]
+    for row in sorted(jobs, key=lambda row: row["start-time"], reverse=True):
+        with suppress(FlinkError):  # Flink forgets jobs that ended long ago
+            if _is_of(rest.job(row["jid"]), known):
+                return saved_by(rest, row["jid"])
+    return None
+
+
+def stop(rest: Rest, job: str, folder: str, seconds: float = 600.0) -> str:
+    """Stop a job with a savepoint in a folder that all of Flink can write to; returns its path.
+
+    Raises
+    ------
+    FlinkError
+        When there is no savepoint; the job goes on.
+    """
+    path = f"/jobs/{quote(job, safe='')}"
+    trigger = rest.post(f"{path}/stop", {"targetDirectory": folder, "drain": False})["request-id"]
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = rest.get(f"{path}/savepoints/{quote(trigger, safe='')}")
+        if answer["status"]["id"] == "COMPLETED":
+            break
+        if time.monotonic() > deadline:
+            raise FlinkError(f"job {job} has no savepoint after {seconds:g} s")
+        time.sleep(POLL_SECONDS)
+    operation = answer["operation"]
+    if "location" not in operation:
+        trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
+        raise FlinkError(f"job {job} cannot be saved: {root_cause(trace)}")
+    rest.wait(job, ENDED)
+    rest.wait_released()
+    return str(operation["location"])
+
+
+def _is_of(document: Job, operators: set[str]) -> bool:
+    """Whether all operators of a job are among these."""
+    names = {name for row in document["vertices"] for name in members(row["name"], operators)}
+    return bool(names) and names <= operators

@@ -1,0 +1,121 @@
+"""Tallies: results as columns of numbers, all that tables and plots need of them."""
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import nan
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.evaluate.records import PROVEN, Record, numbered
+from streamplace.model.columns import Floats
+
+Problems = NDArray[np.uint64]
+
+
+class Results(NamedTuple):
+    """Results of one placer at one rate; a value is NaN where it could not place.
+
+    Problems are told apart by a number made of their content hash.
+    """
+
+    problem: Problems
+    value: Floats
+    bound: Floats
+    milliseconds: Floats
+    devices_used: NDArray[np.uint32]
+
+
+class Tally:
+    """Results by rate and placer, counted one after the other.
+
+    Examples
+    --------
+    >>> tally = Tally([Record("ab" * 32, "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
+    >>> tally.table()[1e4]["metis"].value.tolist()
+    [0.8]
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._columns: dict[float | None, dict[str, _Columns]] = {}
+        self.add(records)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Count further records."""
+        for record in records:
+            by_placer = self._columns.setdefault(record.rate, {})
+            by_placer.setdefault(record.placer, _Columns()).add(record)
+
+    def table(self) -> dict[float | None, dict[str, Results]]:
+        """Columns by rate and placer, in the order in which they came."""
+        return {
+            rate: {name: columns.results() for name, columns in by_placer.items()}
+            for rate, by_placer in self._columns.items()
+        }
+
+    def optima(self) -> "Optima":
+        """Proven optima: where the best value of a problem meets its lowest bound."""
+        found = [r for by_placer in self.table().values() for r in by_placer.values()]
+        if not found:
+            return Optima.of({})
+        problem, at = np.unique(np.concatenate([r.problem for r in found]), return_inverse=True)
+        best, bound = np.full(len(problem), -np.inf), np.full(len(problem), np.inf)
+        np.fmax.at(best, at, np.concatenate([r.value for r in found]))
+        np.fmin.at(bound, at, np.concatenate([r.bound for r in found]))
+        proven = best >= bound - PROVEN
+        return Optima(problem[proven], best[proven])
+
+
+class Optima(NamedTuple):
+    """Proven optima of some problems, which are in ascending order."""
+
+    problem: Problems
+    value: Floats
+
+    @classmethod
+    def of(cls, values: Mapping[str, float]) -> "Optima":
+        """Optima by the content hash of the problem."""
+        rows = sorted((numbered(name), value) for name, value in values.items())
+        return cls(
+            np.array([row[0] for row in rows], np.uint64),
+            np.array([row[1] for row in rows], np.float64),
+        )
+
+    def at(self, problems: Problems) -> Floats:
+        """Optimum of each problem, NaN where it is not known."""
+        return looked_up(problems, self.problem, self.value)
+
+
+def looked_up(problems: Problems, known: Problems, values: Floats) -> Floats:
+    """Value of each problem by a column of known ones, in ascending order; NaN where unknown."""
+    if not len(known):
+        return np.full(len(problems), nan)
+    at = np.minimum(np.searchsorted(known, problems), len(known) - 1)
+    return np.where(known[at] == problems, values[at], nan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    problem: "array[int]" = field(default_factory=lambda: array("Q"))
+    value: "array[float]" = field(default_factory=lambda: array("d"))
+    bound: "array[float]" = field(default_factory=lambda: array("d"))
+    milliseconds: "array[float]" = field(default_factory=lambda: array("d"))
+    devices_used: "array[int]" = field(default_factory=lambda: array("I"))
+
+    def add(self, record: Record) -> None:
+        self.problem.append(numbered(record.problem))
+        self.value.append(nan if record.value is None else record.value)
+        self.bound.append(nan if record.bound is None else record.bound)
+        self.milliseconds.append(record.milliseconds)
+        self.devices_used.append(record.devices_used)
+
+    def results(self) -> Results:
+        return Results(
+            np.array(self.problem, np.uint64),
+            np.array(self.value),
+            np.array(self.bound),
+            np.array(self.milliseconds),
+            np.array(self.devices_used, np.uint32),
+        )

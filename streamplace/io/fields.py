@@ -1,0 +1,76 @@
+"""Fields of documents: none twice, which readers pass over, and none that nobody knows.
+
+Validation itself passes over unknown fields, because it would collect millions of them before it
+told the first.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from streamplace.errors import FormatError
+from streamplace.model.messages import quoted, shown
+
+_PLAIN = str | float | int | None
+
+
+def check_json(content: bytes, document: Any, where: str) -> None:
+    """Check the fields of a JSON text against what validation made of it.
+
+    Every field has a colon. If there are no more colons than fields that were read, no field was
+    passed over, and the text need not be read again.
+    """
+    if content.count(b":") != _count(document):
+        check_known(unrepeated(content, where), document, where)
+
+
+def unrepeated(content: bytes, where: str) -> Any:
+    """Content of a valid JSON text, numbers left out; a field that stands twice is refused."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        table: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in table:
+                raise FormatError(f"{where}: {quoted(key)} stands twice; remove one of them")
+            table[key] = value
+        return table
+
+    return json.loads(content, object_pairs_hook=once, parse_int=_passed, parse_float=_passed)
+
+
+def check_known(given: Any, document: Any, where: str, path: str = "") -> None:
+    """Raise FormatError for the first field that validation passed over."""
+    known = _table(document)
+    if isinstance(given, dict) and known is not None:
+        for key, value in given.items():
+            below = f"{path}.{shown(str(key))}".lstrip(".")
+            if key not in known:
+                raise FormatError(f"{where}: {below} is not a known field; correct or remove it")
+            check_known(value, known[key], where, below)
+    elif isinstance(given, list) and isinstance(document, list):
+        for i, (value, read) in enumerate(zip(given, document, strict=True)):
+            check_known(value, read, where, f"{path}[{i}]")
+
+
+def _count(document: Any) -> int:
+    """Fields of all tables of a document."""
+    if isinstance(document, list):
+        return sum(map(_count, document))
+    table = _table(document)
+    if table is None:
+        return 0
+    return len(table) + sum(_count(v) for v in table.values() if not isinstance(v, _PLAIN))
+
+
+def _table(document: Any) -> Mapping[str, Any] | None:
+    """Fields of a table that was read into a dictionary or a dataclass; None for other values."""
+    if isinstance(document, dict):
+        return document
+    if is_dataclass(document):
+        return {field.name: getattr(document, field.name) for field in fields(document)}
+    return None
+
+
+def _passed(_: str) -> None:
+    """Leave a number out, however many digits it has."""

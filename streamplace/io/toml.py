@@ -1,0 +1,72 @@
+"""TOML, read within bounds: the standard reader's time and memory grow with the square of depth."""
+
+import re
+import tomllib
+from typing import Any
+
+from streamplace.errors import FormatError
+from streamplace.model.messages import quoted, shown
+
+MOST_PARTS = 2**19
+"""Lines, commas and dots of a document, which at worst takes some seconds and half a gigabyte."""
+DEEPEST = 32
+"""Parts of a dotted name, and tables and arrays in one another."""
+_WHOLE = range(-(2**63), 2**63)
+
+_QUOTED = re.compile(  # what is not closed ends with the text, so that nothing is looked at twice
+    r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5})?'
+    r"|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5})?"
+    r'|"(?:[^"\\\n]|\\[^\n])*+"?'
+    r"|'[^'\n]*+'?"
+    r"|#[^\n]*+",
+    re.DOTALL,
+)
+_BETWEEN_NAMES = re.compile(r"[=,\[\]{}\n]")
+
+
+def tables(text: str, where: str) -> dict[str, Any]:
+    r"""Tables of a TOML document; ``where`` it stands is told in errors.
+
+    >>> tables("[training]\nepochs = 3", "here")
+    {'training': {'epochs': 3}}
+    """
+    bare = _QUOTED.sub("", text)
+    if sum(map(bare.count, "\n,.")) > MOST_PARTS:
+        raise FormatError(
+            f"{where}: holds more than {MOST_PARTS} lines and values; describe equal devices by "
+            "their count, and only the links that differ"
+        )
+    names = _BETWEEN_NAMES.split(bare)
+    if any(name.count(".") >= DEEPEST for name in names):
+        raise _too_deep(where)
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise _too_deep(where) from None
+    except (ValueError, OverflowError) as error:
+        raise FormatError(f"{where}: is not valid TOML: {shown(str(error), 200)}") from None
+    _check(found, where)
+    return found
+
+
+def _check(found: dict[str, Any], where: str) -> None:
+    """Raise FormatError for what is nested too deep and for integers of more than 64 bits."""
+    level: list[Any] = [found]
+    for _ in range(DEEPEST):
+        inside: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inside += value.values()
+            elif isinstance(value, list):
+                inside += value
+            elif isinstance(value, int) and value not in _WHOLE:
+                raise FormatError(
+                    f"{where}: is not valid TOML: {quoted(value)} has more than 64 bits"
+                )
+        level = inside
+    if level:
+        raise _too_deep(where)
+
+
+def _too_deep(where: str) -> FormatError:
+    return FormatError(f"{where}: is nested too deep; flatten it")

@@ -1,0 +1,67 @@
+"""Meter: what is left of a budget, and when the answer became better.
+
+On a busy machine the clock may have run out before anything was tried. Therefore every search names
+the least work that it does whatever the clock says. Evaluations are an exact limit all the same.
+"""
+
+from streamplace.placers.registry import Budget, Improvement
+from streamplace.placers.stopwatch import now
+
+
+class Meter:
+    """Counts evaluations and reads the clock; nothing that the search decides depends on it.
+
+    Parameters
+    ----------
+    least
+        Evaluations that the clock does not end, as far as the budget has them.
+    """
+
+    def __init__(self, budget: Budget, least: int) -> None:
+        self._budget, self._least = budget, least
+        self._start, self._spent = now(), 0
+        self.trace: list[Improvement] = []
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds left, None without limit."""
+        if self._budget.seconds is None:
+            return None
+        return max(0.0, self._budget.seconds - (now() - self._start))
+
+    @property
+    def evaluations(self) -> int | None:
+        """Evaluations left, None without limit."""
+        if self._budget.evaluations is None:
+            return None
+        return max(0, self._budget.evaluations - self._spent)
+
+    @property
+    def late(self) -> bool:
+        """Whether nothing is left, and only the least work may still be done."""
+        return self.seconds == 0 or self.evaluations == 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left and the least work is done."""
+        return self.chunk(1) == 0
+
+    def chunk(self, most: int) -> int:
+        """Evaluations that may be done before the next look at the clock; 0 at the end."""
+        if self.seconds == 0:
+            most = max(0, min(most, self._least - self._spent))
+        return self.at_most(most)
+
+    def at_most(self, evaluations: int) -> int:
+        """Return the given number of evaluations, or fewer if fewer are left."""
+        left = self.evaluations
+        return evaluations if left is None else min(left, evaluations)
+
+    def spend(self, evaluations: int) -> None:
+        """Count evaluations."""
+        self._spent += evaluations
+
+    def note(self, value: float) -> None:
+        """Note the value of the best placement so far."""
+        if not self.trace or value != self.trace[-1].value:
+            self.trace.append(Improvement(now() - self._start, value))

@@ -1,0 +1,69 @@
+"""No command writes over what it reads."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from command_lines import commands
+
+from streamplace.cli._options import FILE
+from streamplace.cli.main import cli
+
+LINES = [
+    ["compare", "folder", "--placers", "round-robin", "-o", "folder"],
+    ["describe", "graph.json", "-o", "graph.json"],
+    ["draw", "graph.json", "placement.json", "-o", "placement.json"],
+    ["export", "placement.json", "--to", "json", "-o", "placement.json"],
+    ["export", "placement.json", "--to", "json", "-o", "graph.json"],
+    ["export", "placement.json", "--to", "flink", "-o", "."],
+    ["flink", "config", "--cluster", "folder", "-o", "folder"],
+    ["generate", "recipe", "graph.json", "-o", "graph.json"],
+    ["import", "dream", "graph.json", "-o", "graph.json"],
+    ["place", "-o", "graph.json", "graph.json"],
+    ["place", "graph.json", "--cluster", "placement.json", "-o", "placement.json"],
+    ["place", "graph.json", "--constraints", "placement.json", "-o", "placement.json"],
+    ["place", "graph.json", "-o", "hard-link.json"],
+    ["place", "graph.json", "-o", "soft-link.json"],
+    ["simulate", "graph.json", "placement.json", "-o", "folder/../placement.json"],
+]
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_an_output_that_is_an_input_is_refused(
+    run: Callable, graph: str, placement: str, tmp_path: Path, words: list[str]
+) -> None:
+    """By whatever name, and the file stays as it is."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "graph.json").write_bytes((tmp_path / graph).read_bytes())
+    os.link(graph, "hard-link.json")
+    (tmp_path / "soft-link.json").symlink_to(graph)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
+    answer = run(*words)
+    assert answer.status == 2
+    assert "-o would write over" in answer.err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
+    assert len([*tmp_path.rglob("*")]) == len(before) + 1
+
+
+def test_these_are_all_commands_that_read_and_write() -> None:
+    """A new one belongs into the list above."""
+    found = set()
+    for words in commands():
+        command: click.Command = cli
+        for word in words:
+            assert isinstance(command, click.Group)
+            child = command.get_command(click.Context(command), word)
+            assert child is not None
+            command = child
+        files = [p.name for p in command.params if p.type is FILE]
+        if "output" in files and len(files) > 1:
+            found.add(" ".join(words))
+    listed = {" ".join(line) for line in LINES}
+    assert all(any(line.startswith(words) for line in listed) for words in found)
+
+
+def test_a_pipe_may_be_both(run: Callable, graph: str) -> None:
+    """A terminal or a device is read and written as one likes."""
+    assert run("place", graph, "--constraints", "/dev/null", "-o", "/dev/null").status == 0

@@ -1,0 +1,206 @@
+"""Names are data on every way to the terminal."""
+
+import io
+import json
+import logging
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import FRAGMENTS, names
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from streamplace.cli._output import progress, say, waiting
+from streamplace.cli.main import main
+from streamplace.engines.flink.verify import Check, Verification
+from streamplace.model.messages import printable
+
+STYLES = ("\x1b[1m", "\x1b[0m")
+TO_SIMULATE = ["simulate", "g.json", "p.json", "--cluster", "c.toml"]
+COMMANDS = [
+    ["place", "g.json", "--cluster", "c.toml", "--placer", "round-robin", "-o", "p.json", "-v"],
+    [*TO_SIMULATE, "--engine", "--duration", "1"],
+    [*TO_SIMULATE, "--json"],
+    ["describe", "set.jsonl"],
+    ["compare", "set.jsonl", "--cluster", "c.toml", "--placers", "round-robin", "--jobs", "1"],
+    ["export", "p.json", "--to", "storm", "--graph", "g.json", "--json"],
+    ["export", "p.json", "--to", "csv"],  # which graph? An error that names the one it missed
+    ["place", "g.json", "--cluster", "c.toml", "--constraints", "stray.toml"],
+]
+"""Commands whose answers name operators, devices, tags, kinds, attributes or graphs."""
+one_of_each = st.lists(names, min_size=6, max_size=6, unique=True)
+
+
+def write_files(graph: str, source: str, sink: str, device: str, other: str, tag: str) -> None:
+    """Graphs, a cluster and constraints of these names, in the working folder."""
+    document: dict[str, Any] = {
+        "name": graph,
+        "attributes": {tag: other},
+        "operators": [
+            {"name": source, "ipt": 100_000, "payload": 1000, "rate": 10_000, "kind": tag},
+            {"name": sink, "ipt": 200_000},
+        ],
+        "streams": [{"from": source, "to": sink}],
+    }
+    second = {**document, "name": other, "attributes": {tag: graph}}
+    Path("set.jsonl").write_text("".join(json.dumps(one) + "\n" for one in (document, second)))
+    document["operators"][1]["requires"] = [tag]
+    Path("g.json").write_text(json.dumps(document))
+    devices = [{"name": name, "mips": 2500, "tags": [tag]} for name in (device, other)]
+    rows = ", ".join(
+        f"{{name = {_toml(d['name'])}, mips = 2500, tags = [{_toml(tag)}]}}" for d in devices
+    )
+    Path("c.toml").write_text(f"bandwidth = '1 Gbps'\ndevices = [{rows}]\n", encoding="utf-8")
+    Path("stray.toml").write_text(f"[pin]\n{_toml(other)} = {_toml(device)}\n", encoding="utf-8")
+
+
+def _toml(text: str) -> str:
+    return '"' + "".join(f"\\U{ord(c):08x}" for c in text) + '"'
+
+
+def is_data(text: str) -> bool:
+    """Whether nothing but lines of printable characters is in a text, and styles of our own."""
+    for style in STYLES:
+        text = text.replace(style, "")
+    return text.replace("\n", "").isprintable()
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one_of_each)
+@example([f"{i}{fragment}" for i, fragment in enumerate(FRAGMENTS[:6])])
+def test_no_command_lets_a_name_be_more_than_a_name(run: Callable, called: list[str]) -> None:
+    """Nothing crashes, nothing but printable lines appears, in answers as in errors."""
+    write_files(*called)
+    for command in COMMANDS:
+        answer = run(*command)
+        assert answer.status == (2 if "stray.toml" in command or "csv" in command else 0), answer
+        assert is_data(answer.out + answer.err)
+        assert answer.status == 0 or answer.err.count("\n") == 1
+
+
+def test_names_are_printed_as_they_are(run: Callable) -> None:
+    """What looks like markup or like an emoji is neither dropped nor taken for a style."""
+    called = ["[red]g", "src[/queue]", "src[kafka]", "[bold]d0", ":smile:", "[blink]"]
+    write_files(*called)
+    placed = run("place", "g.json", "--cluster", "c.toml", "--placer", "round-robin", "-v").out
+    assert all(name in placed for name in called[:5])
+    profiled = run("describe", "set.jsonl").out
+    assert all(name in profiled for name in ("[blink]", "[red]g", ":smile:"))
+
+
+def test_figures_hold_names_and_no_formulas(run: Callable, tmp_path: Path) -> None:
+    """Neither what matplotlib would compute nor what no SVG file can hold."""
+    write_files("$\\frac{$", "$x$\x07", "_sink", "$d0$", "d1\x1b", "t")
+    run(*COMMANDS[0])
+    assert run("draw", "g.json", "p.json", "--cluster", "c.toml", "-o", "p.svg").status == 0
+    assert run(*TO_SIMULATE, "--engine", "--duration", "1", "-o", "run.svg").status == 0
+    drawn, plotted = (ElementTree.parse(name) for name in ("p.svg", "run.svg"))
+    assert drawn.getroot().tag == plotted.getroot().tag == "{http://www.w3.org/2000/svg}svg"
+    text = Path("p.svg").read_text()
+    assert "<!-- $x$\\x07 -->" in text
+
+
+def test_what_flink_answers_is_printed_as_it_is(
+    run: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operators, devices and problems, whatever a server calls them."""
+    Path("p.json").write_text('{"assignment": {"a": "b"}}')
+    strange = "Calc[/x]\x1b[2J"
+    found = Verification((Check(strange, {strange: 1}, {}),), (f"problem {strange}",))
+    monkeypatch.setattr("streamplace.engines.flink.verify.verify", lambda *_: found)
+    answer = run("flink", "verify", "--placement", "p.json", "--job", "j")
+    assert answer.status == 1
+    assert is_data(answer.out)
+    assert answer.out.count(printable(strange)) == 3
+
+
+@given(names)
+def test_a_json_document_is_equal_however_it_is_printed(name: str) -> None:
+    """Encodings that lack a character, and terminals, get it escaped."""
+    for encoding in ("utf-8", "latin-1", "ascii"):
+        with pytest.MonkeyPatch.context() as patch:
+            out = stdout_of(patch, encoding)
+            write_json_of(name)
+            text = out.getvalue().decode(encoding)
+        assert is_data(text)
+        assert json.loads(text) == {"name": name}
+
+
+def write_json_of(name: str) -> None:
+    """Print a document with a name in it, as commands do."""
+    from streamplace.cli._output import print_json
+
+    print_json({"name": name})
+
+
+def stdout_of(patch: pytest.MonkeyPatch, encoding: str) -> io.BytesIO:
+    """Put a stdout of an encoding in place; returns where its bytes go."""
+    buffer = io.BytesIO()
+    patch.setattr(sys, "stdout", io.TextIOWrapper(buffer, encoding=encoding, write_through=True))
+    return buffer
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+@pytest.mark.parametrize("command", [*COMMANDS[:6], ["placers"], ["place", "--help"]], ids=" ".join)
+def test_a_stdout_that_cannot_encode_a_name_gets_it_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], encoding: str
+) -> None:
+    """Never a traceback, and the rest of the answer is whole."""
+    monkeypatch.chdir(tmp_path)
+    write_files("größe → 大", "quelle→", "senke大", "gerät", "другой", "метка")
+    out = stdout_of(monkeypatch, encoding)
+    if "p.json" in command:
+        with pytest.raises(SystemExit):
+            main(COMMANDS[0])
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert not stop.value.code
+    assert out.getvalue().strip()
+
+
+def test_a_file_that_goes_to_stdout_keeps_its_bytes_and_a_terminal_its_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe in any encoding gets what -o would write; a terminal only what can be shown."""
+    monkeypatch.chdir(tmp_path)
+    write_files("g", "a\x1b[2J大", "b\u202e", "d0", "d1", "t")
+    for words in (COMMANDS[0], export := ["export", "p.json", "--to", "csv", "--graph", "g.json"]):
+        with pytest.raises(SystemExit):
+            main([*words, "-o", "p.json" if words is COMMANDS[0] else "p.csv"])
+    for encoding in ("utf-8", "ascii"):
+        out = stdout_of(monkeypatch, encoding)
+        with pytest.raises(SystemExit):
+            main(export)
+        assert out.getvalue() == Path("p.csv").read_bytes()
+    out = stdout_of(monkeypatch, "utf-8")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(SystemExit):
+        main(export)
+    assert "a\\x1b[2J大" in out.getvalue().decode()
+    assert is_data(out.getvalue().decode())
+
+
+@given(names, names)
+@settings(max_examples=30)
+def test_bars_spinners_and_notes_are_no_markup_either(title: str, note: str) -> None:
+    """They appear on terminals, where the title is as it was given."""
+    err = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(err, "isatty", lambda: True, raising=False)
+        patch.setattr(sys, "stderr", err)
+        patch.setenv("TERM", "xterm")
+        patch.setenv("COLUMNS", "500")
+        with progress(title, 1) as tick:
+            tick(note)
+        with waiting(title):
+            logging.getLogger("streamplace").info("%s", note)
+        say(note)
+    written = err.getvalue()
+    assert printable(title) in written
+    assert printable(note) in written
+    if not title.isprintable():
+        assert title not in written

@@ -1,0 +1,154 @@
+"""Applying, with a Flink that answers what it is told to; no class is compiled."""
+
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_flink import ScriptedFlink, healthy, job, scripted_flink, task_manager
+
+from streamplace.engines.flink import apply as applying
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.state import Savepoint
+from streamplace.errors import PlacementError, StreamplaceError
+
+VECTORS = {"map": ["dev-0"]}
+Apply = Callable[..., ScriptedFlink]
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> Path:
+    """A jar that names its main class."""
+    path = tmp_path / "job.jar"
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
+    return path
+
+
+@pytest.fixture
+def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
+    """Apply a placement on a cluster of these answers; returns what it was asked."""
+
+    @contextmanager
+    def uncompiled(_flink: Flink, _jar: Path, _source: str) -> Iterator[Path]:
+        yield jar
+
+    monkeypatch.setattr(applying, "placed_jar", uncompiled)
+
+    def run(
+        answers: dict[str, Any],
+        vectors: dict[str, Any] = VECTORS,
+        refused: type[StreamplaceError] | None = None,
+        match: str = "",
+        **options: Any,
+    ) -> ScriptedFlink:
+        with scripted_flink(answers) as flink:
+            home = Flink(jar.parent, "2.3.0")
+            if refused is None:
+                assert apply(Rest(flink.url), home, jar, vectors, **options) == "new"
+            else:
+                with pytest.raises(refused, match=match):
+                    apply(Rest(flink.url), home, jar, vectors, **options)
+        return flink
+
+    return run
+
+
+def test_an_uploaded_jar_is_removed_once_the_job_is_submitted(call: Apply) -> None:
+    assert call(healthy("dev-0")).requests("DELETE") == ["/jars/jar-1"]
+
+
+def test_an_uploaded_jar_is_removed_when_the_job_is_refused(call: Apply) -> None:
+    broken = {"POST /jars/jar-1/run": {"errors": ["java.lang.Error: no"]}}
+    flink = call(healthy("dev-0") | broken, refused=FlinkError, match="no")
+    assert flink.requests("DELETE") == ["/jars/jar-1"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"key": "jobmanager.scheduler", "value": "Adaptive"},
+        {"key": "scheduler-mode", "value": "reactive"},
+    ],
+)
+def test_a_cluster_that_ignores_placements_is_refused_before_anything_is_sent(
+    call: Apply, setting: dict[str, str]
+) -> None:
+    answers = healthy("dev-0") | {"GET /jobmanager/config": [[setting]]}
+    flink = call(answers, refused=FlinkError, match="ignores placements; set jobmanager.scheduler")
+    assert flink.requests("POST") == []
+
+
+def test_a_job_under_another_scheduler_is_cancelled_and_told(call: Apply) -> None:
+    batch = job("new", "RUNNING", {"map": "RUNNING"}) | {"schedulerType": "AdaptiveBatch"}
+    ended = job("new", "CANCELED", {})
+    answers = healthy("dev-0") | {"GET /jobs/new": [batch, batch, ended], "PATCH /jobs/new": {}}
+    flink = call(answers, refused=FlinkError, match="scheduler is AdaptiveBatch, which ignores")
+    assert flink.requests("PATCH") == ["/jobs/new"]
+
+
+@pytest.mark.parametrize("state", ["RESTARTING", "FAILING", "CANCELLING", "FAILED"])
+def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, state: str) -> None:
+    """And nothing of it is left running."""
+    down = job("new", state, {"map": "SCHEDULED"})
+    entries = [{"stacktrace": "a.B: first\nCaused by: c.D: the reason"}]
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": [down, down, job("new", "CANCELED", {})],
+        "GET /jobs/new/exceptions": {"exceptionHistory": {"entries": entries}},
+        "PATCH /jobs/new": {},
+    }
+    call(answers, refused=FlinkError, match=f"job new is {state}: c.D: the reason", seconds=600)
+
+
+def test_a_job_that_never_runs_is_told_with_what_it_waits_for(call: Apply) -> None:
+    waiting = job("new", "RUNNING", {"map": "SCHEDULED"})
+    ended = job("new", "CANCELED", {})
+    answers = healthy("dev-0") | {"GET /jobs/new": [waiting, waiting, ended], "PATCH /jobs/new": {}}
+    call(answers, refused=FlinkError, match="'map' is SCHEDULED", seconds=0)
+
+
+def test_a_savepoint_reaches_flink_with_the_leave_to_lose_some(call: Apply) -> None:
+    flink = call(healthy("dev-0"), savepoint=Savepoint("s3://b/sp-1", allow_non_restored=True))
+    (document,) = [document for _, document in flink.asked if document]
+    assert document["savepointPath"] == "s3://b/sp-1"
+    assert document["allowNonRestoredState"] is True
+
+
+def test_without_a_savepoint_flink_is_asked_for_none(call: Apply) -> None:
+    (document,) = [document for _, document in call(healthy("dev-0")).asked if document]
+    assert document == {"entryClass": "Placed", "programArgsList": ["Job"]}
+
+
+def test_state_that_cannot_be_mapped_is_told_with_its_cause(call: Apply) -> None:
+    """Placing changes chains, and with them the ids of operators that have no uid."""
+    trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
+    answers = healthy("dev-0") | {"POST /jars/jar-1/run": {"errors": [trace]}}
+    call(answers, refused=FlinkError, match="a uid", savepoint=Savepoint("s3://b/sp-1"))
+
+
+def test_operators_that_the_sql_planner_renumbers_are_told_with_the_way_that_works(
+    call: Apply,
+) -> None:
+    fault = "java.lang.IllegalArgumentException: streamplace: operator 'bids[17]' is not placed"
+    answers = healthy("dev-0") | {"POST /jars/jar-1/run": {"errors": [fault]}}
+    call(answers, refused=FlinkError, match=r"^operator 'bids\[17\]' is not.*flink run -c Placed")
+
+
+def test_an_unprepared_task_manager_is_named_where_something_is_spread(call: Apply) -> None:
+    """Not a want of free group indexes, which is what it leads to."""
+    answers = healthy("dev-0", "dev-1", "dev-2")
+    bare = task_manager("dev-2", []) | {"totalResource": {"managedMemory": 100}}
+    answers["GET /taskmanagers"]["taskmanagers"][2] = bare
+    told = "TaskManager 'dev-2' does not offer 'lim-0-dev-0', so no operator can be spread"
+    call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
+    call(answers)  # whole operators elsewhere need nothing of it
+
+
+def test_an_unprepared_task_manager_that_is_placed_on_is_named(call: Apply) -> None:
+    bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
+    answers = healthy("dev-0") | {"GET /taskmanagers": {"taskmanagers": [bare]}}
+    call(answers, refused=PlacementError, match="TaskManager 'dev-0' does not offer 'dev-0'")

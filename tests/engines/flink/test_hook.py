@@ -1,0 +1,152 @@
+"""What a PyFlink program executes, with an environment that only remembers."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamplace.engines.flink.hook import Placed, managed_shares
+from streamplace.engines.flink.pinning import Vectors, pinning
+
+DEVICES = ["a", "b"]
+
+
+class Set(list[str]):
+    """A collection as Java has it."""
+
+    def isEmpty(self) -> bool:
+        """Whether nothing is in it."""
+        return not self
+
+
+class Node:
+    """An operator of a stream graph, and the transformation that it comes from."""
+
+    def __init__(
+        self, name: str, parallelism: int = 1, *, uses: str = "", said: bool = True
+    ) -> None:
+        self.name, self.parallelism, self.said, self.group = name, parallelism, said, ""
+        self.getTransformationUID = self.getUid = lambda: None
+        self.getOperatorName = self.getName = lambda: self.name
+        self.getParallelism = lambda: self.parallelism
+        self.isParallelismConfigured = lambda: self.said
+        self.getTransitivePredecessors = lambda: [self]
+        self.getSlotSharingGroup = lambda: self.group
+        self.getManagedMemoryOperatorScopeUseCaseWeights = Set
+        self.getManagedMemorySlotScopeUseCases = lambda: Set([uses] if uses else [])
+
+    def setSlotSharingGroup(self, group: str) -> None:
+        """Remember the group."""
+        self.group = group
+
+    def setParallelism(self, number: int, _: bool) -> None:
+        """Remember the number of subtasks."""
+        self.parallelism = number
+
+
+class Profile:
+    """Builder of what a slot asks for."""
+
+    def __init__(self) -> None:
+        self.managed = 0
+
+    def setManagedMemoryMB(self, managed: int) -> "Profile":
+        """Remember it."""
+        self.managed = managed
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self
+
+
+class Jvm:
+    """A JVM with Flink's classes; maps are dictionaries."""
+
+    def __init__(self) -> None:
+        types = SimpleNamespace(ResourceProfile=SimpleNamespace(newBuilder=Profile))
+        runtime = SimpleNamespace(clusterframework=SimpleNamespace(types=types))
+        common = SimpleNamespace(resources=SimpleNamespace(ExternalResource=lambda *_: None))
+        flink = SimpleNamespace(runtime=runtime, api=SimpleNamespace(common=common))
+        self.org = SimpleNamespace(apache=SimpleNamespace(flink=flink))
+        self.java = SimpleNamespace(util=SimpleNamespace(HashMap=JavaMap))
+
+
+class JavaMap(dict[str, Any]):
+    """A map as Java has it."""
+
+    def put(self, key: str, value: object) -> None:
+        """Add an entry."""
+        self[key] = value
+
+
+@pytest.fixture(autouse=True)
+def _pyflink(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyflink", "pyflink.common", "pyflink.common.job_client", "pyflink.java_gateway"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(
+        sys.modules["pyflink.common.job_client"], "JobClient", lambda job: job, raising=False
+    )
+    gateway = SimpleNamespace(jvm=Jvm())
+    monkeypatch.setattr(
+        sys.modules["pyflink.java_gateway"], "get_gateway", lambda: gateway, raising=False
+    )
+
+
+def executed(nodes: list[Node], vectors: Vectors, managed: dict[str, int]) -> dict[str, int]:
+    """Group → managed memory of its slots, as the environment executes it."""
+    resources: dict[str, Any] = {}
+    graph = SimpleNamespace(
+        getStreamNodes=lambda: SimpleNamespace(toArray=lambda: nodes),
+        setSlotSharingGroupResource=resources.update,
+    )
+    env = SimpleNamespace(
+        _generate_stream_graph=lambda **_: graph,
+        _j_stream_execution_environment=SimpleNamespace(
+            getTransformations=lambda: nodes, executeAsync=lambda graph: graph
+        ),
+    )
+    answer = pinning(vectors, DEVICES)
+    Placed(
+        env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed
+    ).execute_async()
+    return {group: profile.managed for group, profile in resources.items()}
+
+
+def test_operators_get_as_many_subtasks_as_they_are_placed_with() -> None:
+    """Where the program leaves their number open."""
+    nodes = [Node("Source: src"), Node("map", said=False)]
+    executed(nodes, {"src": ["a"], "map": ["b"] * 4}, {})
+    assert [node.parallelism for node in nodes] == [1, 4]
+
+
+def test_another_number_of_subtasks_than_placed_is_refused() -> None:
+    """Where the program says it."""
+    with pytest.raises(ValueError, match="'map' has parallelism 2 but is placed for 4"):
+        executed([Node("map", 2)], {"map": ["b"] * 4}, {})
+
+
+def test_helpers_of_a_sink_may_have_fewer_subtasks() -> None:
+    """A committer of a sink of four is placed with it."""
+    nodes = [Node("out: Writer", 4), Node("out: Committer", 1)]
+    executed(nodes, {"out": ["b"] * 4}, {})
+    assert [node.group for node in nodes] == ["b", "b"]
+
+
+def test_operators_of_one_name_are_refused_by_name() -> None:
+    """Nobody could say which of them goes where."""
+    with pytest.raises(ValueError, match=r"2 operators are called 'Map'.*a name of its own"):
+        executed([Node("Map"), Node("Map")], {"Map": ["a"], "Map (2)": ["b"]}, {})
+
+
+def test_managed_memory_goes_to_the_slots_that_use_it() -> None:
+    """All of a TaskManager's, in equal shares."""
+    nodes = [Node("src"), Node("count", 2, uses="STATE_BACKEND"), Node("sum", 2, uses="PYTHON")]
+    vectors = {"src": ["a"], "count": ["b", "b"], "sum": ["a", "b"]}
+    assert executed(nodes, vectors, {"a": 100, "b": 90}) == {"a": 0, "b": 30, "spread-0": 30}
+
+
+def test_shares_fit_the_task_manager_that_has_least() -> None:
+    """All slots of a group are alike, so a spread one takes what the fullest of its devices has."""
+    slots = {"a": {"a": 1}, "spread-0": {"a": 1, "b": 3}}
+    assert managed_shares(slots, {"a": 100, "b": 60}) == {"a": 50, "spread-0": 20}

@@ -1,0 +1,337 @@
+"""The REST client against servers that are no Flink, or none that means well."""
+
+import contextlib
+import copy
+import io
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_flink import (
+    ANSWERS,
+    JOB,
+    TASK_MANAGER,
+    answering,
+    plainly,
+    saying,
+    server,
+    without_end,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lazy_flink import Clock
+
+from streamplace.cli.main import main
+from streamplace.engines.flink import profile as profiling
+from streamplace.engines.flink import sampling
+from streamplace.engines.flink.rest import FlinkError, Rest
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+SPACES = b" " * 65536
+BROKEN = {
+    "no HTTP": saying(b"220 ftp.example ready\r\n\r\n"),
+    "nothing": saying(b""),
+    "a status that is no number": saying(b"HTTP/1.1 abc OK\r\n\r\n{}"),
+    "an endless status line": without_end(b"HTTP/1.1 ", b"x" * 65536),
+    "endless headers": without_end(OK, b"a: b\r\n" * 1000),
+    "a body that breaks off": saying(OK + b'Content-Length: 100\r\n\r\n{"taskmanagers": []}'),
+    "chunks of no size": saying(CHUNKED + b"zzz\r\n{}"),
+    "a chunk of a negative size": without_end(CHUNKED + b"-1\r\n", SPACES),
+    "3 GB that are announced": without_end(OK + b"Content-Length: 3221225472\r\n\r\n", SPACES),
+    "an endless body": without_end(OK + b"\r\n", SPACES),
+    "no JSON": saying(plainly("200 OK", b"<html>")),
+    "no UTF-8": saying(plainly("200 OK", b'"\xff"')),
+    "half a surrogate": saying(plainly("200 OK", rb'{"taskmanagers": "\ud800"}')),
+    "nothing but a head": saying(plainly("200 OK", b"")),
+    "another type": saying(plainly("200 OK", b"[]")),
+    "no keys": saying(plainly("200 OK", b"{}")),
+    "NaN": saying(plainly("200 OK", b"NaN")),
+    "a number of 5000 digits": saying(plainly("200 OK", b"9" * 5000)),
+    "deep JSON": saying(plainly("200 OK", b"[" * 1_000_000)),
+    "a failure with deep JSON": saying(plainly("500 Oops", b'{"errors":' * 500_000)),
+    "a failure in binary": saying(plainly("503 Busy", bytes(range(256)))),
+    "a failure of another type": saying(plainly("400 Bad", b'{"errors": {"a": [1]}}')),
+    "a redirection to nowhere": saying(plainly("307 Elsewhere", b"")),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else runs on this machine is none of the tests' business."""
+    monkeypatch.setattr(profiling, "thread_times", dict)
+    monkeypatch.setattr(profiling, "runs_python", lambda: False)
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_whatever_a_server_sends_ends_in_one_line(run: Callable, how: str, tmp_path: Path) -> None:
+    """And writes nothing."""
+    with server(BROKEN[how]) as url:
+        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml")
+    assert (answer.status, answer.out) == (2, "")
+    assert len(answer.err.splitlines()) == 1
+    assert answer.err.startswith("error: ")
+    assert len(answer.err) < 600
+    assert answer.err.strip().isprintable()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("head", "drop"),
+    [
+        (b"", b"x"),
+        (OK, b"x"),
+        (OK + b"Content-Length: 1000000\r\n\r\n", b" "),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["status", "header", "body", "continue"],
+)
+def test_a_server_that_drips_is_left_after_the_time_limit(head: bytes, drop: bytes) -> None:
+    """However often a byte comes."""
+    with (
+        server(without_end(head, drop, every=0.02)) as url,
+        pytest.raises(FlinkError, match=r"no Flink answers at http://127.* within 0.3 s"),
+    ):
+        Rest(url, timeout=0.3).get("/jobs")
+
+
+def test_a_server_that_drips_while_shaking_hands_is_left_too() -> None:
+    """Encryption is no way around the limit."""
+    with server(without_end(b"\x16\x03\x03\x40\x00", b"\x01", every=0.02)) as url:
+        address = url.replace("http:", "https:")
+        with pytest.raises(FlinkError, match=r"within 0.3 s"):
+            Rest(address, timeout=0.3).get("/jobs")
+
+
+def test_redirections_are_told_and_not_followed(run: Callable) -> None:
+    """The other host is asked nothing; a password in its address is not shown."""
+    asked: list[bytes] = []
+    with server(answering(ANSWERS, asked)) as other:
+        there = other.replace("//", "//me:secret@")
+        moved = plainly("302 Found", b"", f"Location: {there}/taskmanagers")
+        with server(saying(moved)) as url:
+            answer = run("flink", "cluster", "--rest", url)
+    assert answer.status == 2
+    assert "which is not followed" in answer.err
+    assert other.rpartition("/")[2] in answer.err
+    assert "secret" not in answer.err
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://localhost:21",
+        "file:///etc/passwd",
+        "localhost:8081",
+        "http://",
+        "http://localhost:port",
+        "http://localhost:99999",
+        "http://[::1",
+        "http://local host",
+        "http://localhost/\r\nX-Evil: 1",
+        "http://localhost/?a=b",
+        "http://größe:8081",
+        "",
+    ],
+)
+def test_addresses_that_are_none_are_told(run: Callable, url: str) -> None:
+    """In one line, whatever they hold."""
+    answer = run("flink", "cluster", "--rest", url)
+    assert answer.status == 2
+    assert answer.err.endswith("is no address; write http://HOST:8081\n")
+    assert len(answer.err.splitlines()) == 1
+
+
+PASSWORDS = [
+    "http://me:secret@127.0.0.1:{port}",
+    "http://me:secret@nowhere.invalid:8081",
+    "http://me:secret@127.0.0.1:{port}/?secret=secret@",
+    "ftp://me:secret@127.0.0.1",
+    "http:me:secret@127.0.0.1:{port}",
+    "http://me:sec@secret@127.0.0.1:port",
+    "http://me:se/secret@127.0.0.1:{port}",
+    "me:secret@127.0.0.1:{port}",
+]
+
+
+@pytest.mark.parametrize("address", PASSWORDS)
+@pytest.mark.parametrize("meant", ["well", "ill"])
+def test_a_password_in_an_address_is_never_shown(
+    run: Callable, placement: str, address: str, meant: str, tmp_path: Path
+) -> None:
+    """Not printed, not written, whether the command succeeds or fails."""
+    how = answering(ANSWERS if meant == "well" else {})
+    with server(how) as url:
+        rest = address.format(port=url.rpartition(":")[2])
+        for command in (
+            ("cluster", "-o", "cluster.toml"),
+            ("profile", "--job", JOB, "--seconds", "2", "--json", "-o", "graph.json"),
+            ("verify", "--placement", placement, "--json"),
+        ):
+            answer = run("flink", *command, "--rest", rest)
+            assert "sec" not in answer.out + answer.err
+    shown = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert "secret" not in shown
+
+
+@pytest.fixture
+def placement(tmp_path: Path) -> str:
+    """A placement of the fake job."""
+    path = tmp_path / "placement.json"
+    path.write_text(json.dumps({"assignment": dict.fromkeys(("src", "a", "b", "c"), "dev-0")}))
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time passes for the sampler only while it sleeps."""
+    made = Clock()
+    monkeypatch.setattr(sampling, "time", made)
+    monkeypatch.setattr(sampling, "POLL_SECONDS", 1.0)
+    return made
+
+
+def test_name_and_password_are_sent_to_the_address_that_holds_them() -> None:
+    """As HTTP has it; what the address escapes is unescaped."""
+    heads: list[bytes] = []
+    with server(answering(ANSWERS, heads)) as url:
+        rest = Rest(url.replace("//", "//me:a%40b@"))
+        assert rest.running_jobs() == [JOB]
+        assert rest.url == url
+        assert "b" not in repr(rest).partition("Rest")[2].partition(" object")[0]
+    assert b"\r\nAuthorization: Basic bWU6YUBi\r\n" in heads[0]
+
+
+def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path: Path) -> None:
+    """Names hold what they like, and stay names."""
+    names = ['a"\nmips = 9\n[[devices]]\nname = "b', "tab\there", "back\\slash", "\x7f", "😀", "ß"]
+    managers = [TASK_MANAGER | {"id": name} for name in names]
+    with server(answering({"/taskmanagers": {"taskmanagers": managers}})) as url:
+        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml", "--mips", "10 MIPS")
+    assert answer.status == 0
+    tables = tomllib.loads((tmp_path / "cluster.toml").read_text("utf-8"))
+    assert [device["name"] for device in tables["devices"]] == names
+    assert {device["mips"] for device in tables["devices"]} == {"10 MIPS"}
+    assert set(tables) == {"bandwidth", "devices"}
+
+
+@pytest.mark.parametrize("memory", ["1\n[[devices]]\nname = 'evil'", True, 1.5, -1, [], 10**30])
+def test_numbers_of_a_server_are_numbers(run: Callable, memory: object, tmp_path: Path) -> None:
+    """Text that stood there unquoted was read as tables of the file."""
+    manager = TASK_MANAGER | {"memoryConfiguration": {"totalProcessMemory": memory}}
+    with server(answering({"/taskmanagers": {"taskmanagers": [manager]}})) as url:
+        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml")
+    assert answer.status == 2
+    assert "taskmanagers[0].memoryConfiguration.totalProcessMemory" in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
+    """By their states."""
+    jobs = {"jobs": [{"id": "x", "status": "FAILED"}, {"id": "y", "status": "FINISHED"}]}
+    with server(answering({"/jobs": jobs})) as url:
+        answer = run("flink", "profile", "--rest", url)
+    assert answer.status == 2
+    assert "no job runs (x is FAILED; y is FINISHED)" in answer.err
+
+
+def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable) -> None:
+    """Be it restarting, which is then told."""
+    states = [{"id": "x", "status": "FAILED"}, {"id": JOB, "status": "RESTARTING"}]
+    job = ANSWERS[f"/jobs/{JOB}"] | {"state": "RESTARTING"}
+    answers = ANSWERS | {"/jobs": {"jobs": states}, f"/jobs/{JOB}": job}
+    with server(answering(answers)) as url:
+        answer = run("flink", "profile", "--rest", url)
+    assert answer.status == 2
+    assert (
+        f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c" in answer.err
+    )
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**65), 2**65)
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["NaN", "RUNNING", "v0", "v1", JOB, "Source: src", "a -> (b", "dev-0"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=8,
+)
+
+
+def mutated(document: Any, data: st.DataObject) -> Any:
+    """Return a document in which something, somewhere, is something else, or missing."""
+    document = copy.deepcopy(document)
+    at = document
+    while True:
+        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+        if not keys:
+            return document
+        key = data.draw(st.sampled_from(keys))
+        if isinstance(at[key], dict | list) and at[key] and data.draw(st.booleans()):
+            at = at[key]
+        elif isinstance(at, dict) and data.draw(st.integers(0, 3)) == 0:
+            del at[key]
+            return document
+        else:
+            at[key] = data.draw(JSON)
+            return document
+
+
+def outcome(*arguments: str) -> tuple[int, str]:
+    """Exit status of a command, and what it said on stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main(arguments)
+    return int(stop.value.code or 0), err.getvalue()
+
+
+COMMANDS = (
+    ("cluster",),
+    ("profile", "--seconds", "2"),
+    ("profile", "--seconds", "2", "--job", JOB),
+    ("verify", "--placement", "PLACEMENT"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_answers_of_any_shape_end_well_or_in_one_line(
+    command: tuple[str, ...], placement: str
+) -> None:
+    """Whatever JSON a Flink answers: arbitrary, or a real answer with one thing changed."""
+    answers: dict[str, Any] = {}
+
+    @settings(max_examples=50)
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        answers.clear()
+        answers.update(ANSWERS)
+        path = data.draw(st.sampled_from(sorted(ANSWERS)))
+        arbitrary = data.draw(st.booleans())
+        answers[path] = data.draw(JSON) if arbitrary else mutated(ANSWERS[path], data)
+        status, told = outcome("flink", *words, "--rest", url)
+        assert status in (0, 1, 2)
+        if status == 2:
+            assert len(told.splitlines()) == 1
+            assert told.startswith("error: ")
+
+    with server(answering(answers)) as url:
+        words = [placement if word == "PLACEMENT" else word for word in command]
+        check()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_fake_flink_is_one(command: tuple[str, ...], placement: str) -> None:
+    """Every command likes its answers, so that it is what is changed in them that is refused."""
+    with server(answering(ANSWERS)) as url:
+        words = [placement if word == "PLACEMENT" else word for word in command]
+        assert outcome("flink", *words, "--rest", url)[0] == 0

@@ -1,0 +1,134 @@
+"""State that jobs have saved, with a cluster that answers what it is told to."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.state import left_behind, saved_by
+
+SAVED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
+IN_MEMORY = {
+    "counts": {"completed": 3},
+    "latest": {"completed": {"external_path": "<checkpoint-not-externally-addressable>"}},
+}
+
+
+def jobs(**states: str) -> dict[str, Any]:
+    """Answers of a cluster with these jobs of one operator, map, the oldest first."""
+    rows = [{"jid": name, "id": name, "start-time": i} for i, name in enumerate(states)]
+    listed = {"jobs": [row | {"status": states[row["id"]]} for row in rows]}
+    return {
+        **healthy("dev-0"),
+        "GET /jobs": listed,
+        "GET /jobs/overview": listed,
+        **{f"GET /jobs/{name}": job(name, state, {"map": state}) for name, state in states.items()},
+    }
+
+
+@pytest.fixture
+def flink() -> Iterator[ScriptedFlink]:
+    """A cluster on which a job runs that has completed three checkpoints."""
+    with scripted_flink(jobs(old="RUNNING") | {"GET /jobs/old/checkpoints": SAVED}) as answering:
+        yield answering
+
+
+def test_a_job_without_checkpoints_has_saved_nothing(flink: ScriptedFlink) -> None:
+    """Flink answers 404, or counts none."""
+    del flink.answers["GET /jobs/old/checkpoints"]
+    assert saved_by(Rest(flink.url), "old") is None
+    flink.answers["GET /jobs/old/checkpoints"] = {"counts": {"completed": 0}, "latest": {}}
+    assert saved_by(Rest(flink.url), "old") is None
+
+
+def test_the_job_that_is_replaced_is_known_by_its_operators(flink: ScriptedFlink) -> None:
+    """Those of the placement; another job on the cluster is none of its business."""
+    left = left_behind(Rest(flink.url), ["map", "sink"])
+    assert left is not None
+    assert (left.job, left.checkpoints, left.last) == ("old", 3, "s3://b/chk-3")
+    assert left_behind(Rest(flink.url), ["count", "sink"]) is None
+
+
+def test_only_the_youngest_job_counts() -> None:
+    """What it replaced has been taken over, or given up."""
+    answers = jobs(older="CANCELED", old="CANCELED") | {"GET /jobs/older/checkpoints": SAVED}
+    with scripted_flink(answers) as flink:
+        assert left_behind(Rest(flink.url), ["map"]) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "saved", "told"),
+    [
+        ("RUNNING", SAVED, "stop it by 'streamplace flink cancel --job old --savepoint FOLDER'"),
+        ("CANCELED", SAVED, "--savepoint s3://b/chk-3"),
+        ("CANCELED", IN_MEMORY, "its state is gone"),
+    ],
+)
+def test_what_can_be_done_about_it_is_told(state: str, saved: dict[str, Any], told: str) -> None:
+    with scripted_flink(jobs(old=state) | {"GET /jobs/old/checkpoints": saved}) as flink:
+        left = left_behind(Rest(flink.url), ["map"])
+    assert told in str(left)
+    assert "3 checkpoints" in str(left)
+
+
+def test_cancel_refuses_to_drop_state_in_silence(run: Callable, flink: ScriptedFlink) -> None:
+    answer = run("flink", "cancel", "--rest", flink.url)
+    assert answer.status == 2
+    assert "has completed 3 checkpoints" in answer.err
+    assert "--savepoint FOLDER" in answer.err
+    assert flink.requests("PATCH") == flink.requests("POST") == []
+
+
+def test_cancel_drops_state_when_told_to(run: Callable, flink: ScriptedFlink) -> None:
+    ended = job("old", "CANCELED", {})
+    flink.answers["GET /jobs/old"] = [flink.answers["GET /jobs/old"], ended]
+    flink.answers["PATCH /jobs/old"] = {}
+    answer = run("flink", "cancel", "--rest", flink.url, "--drop-state")
+    assert (answer.status, answer.out) == (0, "old\n")
+    assert flink.requests("PATCH") == ["/jobs/old"]
+
+
+def test_cancel_with_a_savepoint_prints_its_path(run: Callable, flink: ScriptedFlink) -> None:
+    saved = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
+    flink.answers |= {
+        "GET /jobs/old": job("old", "FINISHED", {}),
+        "POST /jobs/old/stop": {"request-id": "t1"},
+        "GET /jobs/old/savepoints/t1": [{"status": {"id": "IN_PROGRESS"}}, saved],
+    }
+    answer = run("flink", "cancel", "--rest", flink.url, "--savepoint", "file:///s")
+    assert (answer.status, answer.out) == (0, "file:/s/savepoint-1\n")
+    assert {"targetDirectory": "file:///s", "drain": False} in [d for _, d in flink.asked]
+
+
+def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: ScriptedFlink) -> None:
+    cause = {"stack-trace": "a.B: first\nCaused by: java.io.IOException: no such folder"}
+    failed = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
+    flink.answers["POST /jobs/old/stop"] = {"request-id": "t1"}
+    flink.answers["GET /jobs/old/savepoints/t1"] = failed
+    answer = run("flink", "cancel", "--rest", flink.url, "--savepoint", "file:///s")
+    assert answer.status == 2
+    assert "job old cannot be saved: java.io.IOException: no such folder" in answer.err
+    assert flink.requests("PATCH") == []
+
+
+def test_apply_says_that_state_is_left_behind(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path
+) -> None:
+    """Before anything is sent; here the job's jar is none, so nothing is."""
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    apply = ("flink", "apply", "job.jar", "--rest", flink.url, "--placement", "p.json")
+    answer = run(*apply, "--flink-home", ".")
+    assert answer.err.startswith("note: the new job starts without state, but job old ('old', RUN")
+    answer = run(*apply, "--flink-home", ".", "--savepoint", "file:/s/savepoint-1")
+    assert "note" not in answer.err
+
+
+def test_leave_to_lose_state_is_for_savepoints(run: Callable) -> None:
+    answer = run("flink", "apply", "job.jar", "--placement", "p.json", "--allow-non-restored")
+    assert answer.status == 2
+    assert "--allow-non-restored is for --savepoint" in answer.err

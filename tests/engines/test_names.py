@@ -1,0 +1,194 @@
+"""Names are data in whatever is exported, and nothing but data comes out."""
+
+import csv
+import io
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hostile import FRAGMENTS, names
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from languages import parse
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.names import identifier, slug
+from streamplace.engines.registry import EXPORTS
+from streamplace.engines.text import FORMULA
+from streamplace.errors import StreamplaceError
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+
+WORDS = ("graph", "src", "map", "sink", "box", "node", "tag", "kind", "fact")
+PLAIN = tuple(f"Plain {word}" for word in WORDS)
+"""Names that no engine takes as they are, so that what is made of them is not mistaken for them."""
+
+
+class Case(NamedTuple):
+    """What everything in a small deployment is called."""
+
+    graph: str
+    src: str
+    map: str
+    sink: str
+    box: str
+    node: str
+    tag: str
+    kind: str
+    fact: str
+
+    def deployments(self) -> Iterator[Deployment]:
+        """Three operators with groups, tags and kinds on two devices, and subtask by subtask."""
+        operators = [
+            Operator(self.src, ipt=1e4, payload=100.0, rate=100.0, kind=self.kind),
+            Operator(self.map, ipt=1e4, payload=100.0, parallelism=2, requires={self.tag}),
+            Operator(self.sink, ipt=1e4, kind=self.kind),
+        ]
+        streams = [Stream(self.src, self.map), Stream(self.map, self.sink)]
+        graph = StreamGraph.of(self.graph, operators, streams, {self.fact: self.kind})
+        cluster = Cluster.of([Device(name, tags={self.tag}) for name in (self.box, self.node)])
+        rules = Constraints(colocate=[{self.src, self.sink}], exlocate=[{self.src, self.map}])
+        problem = Problem(graph, cluster, rules)
+        whole = {self.src: self.box, self.map: self.node, self.sink: self.box}
+        yield Deployment.of(problem, whole)
+        loose = Problem(graph, cluster)
+        del whole[self.map]
+        first, second = graph.expand().subtasks(self.map)
+        yield Deployment.of(loose, whole | {first: self.box, second: self.node})
+
+
+strange = names.filter(lambda name: name not in (identifier(name), slug(name)))
+cases = st.lists(strange, min_size=len(PLAIN), max_size=len(PLAIN), unique=True).map(
+    lambda drawn: Case(*drawn)
+)
+
+
+def named(*fragments: str) -> Case:
+    """Names that hold all of these, each beginning and ending with another one."""
+    turned = (fragments[i:] + fragments[:i] for i in range(len(PLAIN)))
+    return Case(*(f"{' '.join(turn)} {i}{turn[0]}" for i, turn in enumerate(turned)))
+
+
+EVERY_FRAGMENT = [named(*(FRAGMENTS * 2)[k : k + 9]) for k in range(0, len(FRAGMENTS), 9)]
+
+
+parsed_once = cache(parse)
+
+
+def files_or_refusal(export: str, deployment: Deployment, case: Case) -> Mapping[str, str]:
+    """Files of an export; none where it refuses a name that it cannot hold, which it may."""
+    try:
+        return EXPORTS[export].files(deployment)
+    except StreamplaceError as error:
+        refusal = str(error)
+    assert refusal.isprintable()
+    assert not all(name.isprintable() for name in case)
+    return {}
+
+
+def check(export: str, case: Case) -> None:
+    """Same shape as with harmless names, and names where those were; or a refusal that says why."""
+    for plain, hostile in zip(Case(*PLAIN).deployments(), case.deployments(), strict=True):
+        files = files_or_refusal(export, hostile, case)
+        expected = EXPORTS[export].files(plain)
+        assert len(files) in (0, len(expected))
+        for (name, model), (other, text) in zip(expected.items(), files.items(), strict=False):
+            assert Path(other).name.isascii()
+            assert Path(other).parent == Path(name).parent
+            wanted, found = parsed_once(name, model), parse(other, text)
+            assert found.shape == wanted.shape
+            renamed = dict(zip(PLAIN, case, strict=True))
+            assert [t for t, w in zip(found.texts, wanted.texts, strict=True) if w in renamed] == [
+                renamed[w] for w in wanted.texts if w in renamed
+            ]
+
+
+@pytest.mark.parametrize("export", list(EXPORTS))
+def test_what_means_something_to_a_language_is_data_to_every_export(export: str) -> None:
+    """By the language's own parser."""
+    for case in EVERY_FRAGMENT:
+        check(export, case)
+
+
+@pytest.mark.parametrize("export", list(EXPORTS))
+def test_any_name_is_data_to_every_export(export: str) -> None:
+    """By the language's own parser."""
+
+    @given(cases)
+    @settings(max_examples=6)
+    def any_case(case: Case) -> None:
+        check(export, case)
+
+    any_case()
+
+
+@pytest.mark.parametrize("export", [name for name in EXPORTS if EXPORTS[name].read])
+@given(case=cases)
+@settings(max_examples=10)
+def test_any_name_comes_back(export: str, case: Case) -> None:
+    """From every form that can be read."""
+    for deployment in case.deployments():
+        read = EXPORTS[export].read
+        assert read is not None
+        for text in files_or_refusal(export, deployment, case).values():
+            assert read(text.encode(), "file") == deployment.placement.as_dict()
+
+
+@given(case=cases)
+@example(case=Case(*PLAIN)._replace(box="esac", node="*)"))
+@example(case=EVERY_FRAGMENT[5])
+@settings(max_examples=10)
+def test_scripts_do_nothing_but_what_they_say(case: Case) -> None:
+    """Run for each device, with stand-ins for other programs: no name is a command."""
+    plain = next(Case(*PLAIN).deployments())
+    for export in EXPORTS:
+        if any(name.endswith(".sh") for name in EXPORTS[export].files(plain)):
+            with tempfile.TemporaryDirectory() as folder:
+                run_scripts(export, case, Path(folder))
+
+
+def run_scripts(export: str, case: Case, folder: Path) -> None:
+    """Run the scripts of an export where there is no program at all."""
+    files = files_or_refusal(export, next(case.deployments()), case)
+    for name in (name for name in files if name.endswith(".sh")):
+        (folder / name).write_text(files[name], encoding="utf-8", newline="")
+        for device in (case.box, case.node):
+            command = [str(shutil.which("bash")), name, device, "10.0.0.1:6379"]
+            run = subprocess.run(command, cwd=folder, env={"PATH": "/none"}, capture_output=True)
+            assert run.returncode == 127, run.stderr  # its line was found, but not its program
+        assert [path.name for path in folder.iterdir()] == [name]
+
+
+@given(case=cases)
+@example(case=EVERY_FRAGMENT[-1])
+@example(case=EVERY_FRAGMENT[-2])
+@settings(max_examples=30)
+def test_no_cell_of_a_table_is_a_formula(case: Case) -> None:
+    """Spreadsheets compute what begins with certain signs, in whatever column."""
+    for deployment in case.deployments():
+        table = EXPORTS["csv"].files(deployment)["placement.csv"]
+        for row in csv.reader(io.StringIO(table, newline=""), strict=True):
+            assert not [cell for cell in row if FORMULA.match(cell) and not cell.startswith("'")]
+
+
+def test_names_longer_than_a_cell_of_the_standard_library_come_back() -> None:
+    """131,072 characters, unless told otherwise."""
+    case = Case(*(f"{name} {'x' * 200_000}" for name in PLAIN))
+    for export in (name for name in EXPORTS if EXPORTS[name].read):
+        deployment = next(case.deployments())
+        (text,) = EXPORTS[export].files(deployment).values()
+        read = EXPORTS[export].read
+        assert read is not None
+        assert read(text.encode(), "file") == deployment.placement.as_dict()
+
+
+def test_what_java_cannot_hold_is_refused() -> None:
+    """String constants end at 65,535 bytes; javac would say where, but not whose."""
+    case = Case(*(f"{name} {'ü' * 40_000}" for name in PLAIN))
+    for export in ("storm", "flink"):
+        with pytest.raises(StreamplaceError, match="more than Java's 65535; shorten the names"):
+            EXPORTS[export].files(next(case.deployments()))

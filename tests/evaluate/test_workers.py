@@ -1,0 +1,69 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from streamplace.errors import SettingError
+from streamplace.evaluate.workers import mapped
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from streamplace.evaluate.workers import mapped
+from test_workers import noted
+if __name__ == "__main__":
+    for number in mapped(noted, range(40), 2):
+        print(number, flush=True)
+        time.sleep(600)
+"""
+
+
+def noted(number: int) -> int:
+    """Leave the number of this process behind."""
+    Path(str(os.getpid())).touch()
+    return number
+
+
+def killed(number: int) -> int:
+    """Die as a process without memory does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs."""
+    status = Path(f"/proc/{process}/status")
+    return status.exists() and "\nState:\tZ" not in status.read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """Even in the middle of their work, and nobody could tell them to."""
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    (tmp_path / "parent.py").write_text(PARENT)
+    with subprocess.Popen(
+        [sys.executable, "parent.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"0\n"
+        workers = [int(file.name) for file in tmp_path.iterdir() if file.name.isdigit()]
+        assert workers
+        parent.kill()
+    end = time.monotonic() + 60
+    while any(map(alive, workers)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(alive, workers))
+
+
+def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
+    """Such as by a system that runs out of memory."""
+    with pytest.raises(SettingError, match="a worker process was killed, perhaps for want of mem"):
+        list(mapped(killed, range(40), 2))

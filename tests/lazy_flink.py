@@ -1,0 +1,104 @@
+"""A Flink that answers as lazily as the real one, with a job whose truth is known."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from streamplace.engines.flink.answers import parse_answer
+from streamplace.engines.flink.rest import Rest
+
+START = 100.0
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+
+@dataclass
+class Vertex:
+    """A task, what it does per second, and where its input comes from.
+
+    Attributes
+    ----------
+    inputs
+        Sender and how it sends, such as ``("v0", "HASH")``.
+    rates
+        Metric → change per second; a text stays as it is.
+    tree
+        What the plan shows of it.
+    """
+
+    name: str
+    rates: Mapping[str, float | str]
+    inputs: Sequence[tuple[str, str]] = ()
+    parallelism: int = 2
+    tree: str = ""
+
+
+@dataclass
+class LazyRest(Rest):
+    """Answers with the counters of the fetch that the look before asked for.
+
+    Attributes
+    ----------
+    states
+        States of the job, one for each time that it is looked at; the last one stays.
+    asked
+        Every path that was asked for.
+    """
+
+    clock: Clock
+    vertices: dict[str, Vertex]
+    states: list[str] = field(default_factory=lambda: ["RUNNING"])
+    asked: list[str] = field(default_factory=list)
+    fetched: dict[str, float] = field(default_factory=dict)
+
+    def get(self, path: str) -> Any:
+        """Answer, checked like a real one."""
+        self.asked.append(path)
+        return parse_answer(path, json.dumps(self._answer(path)).encode())
+
+    def _answer(self, path: str) -> Any:
+        if path.endswith("/plan"):
+            return {"plan": {"nodes": [self._node(v) for v in self.vertices]}}
+        if path.endswith("/exceptions"):
+            trace = "java.lang.RuntimeException: the reason\n\tat somewhere"
+            return {"exceptionHistory": {"entries": [{"stacktrace": trace}]}}
+        if "/vertices/" in path:
+            return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return {"name": "shop", "state": state, "vertices": [*map(self._vertex, self.vertices)]}
+
+    def _node(self, v: str) -> dict[str, Any]:
+        inputs = [{"id": u, "ship_strategy": ship} for u, ship in self.vertices[v].inputs]
+        return {"id": v, "description": self.vertices[v].tree, "inputs": inputs}
+
+    def _vertex(self, v: str) -> dict[str, Any]:
+        vertex = self.vertices[v]
+        facts = {"name": vertex.name, "parallelism": vertex.parallelism}
+        return {"id": v, "status": "RUNNING", **facts}
+
+    def _metrics(self, v: str, wanted: str) -> list[dict[str, Any]]:
+        rates = self.vertices[v].rates
+        if not wanted:
+            return [{"id": name} for name in rates]
+        if not set(wanted.split(",")) <= rates.keys():
+            return []  # as Flink does
+        at, self.fetched[v] = self.fetched.get(v, 0.0), self.clock.now
+        return [
+            {"id": name, "sum": rates[name] if isinstance(rates[name], str) else rates[name] * at}
+            for name in wanted.split(",")
+        ]

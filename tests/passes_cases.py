@@ -1,0 +1,162 @@
+"""Passes for the tests: task graphs by hand, golden cases, and random problems for hypothesis."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from numpy.typing import ArrayLike, NDArray
+from passes_reference import Task
+from streamsim import Instance, build_instance
+from streamsim.passes import Pass, compile_pass
+from streamsim_strategies import Description, descriptions
+
+GOLDEN = Path(__file__).parent / "streamsim" / "passes" / "golden"
+
+
+def tasks(
+    seconds: ArrayLike,
+    edges: Sequence[tuple[int, int]],
+    size: ArrayLike = 0.0,
+    *,
+    devices: int = 2,
+    wire: ArrayLike = 1.0,
+    **more: Any,
+) -> Instance:
+    """Every operator fires once: its seconds (per device type), and bytes on its streams."""
+    cost = np.asarray(seconds, float)
+    cost = cost[:, None] if cost.ndim == 1 else cost
+    m = len(edges)
+    full: dict[str, Any] = {
+        "device_type": np.zeros(devices),
+        "seconds_per_byte": np.broadcast_to(np.asarray(wire, float), (devices, devices)),
+    }
+    instance = build_instance(
+        rate=np.ones(len(cost)),
+        seconds=cost,
+        source=[u for u, _ in edges],
+        target=[v for _, v in edges],
+        payload=np.broadcast_to(np.asarray(size, float), m),
+        **(full | more),
+    )
+    once = np.ones(len(cost))
+    return instance._replace(input_rate=once, tuples=np.ones(m), traffic=instance.payload)
+
+
+def golden(name: str) -> Iterator[dict[str, Any]]:
+    """The problems of one golden file."""
+    with (GOLDEN / f"{name}.jsonl").open() as lines:
+        yield from map(json.loads, lines)
+
+
+def giph(problem: dict[str, Any]) -> Pass:
+    """Compile a problem of GiPH's; its units are taken for seconds and bytes."""
+    compute = np.array([task["compute"] for task in problem["tasks"]])
+    rate = np.array(problem["comp_rate"])
+    instance = tasks(
+        compute[:, None] * rate,
+        [(u, v) for u, v, _ in problem["edges"]],
+        [size for *_, size in problem["edges"]],
+        devices=len(rate),
+        wire=problem["inv_bw"],
+        latency=problem["delay"],
+        device_type=np.arange(len(rate)),
+    )
+    return compile_pass(instance)
+
+
+def placeto(problem: dict[str, Any]) -> tuple[Pass, list[int]]:
+    """Compile a graph of Placeto's in seconds, and the task of each row.
+
+    Its simulator breaks ties by names, which are texts, so that is the order of our rows.
+    """
+    n = len(problem["cost"])
+    task = sorted(range(n), key=lambda i: f"n{i}")
+    row = {i: k for k, i in enumerate(task)}
+    links = [(u, o, v) for v, inputs in enumerate(problem["inputs"]) for u, o in inputs]
+    instance = tasks(
+        np.array([problem["cost"][i] for i in task]) * 1e-6,
+        [(row[u], row[v]) for u, _, v in links],
+        [problem["out_bytes"][u][o] for u, o, _ in links],
+        devices=problem["devices"],
+        wire=1e-6 / 7600,
+    )
+    return compile_pass(instance, message=[1000 * u + o for u, o, _ in links]), task
+
+
+@dataclass(frozen=True)
+class Delayed(Description):
+    """A problem with latencies."""
+
+    latency: Any = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A pass, a batch of placements, and the same for the literal transcription."""
+
+    one: Pass
+    placements: NDArray[np.int32]
+    work_factors: NDArray[np.float64]
+    send_factors: NDArray[np.float64]
+    problem: Delayed
+    message: list[int]
+
+    def task(self, i: int) -> Task:
+        """What the transcription takes for placement i."""
+        one, back = self.one, np.argsort(self.one.stream_index)
+        streams, instance = one.streams[back], self.problem.instance
+        span = 1 / instance.rate.max()
+        return Task(
+            problem=self.problem,
+            flows=tuple(zip(streams["size"].tolist(), streams["tuples"].tolist(), strict=True)),
+            inputs=tuple((span * instance.input_rate).tolist()),
+            message=tuple(self.message),
+            release=tuple(one.operators["release"].tolist()),
+            priority=tuple(one.operators["priority"].tolist()),
+            work_factor=tuple(self.work_factors[i].tolist()),
+            send_factor=tuple(self.send_factors[i].tolist()),
+        )
+
+
+@st.composite
+def situations(draw: DrawFn, count: int = 3) -> Situation:
+    """Random problems with placements, noise, release times and outputs that are shared."""
+    plain = draw(descriptions(max_operators=8, max_devices=3))
+    n, m, d = plain.n_operators, len(plain.source), plain.n_devices
+
+    def some(values: Sequence[float], size: int) -> list[float]:
+        return draw(st.lists(st.sampled_from(values), min_size=size, max_size=size))
+
+    latency = [some([0.0, 0.0, 0.01], d) for _ in range(d)] if draw(st.booleans()) else None
+    problem = Delayed(**vars(plain), latency=latency)
+    one = compile_pass(problem.instance)
+    message = _outputs(one) if draw(st.booleans()) else list(range(m))
+    one = compile_pass(
+        problem.instance,
+        message=message,
+        release=some([0.0, 0.0, 0.0, 0.01, 0.5], n),
+        priority=some([0.0, 1.0, 2.0], n) if draw(st.booleans()) else None,
+    )
+    place = st.lists(st.integers(0, d - 1), min_size=n, max_size=n)
+    noise = [1.0, 1.0, 0.5, 1.25] if draw(st.booleans()) else [1.0]
+    return Situation(
+        one=one,
+        placements=np.array(draw(st.lists(place, min_size=count, max_size=count)), np.int32),
+        work_factors=np.array([some(noise, n) for _ in range(count)]),
+        send_factors=np.array([some(noise, m) for _ in range(count)]).reshape(count, m),
+        problem=problem,
+        message=message,
+    )
+
+
+def _outputs(one: Pass) -> list[int]:
+    """Number streams alike that could carry one output: equal in operator, bytes and tuples."""
+    numbers: dict[tuple[float, ...], int] = {}
+    streams = one.streams[np.argsort(one.stream_index)]
+    keys = zip(*(streams[k].tolist() for k in ("source", "size", "tuples")), strict=True)
+    return [numbers.setdefault(key, len(numbers)) for key in keys]

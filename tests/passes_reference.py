@@ -1,0 +1,390 @@
+"""One pass spelled out with Python objects and one heap, step by step, nothing left out."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from streamsim.passes import Rules
+
+TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pass through a problem, in the caller's order of operators and streams."""
+
+    problem: Any  # a `Description`, perhaps with latencies
+    flows: tuple[tuple[float, float], ...]  # bytes and tuples of every stream
+    inputs: tuple[float, ...]  # tuples taken in by every operator
+    message: tuple[int, ...]
+    release: tuple[float, ...]
+    priority: tuple[float, ...]
+    work_factor: tuple[float, ...]
+    send_factor: tuple[float, ...]
+
+    def seconds(self, v: int, d: int) -> float:
+        """Seconds that operator v runs on device d."""
+        problem = self.problem
+        return self.inputs[v] * problem.seconds[v][problem.device_type[d]] * self.work_factor[v]
+
+    def alone(self, e: int, a: int, b: int) -> float:
+        """Seconds that stream e takes on an empty channel, without noise."""
+        problem, (size, tuples) = self.problem, self.flows[e]
+        slowest = max(problem.seconds_per_byte[a][b], problem.egress[a], problem.ingress[b])
+        return size * slowest + tuples * problem.gap
+
+    def held(self, e: int, a: int, b: int) -> float:
+        """Seconds that stream e takes on an empty channel."""
+        return self.alone(e, a, b) * self.send_factor[e]
+
+    def besides(self, e: int, a: int, b: int) -> float:
+        """Seconds that stream e takes before and after the channel."""
+        latency = self.problem.latency[a][b] if self.problem.latency else 0.0
+        besides = latency + self.flows[e][1] * (2 * self.problem.overhead)
+        return besides * self.send_factor[e]
+
+
+@dataclass
+class Simulation:
+    """Steps are methods, marked as in `streamsim.passes.run`; a heap of (time, number) calls them."""
+
+    task: Task
+    place: Sequence[int]
+    rules: Rules
+    now: float = 0.0
+    heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+    numbers: Any = field(default_factory=count)
+    start: dict[int, float] = field(default_factory=dict)
+    finish: dict[int, float] = field(default_factory=dict)
+    departure: dict[int, float] = field(default_factory=dict)
+    arrival: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problem = self.task.problem
+        self.free = list(problem.cores)
+        self.waiting: dict[int, list[Any]] = defaultdict(list)
+        self.missing = [problem.target.count(v) + 1 for v in range(problem.n_operators)]
+        self.last = [-1] * problem.n_operators  # row of the producer of the last input
+        self.inputs: dict[int, list[tuple[float, int]]] = defaultdict(list)
+        self.touched: list[int] = []
+        self.wave = 0
+        self.network = NETWORKS[self.rules.network](self)
+
+    def at(self, time: float, step: Callable[..., None], *arguments: Any) -> None:
+        heappush(self.heap, (time, next(self.numbers), step, arguments))
+
+    def run(self) -> float:
+        for v, release in enumerate(self.task.release):  # an input like any other
+            self.at(release, self.released, v)
+        while True:
+            while self.heap and self.heap[0][0] <= self.now:
+                _, _, step, arguments = heappop(self.heap)
+                step(*arguments)
+            if self.grant() or self.network.settle():
+                continue
+            upcoming = [self.heap[0][0]] if self.heap else []
+            upcoming += self.network.upcoming()
+            if not upcoming:
+                return self.now
+            self.now = min(upcoming)
+
+    def all_there(self, v: int) -> None:  # K
+        d = self.place[v]
+        if self.rules.queue != "fifo":
+            self.waiting[d].append((self.rank(v), v))
+            self.touch(d)
+        elif self.free[d]:
+            self.free[d] -= 1
+            self.at(self.now, self.begin, v)
+        else:
+            self.waiting[d].append(v)
+
+    def begin(self, v: int) -> None:  # G
+        self.start[v] = self.now
+        self.at(self.now + self.task.seconds(v, self.place[v]), self.end, v)
+
+    def end(self, v: int) -> None:  # T
+        self.finish[v] = self.now
+        if self.rules.pause and self.task.seconds(v, self.place[v]):
+            self.at(self.now + self.rules.pause, self.give_up_core, self.place[v])
+        else:
+            self.give_up_core(self.place[v])
+        self.at(self.now, self.send, v)
+
+    def give_up_core(self, d: int) -> None:
+        if self.rules.queue == "fifo" and self.waiting[d]:
+            self.at(self.now, self.begin, self.waiting[d].pop(0))
+        else:
+            self.free[d] += 1
+            if self.rules.queue != "fifo":
+                self.touch(d)
+
+    def send(self, v: int) -> None:  # F
+        problem = self.task.problem
+        posted = set()
+        for e, (source, target) in enumerate(zip(problem.source, problem.target, strict=True)):
+            if source != v:
+                continue
+            if self.place[v] == self.place[target]:
+                self.departure[e] = self.now
+                self.at(self.now, self.came, e)
+            elif self.task.message[e] not in posted:
+                if self.rules.network != "free":
+                    posted.add(self.task.message[e])
+                self.network.post(e)
+
+    def released(self, v: int) -> None:  # as C
+        self.at(self.now, self.counted, v, -1)
+
+    def came(self, e: int) -> None:  # C
+        self.arrival[e] = self.now
+        problem = self.task.problem
+        self.at(self.now, self.counted, problem.target[e], problem.source[e])
+
+    def counted(self, v: int, producer: int) -> None:  # D
+        self.missing[v] -= 1
+        self.inputs[v].append((self.now, producer))
+        if self.missing[v] == 0:
+            self.last[v] = max(self.inputs[v])[1]
+            self.at(self.now, self.all_there, v)
+
+    def rank(self, v: int) -> tuple[float, ...]:
+        depth = self.depth(v)
+        return {
+            "rows": (self.wave, self.last[v], v),
+            "priority": (-self.task.priority[v], v),
+            "depth": (-depth, v),
+            "breadth": (depth, v),
+        }[self.rules.queue]
+
+    def depth(self, v: int) -> int:
+        problem = self.task.problem
+        ends = zip(problem.source, problem.target, strict=True)
+        return max((self.depth(u) + 1 for u, w in ends if w == v), default=0)
+
+    def touch(self, d: int) -> None:
+        if d not in self.touched:
+            self.touched.append(d)
+
+    def grant(self) -> bool:
+        """Start what can start on the devices touched in this instant."""
+        touched, self.touched = self.touched, []
+        self.wave += bool(touched)
+        for d in touched:
+            while self.free[d] and self.waiting[d]:
+                first = min(self.waiting[d])
+                self.waiting[d].remove(first)
+                self.free[d] -= 1
+                self.begin(first[1])
+        return bool(touched)
+
+    def ends(self, e: int) -> tuple[int, int]:
+        problem = self.task.problem
+        return self.place[problem.source[e]], self.place[problem.target[e]]
+
+    def remote(self, e: int) -> list[list[int]]:
+        """Streams that need the output of stream e elsewhere: a list per receiving device."""
+        same = [i for i, m in enumerate(self.task.message) if m == self.task.message[e]]
+        groups: dict[int, list[int]] = {}
+        for i in same:
+            a, b = self.ends(i)
+            if a != b:
+                groups.setdefault(b, []).append(i)
+        return list(groups.values())
+
+    def held(self, transfer: list[int]) -> float:
+        return max(self.task.held(e, *self.ends(e)) for e in transfer)
+
+    def depart(self, transfer: list[int]) -> None:
+        for e in transfer:
+            self.departure[e] = self.now
+            besides, held = self.task.besides(e, *self.ends(e)), self.task.held(e, *self.ends(e))
+            self.at(self.now + (besides + held), self.came, e)
+
+
+class Free:
+    """All transfers at once, every stream by itself."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+
+    def post(self, e: int) -> None:
+        self.simulation.depart([e])
+
+    def settle(self) -> bool:
+        return False
+
+    def upcoming(self) -> list[float]:
+        return []
+
+
+class Link(Free):
+    """One transfer at a time on every channel."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation)
+        self.busy: set[Any] = set()
+        self.line: dict[Any, list[list[int]]] = defaultdict(list)
+
+    def channel(self, transfer: list[int]) -> Any:
+        return self.simulation.ends(transfer[0])
+
+    def transfers(self, e: int) -> list[list[int]]:
+        return self.simulation.remote(e)
+
+    def post(self, e: int) -> None:
+        for transfer in self.transfers(e):
+            channel = self.channel(transfer)
+            if channel in self.busy:
+                self.line[channel].append(transfer)
+            else:
+                self.busy.add(channel)
+                self.begin(transfer)
+
+    def begin(self, transfer: list[int]) -> None:
+        simulation = self.simulation
+        simulation.depart(transfer)
+        through = simulation.now + simulation.held(transfer) + simulation.rules.spacing
+        simulation.at(through, self.clear, transfer)
+
+    def clear(self, transfer: list[int]) -> None:
+        channel = self.channel(transfer)
+        if self.line[channel]:
+            self.begin(self.line[channel].pop(0))
+        else:
+            self.busy.remove(channel)
+
+
+class Sender(Link):
+    """One transfer at a time out of a device, to all who need it."""
+
+    def channel(self, transfer: list[int]) -> Any:
+        return self.simulation.ends(transfer[0])[0]
+
+    def transfers(self, e: int) -> list[list[int]]:
+        return [sorted(sum(self.simulation.remote(e), []))]
+
+
+class Port(Link):
+    """One transfer out of a device and one into it at a time."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation)
+        self.queue: list[list[int]] = []
+        self.changed = False
+
+    def ports(self, transfer: list[int]) -> set[tuple[str, int]]:
+        a, b = self.simulation.ends(transfer[0])
+        return {("out", a), ("in", b)}
+
+    def post(self, e: int) -> None:
+        self.queue += self.transfers(e)
+        self.changed = True
+
+    def clear(self, transfer: list[int]) -> None:
+        self.busy -= self.ports(transfer)
+        self.changed = True
+
+    def settle(self) -> bool:
+        changed, self.changed = self.changed, False
+        for transfer in list(self.queue) if changed else []:
+            if not self.ports(transfer) & self.busy:
+                self.busy |= self.ports(transfer)
+                self.queue.remove(transfer)
+                self.begin(transfer)
+        return changed
+
+
+@dataclass
+class Flow:
+    """A transfer under way in the shared network."""
+
+    streams: list[int]
+    alone: float
+    uses: Mapping[tuple[str, int, int], float]
+    left: float = 1.0
+    share: float = 0.0
+    due: float = float("inf")
+
+
+class Shared(Free):
+    """Transfers share links and cards: all gain until something they use is full."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation)
+        self.flows: list[Flow] = []
+        self.changed, self.settled = False, 0.0
+
+    def post(self, e: int) -> None:
+        simulation = self.simulation
+        for streams in simulation.remote(e):
+            for i in streams:
+                simulation.departure[i] = simulation.now
+            flow = Flow(streams, simulation.held(streams), self.uses(streams[0]))
+            if flow.alone == 0:
+                self.deliver(flow)
+            else:
+                self.flows.append(flow)
+                self.changed = True
+
+    def uses(self, e: int) -> dict[tuple[str, int, int], float]:
+        task, (a, b) = self.simulation.task, self.simulation.ends(e)
+        problem, (size, tuples) = task.problem, task.flows[e]
+        alone = task.alone(e, a, b) or 1.0
+        return {
+            ("link", a, b): (size * problem.seconds_per_byte[a][b] + tuples * problem.gap) / alone,
+            ("out", a, -1): size * problem.egress[a] / alone,
+            ("in", b, -1): size * problem.ingress[b] / alone,
+        }
+
+    def deliver(self, flow: Flow) -> None:
+        simulation = self.simulation
+        for e in flow.streams:
+            besides = simulation.task.besides(e, *simulation.ends(e))
+            simulation.at(simulation.now + besides, simulation.came, e)
+
+    def settle(self) -> bool:
+        if not self.changed and self.simulation.now not in self.upcoming():
+            return False
+        now, self.changed = self.simulation.now, False
+        for flow in self.flows:
+            flow.left -= flow.share * (now - self.settled) / flow.alone
+        self.settled = now
+        through = [flow for flow in self.flows if flow.due <= now or flow.left <= TIE]
+        self.flows = [flow for flow in self.flows if flow not in through]
+        for flow in through:
+            self.deliver(flow)
+        self.fill()
+        for flow in self.flows:
+            flow.due = now + flow.left * flow.alone / flow.share
+        return True
+
+    def fill(self) -> None:
+        gaining, used = list(self.flows), defaultdict(float)
+        while gaining:
+            demand: dict[Any, float] = defaultdict(float)
+            for flow in gaining:
+                for resource, use in flow.uses.items():
+                    demand[resource] += use
+            levels = {r: max(0.0, 1 - used[r]) / total for r, total in demand.items() if total}
+            level = min([1.0, *levels.values()])
+            full = {r for r, limit in levels.items() if limit <= level * (1 + TIE)}
+            stays = [
+                flow
+                for flow in gaining
+                if level >= 1 or any(use and r in full for r, use in flow.uses.items())
+            ]
+            for flow in stays:
+                flow.share = level
+                for resource, use in flow.uses.items():
+                    used[resource] += use * level
+            gaining = [flow for flow in gaining if flow not in stays]
+
+    def upcoming(self) -> list[float]:
+        return [min(flow.due for flow in self.flows)] if self.flows else []
+
+
+NETWORKS = {"free": Free, "sender": Sender, "link": Link, "port": Port, "shared": Shared}

@@ -1,0 +1,192 @@
+"""A machine so busy that the clock has always run out."""
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import PROBLEMS, chain, layered
+
+from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.io.graphs import read_graphs
+from streamplace.model import Cluster, Problem
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers import stopwatch
+from streamplace.placers.anneal.climb import BATCH
+from streamplace.placers.anneal.throughput import LEAST, LEAST_OF_SEVERAL
+from streamplace.placers.exact.prover import MOVES
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import PLACERS, Budget
+
+THROUGHPUT = OBJECTIVES["throughput"]
+SEARCHES = ("auto", "anneal", "pilot")
+SEARCHERS = (*SEARCHES, "exact", "random", "metis-oracle", "fuser-oracle")
+MILLISECOND = 1e-3
+BENCHMARK = Path(__file__).parents[2] / "datasets" / "branched.jsonl.gz"
+ONE_SOURCE = [name for name, p in PROBLEMS.items() if len(p.instance.sources) == 1]
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """Let more than any budget pass between two looks at the clock."""
+    looks, patched = itertools.count(), stopwatch.now
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("streamplace.") and vars(module).get("now") is patched:
+            monkeypatch.setattr(module, "now", lambda: 1e7 * next(looks))
+
+
+def placed(name, problem, seconds=None, evaluations=None, objective=THROUGHPUT):
+    """Place within a budget."""
+    return PLACERS[name].place(problem, objective, budget=Budget(seconds, evaluations))
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """Return every tenth test graph of the benchmark, at both rates."""
+    graphs = [g for g in read_graphs(BENCHMARK) if g.attributes.get("split") == "test"]
+    scaled = [graph.at_rate(rate) for graph in graphs[::10] for rate in (1e4, 2e4)]
+    return [Problem(graph, Cluster.uniform(5)) for graph in scaled]
+
+
+def crossed(n):
+    """Random graph whose network is the bottleneck."""
+    parameters = RandomDag(operators=n, streams=2 * n, devices=4.0, network=300.0, skew=1.0)
+    return Problem(next(random_dag(parameters, 0)), Cluster.uniform(4))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("placer", SEARCHES)
+def test_five_milliseconds_are_never_below_metis(placer, name, busy):
+    """With every number of parts, on problems of every kind."""
+    problem = PROBLEMS[name]
+    result = placed(placer, problem, 5 * MILLISECOND)
+    assert result.value >= placed("metis-oracle", problem).value - 1e-12
+
+
+@pytest.mark.parametrize("placer", SEARCHES)
+def test_five_milliseconds_are_never_below_metis_on_the_benchmark(placer, sample, busy):
+    """At both rates."""
+    for problem in sample:
+        least = placed("metis-oracle", problem).value
+        assert placed(placer, problem, 5 * MILLISECOND).value >= least - 1e-12, problem.graph.name
+
+
+@pytest.mark.parametrize("placer", SEARCHES)
+def test_large_graphs_are_never_below_metis_where_the_budget_well_affords_it(placer, busy):
+    """Two thousand operators within a second."""
+    problem = crossed(2000)
+    assert placed(placer, problem, 1.0).value >= placed("metis-oracle", problem).value - 1e-12
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("placer", SEARCHERS)
+def test_whoever_looks_at_the_clock_answers_legally(placer, name, busy):
+    """However little the budget."""
+    problem = PROBLEMS[name]
+    problem.check(placed(placer, problem, 1e-9).placement)
+
+
+@pytest.mark.parametrize("name", ONE_SOURCE)
+@pytest.mark.parametrize(("placer", "least"), [("anneal", LEAST), ("exact", MOVES)])
+def test_the_first_moves_are_made(placer, least, name, busy):
+    """As if so many evaluations were the budget."""
+    result, same = (
+        placed(placer, PROBLEMS[name], 1e-9),
+        placed(placer, PROBLEMS[name], evaluations=least),
+    )
+    assert result.placement == same.placement
+
+
+def test_several_sources_are_searched_by_their_peak_and_by_their_sum(busy):
+    """The least work is a turn of both."""
+    problem = layered(40, n_sources=4)
+    result = placed("anneal", problem, 1e-9)
+    same = placed("anneal", problem, evaluations=LEAST_OF_SEVERAL)
+    assert result.placement == same.placement
+    assert len(result.trace) > 2
+
+
+def test_other_objectives_are_climbed_for_one_batch(busy):
+    """Besides the placement to begin with and the answer."""
+    seen = []
+
+    def spread(problem, placements):
+        seen.append(len(placements))
+        return placements.max(axis=1).astype(float)
+
+    objective = Objective("spread", "max", "Highest device in use.", spread)
+    result = placed("anneal", Problem(chain(9), Cluster.uniform(3)), 1e-9, objective=objective)
+    assert sum(seen) == 1 + BATCH + 1
+    assert result.value > 0
+
+
+@pytest.mark.parametrize("placer", ["auto", "pilot"])
+def test_a_portfolio_asks_for_no_more_where_evaluations_may_be_dear(placer, busy):
+    """An objective that nobody knows is evaluated for the first answer alone."""
+    seen = []
+
+    def spread(problem, placements):
+        seen.append(len(placements))
+        return placements.max(axis=1).astype(float)
+
+    objective = Objective("spread", "min", "Highest device in use.", spread)
+    placed(placer, PROBLEMS["fork-join"], 5 * MILLISECOND, objective=objective)
+    assert sum(seen) <= PROBLEMS["fork-join"].n_devices + 2
+
+
+def test_large_graphs_get_moves_but_no_levels(busy):
+    """What takes longer than a round of moves is left out."""
+    result = placed("anneal", crossed(3000), 1e-9)
+    values = [step.value for step in result.trace]
+    assert values == sorted(values)
+    assert len(values) > 2
+
+
+def test_an_oracle_is_never_below_its_placer(busy):
+    """It begins with as many parts as devices."""
+    for problem in PROBLEMS.values():
+        for base in ("metis", "fuser"):
+            least = placed(base, problem).value
+            assert placed(f"{base}-oracle", problem, 1e-9).value >= least
+
+
+@given(st.integers(1, 100), st.integers(1, 200), st.lists(st.integers(1, 50), min_size=1))
+def test_the_least_work_is_done_and_evaluations_are_an_exact_limit(least, evaluations, chunks):
+    """With and without time."""
+    for seconds, most in ((1e-9, min(least, evaluations)), (None, evaluations)):
+        meter, done = Meter(Budget(seconds, evaluations), least), 0
+        for chunk in itertools.chain(chunks, itertools.repeat(7)):
+            granted = meter.chunk(chunk)
+            assert granted <= chunk
+            if granted == 0:
+                break
+            meter.spend(granted)
+            done += granted
+        assert meter.over
+        assert meter.late
+        assert done == most
+
+
+@pytest.mark.parametrize("placer", ["auto", "pilot"])
+def test_one_evaluation_stays_one(placer, busy):
+    """Besides the one that judges each answer."""
+    seen = []
+
+    def evaluate(problem, rows):
+        seen.append(len(rows))
+        return THROUGHPUT.evaluate(problem, rows)
+
+    counted = Objective("throughput", "max", "", evaluate)
+    placed(placer, PROBLEMS["fork-join"], 5 * MILLISECOND, 1, objective=counted)
+    assert sum(seen) <= 3
+
+
+def test_budgets_of_evaluations_ask_metis_for_nothing(busy):
+    """Whoever counts them decides who gets them."""
+    problem = PROBLEMS["fork-join"]
+    both = placed("anneal", problem, 5 * MILLISECOND, 1)
+    assert both.placement == placed("anneal", problem, evaluations=1).placement
+    assert np.unique(both.placement.index).size <= 2

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from passes_cases import Situation, situations
+from passes_reference import Simulation
+from streamsim.passes import Rules, makespans, schedule
+from streamsim.passes.rules import Network, Queue
+
+#: Shares of a network are sums of fractions, whose last digits depend on the order of summation.
+CLOSE = 1e-9
+
+
+def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
+    """With and without pauses, as the release times fall."""
+    rests = situation.one.operators["release"].any()
+    return Rules(queue, network, 0.005 if rests else 0.0, 0.0125 if rests else 0.0)
+
+
+@pytest.mark.parametrize("network", ["free", "sender", "link", "port", "shared"])
+@pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth"])
+@settings(max_examples=40)
+@given(situation=situations())
+def test_a_batch_is_one_by_one_is_the_literal_transcription(
+    queue: Queue, network: Network, situation: Situation
+) -> None:
+    how = rules(queue, network, situation)
+    noise = {"work_factors": situation.work_factors, "send_factors": situation.send_factors}
+    together = makespans(situation.one, situation.placements, how, **noise)
+    for i, place in enumerate(situation.placements):
+        single = {name: rows[i] for name, rows in noise.items()}
+        seen = schedule(situation.one, place, how, **single)
+        literal = Simulation(situation.task(i), place.tolist(), how)
+        assert together[i] == seen.makespan == pytest.approx(literal.run(), rel=CLOSE)
+        for times, expected in [
+            (seen.start, literal.start),
+            (seen.finish, literal.finish),
+            (seen.departure, literal.departure),
+            (seen.arrival, literal.arrival),
+        ]:
+            assert times.tolist() == pytest.approx(
+                [expected[k] for k in range(len(times))], rel=CLOSE, abs=1e-12
+            )
+        assert not np.isnan(seen.start).any()
