@@ -14,6 +14,7 @@ what other kernels call can be called by kernels alone.
 import logging
 import time
 from collections.abc import Callable
+from multiprocessing import current_process
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from numba import config, types
@@ -34,6 +35,8 @@ COMMON: Final[dict[str, Any]] = {
 }
 NOTICEABLE: Final = 1.0
 """Seconds of compiling after which people are told what they wait for."""
+TELLING: Final = ("MainProcess", "SpawnProcess-1")
+"""Who tells: of workers, which all compile at the same time, the first."""
 
 
 class Kernel(CPUDispatcher):
@@ -79,7 +82,8 @@ class _Compiling(event.Listener):
         so_far = self.seconds + time.perf_counter() - self._since
         if so_far > NOTICEABLE and not self._told:
             self._told = True
-            LOG.warning(_notice())
+            if current_process().name in TELLING:
+                LOG.warning(_notice())
 
     def on_end(self, event: event.Event) -> None:
         """Add what was counted."""
