@@ -134,9 +134,11 @@ class StreamGraph:
         return np.bincount(ends, minlength=self.n_operators).astype(np.int32)
 
     def _checked_order(self) -> Ints:
+        from streamsim.instance import writable
         from streamsim.topology import topological_order
 
-        order = topological_order(self.n_operators, self.streams.source, self.streams.target)
+        ends = writable(self.streams.source), writable(self.streams.target)
+        order = topological_order(self.n_operators, *ends)
         if len(order) < self.n_operators:
             cycle = [shown(self.operators.name[v]) for v in self._cycle(order)]
             if len(cycle) > LONGEST_CYCLE:
@@ -192,7 +194,7 @@ class StreamGraph:
         position[self.order] = np.arange(self.n_operators, dtype=np.int32)
         by_source = np.argsort(position[self.streams.source], kind="stable")
         rates, _, _ = propagate_rates(
-            self.operators.rate,
+            self.operators.rate.copy(),
             self.streams.source[by_source],
             self.streams.target[by_source],
             self.streams.selectivity[by_source],
