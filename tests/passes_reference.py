@@ -9,6 +9,8 @@ from typing import Any
 
 from streamsim.passes import Rules
 
+Step = Callable[..., None]
+
 TIE = 1e-12
 
 
@@ -49,13 +51,15 @@ class Task:
 
 @dataclass
 class Simulation:
-    """Steps are methods, marked as in `streamsim.passes.run`; a heap of (time, number) calls them."""
+    """Steps are methods, called by one heap of (time, number)."""
 
     task: Task
     place: Sequence[int]
     rules: Rules
     now: float = 0.0
-    heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+    heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = field(
+        default_factory=list
+    )
     numbers: Any = field(default_factory=count)
     start: dict[int, float] = field(default_factory=dict)
     finish: dict[int, float] = field(default_factory=dict)
@@ -73,10 +77,12 @@ class Simulation:
         self.wave = 0
         self.network = NETWORKS[self.rules.network](self)
 
-    def at(self, time: float, step: Callable[..., None], *arguments: Any) -> None:
+    def at(self, time: float, step: Step, *arguments: Any) -> None:
+        """Put a step into the heap."""
         heappush(self.heap, (time, next(self.numbers), step, arguments))
 
     def run(self) -> float:
+        """Makespan."""
         for v, release in enumerate(self.task.release):  # an input like any other
             self.at(release, self.released, v)
         while True:
@@ -91,7 +97,8 @@ class Simulation:
                 return self.now
             self.now = min(upcoming)
 
-    def all_there(self, v: int) -> None:  # K
+    def all_there(self, v: int) -> None:
+        """All inputs of v are there."""
         d = self.place[v]
         if self.rules.queue != "fifo":
             self.waiting[d].append((self.rank(v), v))
@@ -102,11 +109,13 @@ class Simulation:
         else:
             self.waiting[d].append(v)
 
-    def begin(self, v: int) -> None:  # G
+    def begin(self, v: int) -> None:
+        """Operator v has a core."""
         self.start[v] = self.now
         self.at(self.now + self.task.seconds(v, self.place[v]), self.end, v)
 
-    def end(self, v: int) -> None:  # T
+    def end(self, v: int) -> None:
+        """Operator v is done."""
         self.finish[v] = self.now
         if self.rules.pause and self.task.seconds(v, self.place[v]):
             self.at(self.now + self.rules.pause, self.give_up_core, self.place[v])
@@ -115,6 +124,7 @@ class Simulation:
         self.at(self.now, self.send, v)
 
     def give_up_core(self, d: int) -> None:
+        """A core goes to the head of the queue, or is free."""
         if self.rules.queue == "fifo" and self.waiting[d]:
             self.at(self.now, self.begin, self.waiting[d].pop(0))
         else:
@@ -122,7 +132,8 @@ class Simulation:
             if self.rules.queue != "fifo":
                 self.touch(d)
 
-    def send(self, v: int) -> None:  # F
+    def send(self, v: int) -> None:
+        """Outputs go out in the order of streams."""
         problem = self.task.problem
         posted = set()
         for e, (source, target) in enumerate(zip(problem.source, problem.target, strict=True)):
@@ -136,15 +147,18 @@ class Simulation:
                     posted.add(self.task.message[e])
                 self.network.post(e)
 
-    def released(self, v: int) -> None:  # as C
+    def released(self, v: int) -> None:
+        """An operator may be ready from now on."""
         self.at(self.now, self.counted, v, -1)
 
-    def came(self, e: int) -> None:  # C
+    def came(self, e: int) -> None:
+        """Stream e is there."""
         self.arrival[e] = self.now
         problem = self.task.problem
         self.at(self.now, self.counted, problem.target[e], problem.source[e])
 
-    def counted(self, v: int, producer: int) -> None:  # D
+    def counted(self, v: int, producer: int) -> None:
+        """Count an input of v."""
         self.missing[v] -= 1
         self.inputs[v].append((self.now, producer))
         if self.missing[v] == 0:
@@ -152,6 +166,7 @@ class Simulation:
             self.at(self.now, self.all_there, v)
 
     def rank(self, v: int) -> tuple[float, ...]:
+        """The lower, the sooner."""
         depth = self.depth(v)
         return {
             "rows": (self.wave, self.last[v], v),
@@ -161,11 +176,13 @@ class Simulation:
         }[self.rules.queue]
 
     def depth(self, v: int) -> int:
+        """Most streams from an operator without inputs."""
         problem = self.task.problem
         ends = zip(problem.source, problem.target, strict=True)
         return max((self.depth(u) + 1 for u, w in ends if w == v), default=0)
 
     def touch(self, d: int) -> None:
+        """Something may start on device d at the end of the instant."""
         if d not in self.touched:
             self.touched.append(d)
 
@@ -182,6 +199,7 @@ class Simulation:
         return bool(touched)
 
     def ends(self, e: int) -> tuple[int, int]:
+        """Devices that send and receive stream e."""
         problem = self.task.problem
         return self.place[problem.source[e]], self.place[problem.target[e]]
 
@@ -196,9 +214,11 @@ class Simulation:
         return list(groups.values())
 
     def held(self, transfer: list[int]) -> float:
+        """Seconds that a transfer keeps its channel."""
         return max(self.task.held(e, *self.ends(e)) for e in transfer)
 
     def depart(self, transfer: list[int]) -> None:
+        """Begin a transfer that has its channel to itself."""
         for e in transfer:
             self.departure[e] = self.now
             besides, held = self.task.besides(e, *self.ends(e)), self.task.held(e, *self.ends(e))
@@ -212,12 +232,15 @@ class Free:
         self.simulation = simulation
 
     def post(self, e: int) -> None:
+        """Take over the output that stream e carries."""
         self.simulation.depart([e])
 
     def settle(self) -> bool:
+        """Decide at the end of an instant who sends; whether anything changed."""
         return False
 
     def upcoming(self) -> list[float]:
+        """When something will happen that no step in the heap says."""
         return []
 
 
@@ -230,12 +253,15 @@ class Link(Free):
         self.line: dict[Any, list[list[int]]] = defaultdict(list)
 
     def channel(self, transfer: list[int]) -> Any:
+        """What a transfer needs to itself."""
         return self.simulation.ends(transfer[0])
 
     def transfers(self, e: int) -> list[list[int]]:
+        """Transfers that carry the output of stream e."""
         return self.simulation.remote(e)
 
     def post(self, e: int) -> None:
+        """Take over the output that stream e carries."""
         for transfer in self.transfers(e):
             channel = self.channel(transfer)
             if channel in self.busy:
@@ -245,12 +271,14 @@ class Link(Free):
                 self.begin(transfer)
 
     def begin(self, transfer: list[int]) -> None:
+        """Begin a transfer and note when its channel is clear."""
         simulation = self.simulation
         simulation.depart(transfer)
         through = simulation.now + simulation.held(transfer) + simulation.rules.spacing
         simulation.at(through, self.clear, transfer)
 
     def clear(self, transfer: list[int]) -> None:
+        """A transfer has left its channel."""
         channel = self.channel(transfer)
         if self.line[channel]:
             self.begin(self.line[channel].pop(0))
@@ -262,10 +290,12 @@ class Sender(Link):
     """One transfer at a time out of a device, to all who need it."""
 
     def channel(self, transfer: list[int]) -> Any:
+        """What a transfer needs to itself."""
         return self.simulation.ends(transfer[0])[0]
 
     def transfers(self, e: int) -> list[list[int]]:
-        return [sorted(sum(self.simulation.remote(e), []))]
+        """Transfers that carry the output of stream e."""
+        return [sorted(i for streams in self.simulation.remote(e) for i in streams)]
 
 
 class Port(Link):
@@ -277,18 +307,22 @@ class Port(Link):
         self.changed = False
 
     def ports(self, transfer: list[int]) -> set[tuple[str, int]]:
+        """What a transfer needs to itself."""
         a, b = self.simulation.ends(transfer[0])
         return {("out", a), ("in", b)}
 
     def post(self, e: int) -> None:
+        """Take over the output that stream e carries."""
         self.queue += self.transfers(e)
         self.changed = True
 
     def clear(self, transfer: list[int]) -> None:
+        """A transfer has left its channel."""
         self.busy -= self.ports(transfer)
         self.changed = True
 
     def settle(self) -> bool:
+        """Decide at the end of an instant who sends; whether anything changed."""
         changed, self.changed = self.changed, False
         for transfer in list(self.queue) if changed else []:
             if not self.ports(transfer) & self.busy:
@@ -319,6 +353,7 @@ class Shared(Free):
         self.changed, self.settled = False, 0.0
 
     def post(self, e: int) -> None:
+        """Take over the output that stream e carries."""
         simulation = self.simulation
         for streams in simulation.remote(e):
             for i in streams:
@@ -331,6 +366,7 @@ class Shared(Free):
                 self.changed = True
 
     def uses(self, e: int) -> dict[tuple[str, int, int], float]:
+        """What full speed takes of a link and two cards."""
         task, (a, b) = self.simulation.task, self.simulation.ends(e)
         problem, (size, tuples) = task.problem, task.flows[e]
         alone = task.alone(e, a, b) or 1.0
@@ -341,12 +377,14 @@ class Shared(Free):
         }
 
     def deliver(self, flow: Flow) -> None:
+        """All streams of a transfer arrive."""
         simulation = self.simulation
         for e in flow.streams:
             besides = simulation.task.besides(e, *simulation.ends(e))
             simulation.at(simulation.now + besides, simulation.came, e)
 
     def settle(self) -> bool:
+        """Decide at the end of an instant who sends; whether anything changed."""
         if not self.changed and self.simulation.now not in self.upcoming():
             return False
         now, self.changed = self.simulation.now, False
@@ -363,6 +401,7 @@ class Shared(Free):
         return True
 
     def fill(self) -> None:
+        """Raise all shares together."""
         gaining, used = list(self.flows), defaultdict(float)
         while gaining:
             demand: dict[Any, float] = defaultdict(float)
@@ -384,6 +423,7 @@ class Shared(Free):
             gaining = [flow for flow in gaining if flow not in stays]
 
     def upcoming(self) -> list[float]:
+        """When something will happen that no step in the heap says."""
         return [min(flow.due for flow in self.flows)] if self.flows else []
 
 

@@ -74,7 +74,8 @@ def _tree(instance: Instance, bare: State, leaves: int) -> Floats:
     while half < leaves:
         half *= 2
     tree = np.zeros(2 * half)
-    tree[half : half + size] = bare.loads + bare.carry
+    for r in range(size):
+        tree[half + r] = bare.loads[r] + bare.carry[r]
     for v in range(leaves - size):
         tree[half + size + v] = core_load(instance, v, bare.placement[v])
     for i in range(half - 1, 0, -1):

@@ -1,41 +1,123 @@
-"""How kernels are compiled: cached on disk, without the GIL, dividing as IEEE does.
+"""How kernels are compiled: once per installation, without the GIL, dividing as IEEE does.
 
 A kernel that takes NamedTuples of arrays pays twice, and at nanoseconds per call both are felt:
 the arrays are reference-counted on every access, and a call that is not inlined copies them all
 to the stack. Kernels in the inner loop of a search are therefore *borrowing*: they allocate
 nothing, so that nothing needs counting; the short ones are always *inlined*. The search loop that
 calls them should be borrowing itself and be handed its buffers.
+
+They are paid for once more where they are compiled: to take a NamedTuple of arrays apart that comes
+from Python is more code than most kernels have of their own. A kernel therefore has two forms, and
+what other kernels call can be called by kernels alone.
 """
 
+import logging
+import time
 from collections.abc import Callable
+from multiprocessing import current_process
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
-from numba import njit
+from numba import config, types
 from numba.core import event
+from numba.core.registry import CPUDispatcher
+
+from streamsim.kernel_cache import KernelCache, is_kept
 
 P = ParamSpec("P")
 R = TypeVar("R")
+LOG = logging.getLogger(__name__)
 
-COMMON: Final[dict[str, Any]] = {"cache": True, "error_model": "numpy", "nogil": True}
+COMMON: Final[dict[str, Any]] = {
+    "nopython": True,
+    "error_model": "numpy",
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+}
+NOTICEABLE: Final = 1.0
+"""Seconds of compiling after which people are told what they wait for."""
+TELLING: Final = ("MainProcess", "SpawnProcess-1")
+"""Who tells: of workers, which all compile at the same time, the first."""
 
-_compiling = event.TimingListener()  # type: ignore[no-untyped-call]
+
+class Kernel(CPUDispatcher):
+    """A compiled function; kernels that call it get a form of it that Python cannot call."""
+
+    def __init__(self, py_func: Callable[..., Any], *rest: Any, **options: Any) -> None:
+        super().__init__(py_func, *rest, **options)
+        _kept(self)
+        within = {**self.targetoptions, "no_cpython_wrapper": True}
+        self._within = _kept(CPUDispatcher(py_func, targetoptions=within))
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile what a kernel calls, once for whole numbers of all kinds and constants."""
+        return self._within.get_call_template(tuple(_widened(arg) for arg in args), kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        """Return what a kernel calls."""
+        return self._within.get_overload(sig)
+
+
+def _kept(dispatcher: Any) -> Any:
+    dispatcher._cache = KernelCache(dispatcher.py_func, dispatcher.targetoptions)
+    return dispatcher
+
+
+def _widened(argument: Any) -> Any:
+    plain: Any = types.unliteral(argument)  # type: ignore[no-untyped-call]
+    return types.int64 if plain in types.signed_domain else plain
+
+
+class _Compiling(event.Listener):
+    """Adds up the time that goes into compiling, and tells once where it is felt."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth, self._since, self._told = 0, 0.0, False
+
+    def on_start(self, event: event.Event) -> None:
+        """Begin to count, unless it is a part of what is counted already."""
+        if self._depth == 0:
+            self._since = time.perf_counter()
+        self._depth += 1
+        so_far = self.seconds + time.perf_counter() - self._since
+        if so_far > NOTICEABLE and not self._told:
+            self._told = True
+            if current_process().name in TELLING:
+                LOG.warning(_notice())
+
+    def on_end(self, event: event.Event) -> None:
+        """Add what was counted."""
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._since
+
+
+_compiling = _Compiling()
 event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
+
+
+def _notice() -> str:
+    if is_kept():
+        return "compiling kernels (once per installation) …"
+    return (
+        "compiling kernels, at every start: they cannot be kept, since no folder for them can be "
+        "written; NUMBA_CACHE_DIR may name one that can …"
+    )
 
 
 def compiling_seconds() -> float:
     """Time that this process has spent compiling kernels; those found in the cache cost none."""
-    return _compiling.duration if _compiling.done else 0.0
+    return _compiling.seconds
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function for use from Python and from other kernels."""
-    return cast(Callable[P, R], njit(**COMMON)(function))
+    return _compiled(function, COMMON)
 
 
 def borrowing_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that allocates nothing, without reference counting."""
-    options = {**COMMON, "_nrt": False}
-    return cast(Callable[P, R], njit(**options)(function))
+    return _compiled(function, {**COMMON, "_nrt": False})
 
 
 def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -44,5 +126,11 @@ def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
     Arithmetic on it may assume that nothing is NaN, so that maxima are taken with vector
     instructions; sums are never reordered.
     """
-    options = {**COMMON, "_nrt": False, "forceinline": True, "fastmath": {"nnan", "nsz"}}
-    return cast(Callable[P, R], njit(**options)(function))
+    fast = {"_nrt": False, "forceinline": True, "fastmath": {"nnan", "nsz"}}
+    return _compiled(function, {**COMMON, **fast})
+
+
+def _compiled(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, R]:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    return cast(Callable[P, R], Kernel(function, targetoptions=options))

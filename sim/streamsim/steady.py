@@ -93,7 +93,13 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
 
 def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
     """Fraction of its nominal rate that each source reaches, max–min fair; 0 at other operators."""
-    return _source_rates(instance, writable(placement))
+    place = writable(placement)
+    rates = np.zeros(instance.n_operators)
+    if len(instance.sources) > 1:
+        rates[instance.sources] = _fair_rates(instance, place)
+    else:
+        rates[instance.sources] = throughput(instance, place[None])
+    return rates
 
 
 def bottleneck(loads: Loads) -> Bottleneck:
@@ -187,17 +193,8 @@ def _several_groups(instance: Instance, placements: Ints, out: Floats) -> None:
 
 
 @kernel
-def _source_rates(instance: Instance, placement: Ints) -> Floats:
+def _fair_rates(instance: Instance, placement: Ints) -> Floats:
     work = scratch(instance)
-    per_core = has_several_cores(instance)
     full_rate_loads(instance, placement, work.rising)
-    rates = np.zeros(len(instance.rate))
-    if instance.n_groups == 1:
-        worst = max(1.0, highest(work.rising))
-        if per_core:
-            worst = max(worst, busiest_core(instance, placement))
-        rates[instance.sources] = 1.0 / worst
-    else:
-        fill(instance, placement, per_core, work)
-        rates[instance.sources] = work.rates
-    return rates
+    fill(instance, placement, has_several_cores(instance), work)
+    return work.rates

@@ -76,7 +76,8 @@ def undirected(
             cursor[u] += 1
             cursor[v] += 1
     neighbour, sums = np.empty(begin[n], np.int64), np.empty(begin[n], np.int64)
-    cursor[:] = begin[:-1]
+    for u in range(n):
+        cursor[u] = begin[u]
     for far in range(n):
         for i in range(begin[far], begin[far + 1]):
             near = by_far[i]

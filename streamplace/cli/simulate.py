@@ -65,23 +65,22 @@ def command(
 
     problem = read_problem(graph, cluster, rate)
     placed = read_placement(placement, problem)
-    told = simulate(problem, placed, objective=objective)
-    document = told.document()
-    run = None
+    told, run = simulate(problem, placed, objective=objective), None
     if engine:
         from streamplace.evaluate.queues import run_queues
 
         settings = engine_settings(duration, dt, capacity, policy)
         run = run_queues(problem, placed, settings)
-        document |= engine_document(run)
         if output is not None and output.suffix != ".json":
             _plot(problem, placed, settings, output)
             output = None
-    if output is not None:
-        save_json(document, output)
-    if as_json:
-        print_json(document)
-        return
+    if output is not None or as_json:
+        document = told.document() | ({} if run is None else engine_document(run))
+        if output is not None:
+            save_json(document, output)
+        if as_json:
+            print_json(document)
+            return
     console().print(titled(problem.graph.name, f": {told.words}"))
     print_report(told.report())
     if run is not None:

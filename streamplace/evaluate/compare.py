@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streamplace.errors import StreamplaceError
 from streamplace.evaluate.known import Known
-from streamplace.evaluate.optima import is_prover, known_answers, remember
+from streamplace.evaluate.optima import is_answer, is_prover, known_answers, remember
 from streamplace.evaluate.records import Key, Record, RecordFile, problem_hash
 from streamplace.evaluate.workers import available_cores, mapped
 from streamplace.io.weights import shipped, stamped
@@ -133,18 +133,18 @@ class _Referee:
             digest = problem_hash(problem)
             for name in self.contest.placers:
                 key = (digest, self.contest.judge.name, name, self.contest.terms(name))
-                record, origin = self._found(key)
+                record, origin = self._found(key, problem)
                 if record is None:
                     facts = (digest, graph.name, rate, *key[2:])
                     record = self._record(facts, name, problem)
                 found.append((replace(record, graph=graph.name, rate=rate), origin))
         return found
 
-    def _found(self, key: Key) -> tuple[Record | None, Origin]:
+    def _found(self, key: Key, problem: Problem) -> tuple[Record | None, Origin]:
         """Record of a key that is known, and where from."""
         for origin, known in self.known.items():
             record = known.find(key)
-            if record is not None:
+            if record is not None and (origin is Origin.FILE or is_answer(record, problem)):
                 return record, origin
         return None, Origin.NEW
 

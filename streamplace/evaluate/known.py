@@ -35,6 +35,11 @@ class Known:
         order = np.argsort(columns[0], kind="stable")
         return cls(file, columns[0][order], columns[1][order])
 
+    @classmethod
+    def none(cls, file: RecordFile) -> "Known":
+        """Nothing, of a file that cannot be read."""
+        return cls(file, np.empty(0, np.uint64), np.empty(0, np.uint64))
+
     def __len__(self) -> int:
         return len(self.hashes)
 

@@ -4,14 +4,24 @@ An answer is that of one problem on the same terms, proven or not. What the cach
 time and changes no result: a proof that took more than the terms allow is none of its business.
 """
 
-import os
+import logging
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
+import numpy as np
+
+from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.known import Known
 from streamplace.evaluate.records import Record, RecordFile
+from streamplace.io.caches import user_cache
+from streamplace.io.files import make_folder
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import OBJECTIVES
 
+LOG = logging.getLogger(__name__)
 PROVER = "exact"
+ROUNDING = 1e-9
 
 
 def is_prover(placer: str) -> bool:
@@ -21,18 +31,57 @@ def is_prover(placer: str) -> bool:
 
 def cache_path() -> Path:
     """File of the answers in the user's cache folder."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "streamplace" / "optima-2.jsonl"
+    return user_cache() / "optima-2.jsonl"
 
 
 def known_answers() -> Known:
-    """What the exact placer answered before, by problem and terms."""
-    return Known.of(RecordFile(cache_path()))
+    """What the exact placer answered before, by problem and terms.
+
+    Lines that are no answers are removed from the file, and a file that cannot be used is told of.
+    """
+    file = RecordFile(cache_path())
+    try:
+        return Known.of(file)
+    except FormatError:
+        pass
+    try:
+        file.drop_damaged()
+        return Known.of(file)
+    except FormatError as error:
+        _tell(str(error))
+        return Known.none(file)
 
 
 def remember(records: Iterable[Record]) -> None:
-    """Add what the exact placer answered to the cache, proven or not."""
+    """Add what the exact placer answered to the cache, proven or not, if that can be written."""
     answers = [record for record in records if is_prover(record.placer) and record.error is None]
     if answers:
-        cache_path().parent.mkdir(parents=True, exist_ok=True)
-        RecordFile(cache_path()).append(answers)
+        try:
+            make_folder(cache_path().parent)
+            RecordFile(cache_path()).append(answers)
+        except FormatError as error:
+            _tell(str(error))
+
+
+def is_answer(record: Record, problem: Problem) -> bool:
+    """Whether a placement of a record is one of the problem, and worth what the record says."""
+    devices = np.array(record.devices, np.int32)
+    if record.value is None or len(devices) != problem.n_operators:
+        return False
+    if record.bound is not None and record.bound < record.value - ROUNDING:
+        return False
+    try:
+        placement = problem.placement(devices)
+        problem.check(placement)
+    except StreamplaceError:
+        return False
+    value = OBJECTIVES["throughput"].value(problem, placement)
+    return abs(value - record.value) <= ROUNDING
+
+
+@cache
+def _tell(reason: str) -> None:
+    """Say once that nothing is kept."""
+    LOG.warning(
+        "proven optima are not kept: %s (XDG_CACHE_HOME names the folder of caches)", reason
+    )

@@ -114,6 +114,18 @@ class RecordFile:
             wait_for_lock(file)
             self._add(file, records)
 
+    def drop_damaged(self) -> None:
+        """Remove lines that hold no record, when no other process is adding any."""
+        try:
+            with self.path.open("r+b") as file, self.path.open("rb") as lines:
+                wait_for_lock(file)
+                for line in lines:
+                    if self._holds_record(line):
+                        file.write(line)
+                file.truncate()
+        except OSError as error:
+            raise self._unwritable(error) from None
+
     @contextmanager
     def claimed(self) -> Iterator[Callable[[Iterable[Record]], None]]:
         """Add records by what the block is given, while no other process may add any."""
@@ -161,6 +173,13 @@ class RecordFile:
 
     def _unwritable(self, error: OSError) -> FormatError:
         return FormatError(f"{spot(self.path)}: cannot be written: {error.strerror}")
+
+    def _holds_record(self, line: bytes) -> bool:
+        try:
+            self._parsed(line)
+        except FormatError:
+            return False
+        return line.endswith(b"\n")
 
     def _parsed(self, line: bytes) -> Record:
         try:

@@ -220,14 +220,7 @@ def _numbers(
     rows: list[_Row], key: str, label: Callable[[_Row], str], default: float = 0.0
 ) -> Floats:
     """Column of plain numbers."""
-    values = [row.get(key, default) for row in rows]
-    try:
-        return np.array(values, np.float64)
-    except OverflowError:
-        bad = next(row for row, value in zip(rows, values, strict=True) if value > LARGEST)
-        raise GraphError(
-            f"{label(bad)} has {key} {quoted(bad[key])}; it must be at most {LARGEST:g}"
-        ) from None
+    return _floats(rows, key, label, [row.get(key, default) for row in rows])
 
 
 def _quantities(
@@ -238,11 +231,23 @@ def _quantities(
     default: float = 0.0,
 ) -> Floats:
     """Column of numbers, some of them written with a unit."""
-    for i, row in enumerate(rows):
-        if isinstance(row.get(key), str):
-            with located(label(row)):
-                rows[i] = {**row, key: parse(row[key])}
-    return _numbers(rows, key, label, default)
+    values = [row.get(key, default) for row in rows]
+    if str in set(map(type, values)):
+        for i, value in enumerate(values):
+            if isinstance(value, str):
+                with located(label(rows[i])):
+                    values[i] = parse(value)
+    return _floats(rows, key, label, values)
+
+
+def _floats(rows: list[_Row], key: str, label: Callable[[_Row], str], values: list[Any]) -> Floats:
+    try:
+        return np.array(values, np.float64)
+    except OverflowError:
+        bad = next(row for row, value in zip(rows, values, strict=True) if value > LARGEST)
+        raise GraphError(
+            f"{label(bad)} has {key} {quoted(bad[key])}; it must be at most {LARGEST:g}"
+        ) from None
 
 
 def _firing(rows: list[_Row], usual: str) -> list[bool]:

@@ -113,9 +113,11 @@ def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[st
     column = ("",) * size if values is None else tuple(values)
     if len(column) != size:
         raise fail(-1, "", f"must have {size} values, one each, but has {len(column)}")
-    for i, text in enumerate(column):
-        if not is_text(text):
-            raise fail(i, quoted(text), "it must be a text")
+    try:
+        "".join(column).encode()
+    except (TypeError, UnicodeEncodeError):
+        i = next(i for i, text in enumerate(column) if not is_text(text))
+        raise fail(i, quoted(column[i]), "it must be a text") from None
     return column
 
 
@@ -127,12 +129,16 @@ def tag_column(
         return (frozenset(),) * size
     if len(values) != size:
         raise fail(-1, "", f"must have {size} values, one each, but has {len(values)}")
-    for i, tags in enumerate(values):
-        if isinstance(tags, str) or not isinstance(tags, Iterable):
-            raise fail(i, quoted(tags), "it must be a set of texts")
+    if not set(map(type, values)) <= {tuple, list, set, frozenset}:
+        for i, tags in enumerate(values):
+            if isinstance(tags, str) or not isinstance(tags, Iterable):
+                raise fail(i, quoted(tags), "it must be a set of texts")
+    none = frozenset[str]()  # one for all, as every empty set takes 200 bytes
+    column = tuple(found if (found := frozenset(tags)) else none for tags in values)
+    for i, tags in enumerate(column):
         if bad := [tag for tag in tags if not is_text(tag)]:
             raise fail(i, quoted(bad[0]), "it must be a text")
-    return tuple(map(frozenset, values))
+    return column
 
 
 def is_text(value: object) -> bool:

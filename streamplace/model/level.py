@@ -58,52 +58,55 @@ class Level(NamedTuple):
         return len(self.load)
 
 
-@kernel
 def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
     """Level with one unit per operator and no rules; parallel streams are separate entries."""
-    n, m, d = len(instance.rate), len(instance.source), len(instance.device_type)
-    start = np.zeros(n + 1, np.int64)
-    for e in range(m):
-        start[instance.source[e] + 1] += 1
-        start[instance.target[e] + 1] += 1
-    for v in range(n):
-        start[v + 1] += start[v]
-    peer, at = np.empty(2 * m, np.int32), start[:n].copy()
-    sent, taken = np.zeros(2 * m), np.zeros(2 * m)
+    n, d = instance.n_operators, instance.n_devices
     by_tuple = instance.overhead > 0 or instance.gap > 0
-    sent_tuples = np.zeros(2 * m if by_tuple else 0)
-    taken_tuples = np.zeros(2 * m if by_tuple else 0)
-    for e in range(m):
-        u, v = instance.source[e], instance.target[e]
-        i, j = at[u], at[v]
-        at[u], at[v] = i + 1, j + 1
-        peer[i], peer[j] = v, u
-        sent[i], taken[j] = instance.traffic[e], instance.traffic[e]
-        if by_tuple:
-            sent_tuples[i], taken_tuples[j] = instance.tuples[e], instance.tuples[e]
+    tuples = instance.tuples if by_tuple else np.zeros(0)
     return Level(
-        instance.load.copy(),
-        instance.core_load.copy() if per_core else np.zeros((0, instance.load.shape[1])),
-        start,
-        peer,
-        sent,
-        taken,
-        sent_tuples,
-        taken_tuples,
+        instance.load,
+        instance.core_load if per_core else np.zeros((0, instance.load.shape[1])),
+        *_entries(n, instance.source, instance.target, instance.traffic, tuples),
         np.zeros(n, np.int32),
         np.ones((1, d), np.bool_),
         np.zeros(0, np.int64),
         np.zeros(0, np.int32),
-        instance.device_type.copy(),
-        instance.cores.copy(),
-        instance.seconds_per_byte.copy(),
-        instance.egress.copy(),
-        instance.ingress.copy(),
+        instance.device_type,
+        instance.cores,
+        instance.seconds_per_byte,
+        instance.egress,
+        instance.ingress,
         instance.overhead,
         instance.gap,
         False,
         plain,
     )
+
+
+@kernel
+def _entries(
+    n: int, source: Ints, target: Ints, traffic: Floats, tuples: Floats
+) -> tuple[Longs, Ints, Floats, Floats, Floats, Floats]:
+    """``start`` to ``taken_tuples`` of a level whose units are the n operators."""
+    m = len(source)
+    start = np.zeros(n + 1, np.int64)
+    for e in range(m):
+        start[source[e] + 1] += 1
+        start[target[e] + 1] += 1
+    for v in range(n):
+        start[v + 1] += start[v]
+    peer, at = np.empty(2 * m, np.int32), start.copy()
+    sent, taken = np.zeros(2 * m), np.zeros(2 * m)
+    sent_tuples, taken_tuples = np.zeros(2 * len(tuples)), np.zeros(2 * len(tuples))
+    for e in range(m):
+        u, v = source[e], target[e]
+        i, j = at[u], at[v]
+        at[u], at[v] = i + 1, j + 1
+        peer[i], peer[j] = v, u
+        sent[i], taken[j] = traffic[e], traffic[e]
+        if len(tuples):
+            sent_tuples[i], taken_tuples[j] = tuples[e], tuples[e]
+    return start, peer, sent, taken, sent_tuples, taken_tuples
 
 
 @kernel

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
@@ -214,6 +215,13 @@ class Operators:
         """Operators of more than one subtask, and how many they have."""
         rows = (self.parallelism > 1).nonzero()[0].tolist()
         return {self.name[i]: int(self.parallelism[i]) for i in rows}
+
+    def rows(self, names: Sequence[str]) -> Ints:
+        """Rows of the operators with these names."""
+        try:
+            return np.fromiter(map(self._position.__getitem__, names), np.int32, len(names))
+        except KeyError as error:
+            raise GraphError(f"there is no operator {quoted(error.args[0])}") from None
 
     def _checked_windows(self, windows: Mapping[int, Window]) -> Mapping[int, Window]:
         for row in windows:

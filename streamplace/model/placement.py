@@ -64,16 +64,12 @@ class Placement(Mapping[str, str]):
         Operators that ``priority`` leaves out have priority 0.
         """
         known = {name: d for d, name in enumerate(devices)}
-        for name in operators:
-            if name not in assignment:
-                raise PlacementError(f"operator {quoted(name)} is not placed; give it a device")
-            if assignment[name] not in known:
-                raise PlacementError(
-                    f"operator {quoted(name)} is on the unknown device "
-                    f"{quoted(assignment[name])}; the cluster has {listed(tuple(devices))}"
-                )
-        if stray := assignment.keys() - set(operators):
-            name = quoted(min(stray))
+        try:
+            rows = [known[assignment[name]] for name in operators]
+        except KeyError:
+            raise _misplaced(operators, devices, assignment) from None
+        if len(assignment) > len(rows):
+            name = quoted(min(assignment.keys() - set(operators)))
             raise PlacementError(f"{name} is placed but is no operator of the graph; remove it")
         if priority and (stray := priority.keys() - set(operators)):
             name = quoted(min(stray))
@@ -81,7 +77,7 @@ class Placement(Mapping[str, str]):
                 f"{name} has a priority but is no operator of the graph; remove it"
             )
         order = None if priority is None else [priority.get(name, 0.0) for name in operators]
-        return cls(operators, devices, [known[assignment[name]] for name in operators], order)
+        return cls(operators, devices, rows, order)
 
     def __getitem__(self, operator: str) -> str:
         if not self._row:
@@ -103,12 +99,14 @@ class Placement(Mapping[str, str]):
 
     def as_dict(self) -> dict[str, str]:
         """Operator name → device name, in operator order."""
-        return {v: self.devices[d] for v, d in zip(self.operators, self.index, strict=True)}
+        return {
+            v: self.devices[d] for v, d in zip(self.operators, self.index.tolist(), strict=True)
+        }
 
     def pes(self) -> dict[str, list[str]]:
         """Processing elements: the operators on each used device, in device order."""
         groups: dict[str, list[str]] = {self.devices[d]: [] for d in np.unique(self.index)}
-        for name, d in zip(self.operators, self.index, strict=True):
+        for name, d in zip(self.operators, self.index.tolist(), strict=True):
             groups[self.devices[d]].append(name)
         return groups
 
@@ -130,3 +128,18 @@ class Placement(Mapping[str, str]):
             return PlacementError(f"a placement of {len(self.operators)} operators {rule}")
         name = quoted(self.operators[i])
         return PlacementError(f"operator {name} is on device number {value}; {rule}")
+
+
+def _misplaced(
+    operators: Sequence[str], devices: Sequence[str], assignment: Mapping[str, str]
+) -> PlacementError:
+    """Say which operator has no device, or one that the cluster does not have."""
+    for name in operators:
+        if name not in assignment:
+            return PlacementError(f"operator {quoted(name)} is not placed; give it a device")
+        if assignment[name] not in devices:
+            break
+    return PlacementError(
+        f"operator {quoted(name)} is on the unknown device {quoted(assignment[name])}; "
+        f"the cluster has {listed(tuple(devices))}"
+    )

@@ -120,15 +120,11 @@ class Streams:
         input: Sequence[str] | None = None,
     ) -> "Streams":
         """Columns whose ends are operator names instead of rows."""
-        for u, v in zip(sources, targets, strict=True):
-            if u not in operators or v not in operators:
-                name = quoted(v if u in operators else u)
-                raise GraphError(
-                    f"stream {shown(str(u))}→{shown(str(v))} names the unknown operator {name}; "
-                    "add that operator or correct the name"
-                )
-        rows = [np.fromiter(map(operators.index, e), np.int32, len(e)) for e in (sources, targets)]
-        return cls(operators, rows[0], rows[1], selectivity, payload, partitioning, input)
+        try:
+            rows = operators.rows(sources), operators.rows(targets)
+        except GraphError:
+            raise _unknown_end(operators, sources, targets) from None
+        return cls(operators, *rows, selectivity, payload, partitioning, input)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -191,6 +187,22 @@ class Streams:
         if i < 0:
             return GraphError(f"streams' column {column} {rule}")
         return GraphError(f"stream number {i} has {column} {value}; {rule}, the row of an operator")
+
+
+def _unknown_end(
+    operators: Operators, sources: Sequence[str], targets: Sequence[str]
+) -> GraphError:
+    """Say which stream names an operator that there is not."""
+    u, v = next(
+        (u, v)
+        for u, v in zip(sources, targets, strict=True)
+        if u not in operators or v not in operators
+    )
+    name = quoted(v if u in operators else u)
+    return GraphError(
+        f"stream {shown(str(u))}→{shown(str(v))} names the unknown operator {name}; "
+        "add that operator or correct the name"
+    )
 
 
 def _length(column: ArrayLike) -> int:

@@ -1,6 +1,10 @@
 """Reports: what a person is told, as texts and tables that know nothing of a terminal."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 MOST_ROWS, MOST_NAMES = 12, 12
 
@@ -48,11 +52,17 @@ def quantity(value: float, unit: str) -> str:
     return f"{value:.4g} {unit}"
 
 
-def some(names: list[str], separator: str = " ", most: int = MOST_NAMES) -> str:
-    """The first names, and how many more there are.
+def some(
+    things: Sequence[T],
+    tell: Callable[[T], str] = str,
+    separator: str = " ",
+    most: int = MOST_NAMES,
+) -> str:
+    """The first of many things, and how many more there are.
 
     >>> some(["a", "b", "c"], most=2)
     'a b and 1 more'
     """
-    rest = len(names) - most
-    return separator.join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(things) - most
+    told = separator.join(map(tell, things[:most]))
+    return told + (f" and {rest} more" if rest > 0 else "")

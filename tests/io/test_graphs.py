@@ -21,7 +21,7 @@ from streamplace.io.graphs import (
     write_graph,
     write_graphs,
 )
-from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
+from streamplace.model import Operators, StreamGraph, Streams, Window
 
 
 def refusal(document):
@@ -231,14 +231,6 @@ def test_a_hundred_thousand_operators_survive_a_file(tmp_path):
     graph = StreamGraph("long", operators, Streams(operators, range(n - 1), range(1, n)))
     write_graph(graph, tmp_path / "long.json")
     assert read_graph(tmp_path / "long.json") == graph
-
-
-def test_a_kind_that_is_no_unicode_is_refused(tmp_path):
-    """Before anything is written."""
-    graph = StreamGraph.of("g", [Operator("a", rate=1, kind="\ud800")], list[Stream]())
-    with pytest.raises(FormatError, match="no valid Unicode"):
-        write_graph(graph, tmp_path / "g.json")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_graph_too_long_for_a_line_is_not_written(tmp_path, monkeypatch):

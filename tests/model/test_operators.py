@@ -130,3 +130,10 @@ def test_a_window_that_makes_no_sense_is_refused(window, message):
     """Sizes are whole numbers of advances."""
     with pytest.raises(GraphError, match=message):
         Window(**window)
+
+
+def test_operators_without_tags_share_one_empty_set():
+    """A set each would take 200 bytes per operator."""
+    operators = Operators(["a", "b", "c"], rate=[1, 0, 0], requires=[(), [], {"gpu"}])
+    assert operators.requires == (frozenset(), frozenset(), frozenset({"gpu"}))
+    assert operators.requires[0] is operators.requires[1]

@@ -4,7 +4,7 @@
 every stream for σ seconds' worth of tuples, by default one tuple of the fastest source. Then::
 
     makespans(one, placements[B, N], rules)      -> seconds [B]
-    schedule(one, placement[N], rules)           -> when everything happens, and why it takes so long
+    schedule(one, placement[N], rules)           -> when everything happens, and why then
     bounds(one, allowed[N, D])                   -> what no placement can beat
     synchronous_makespans(one, placements[B, N]) -> seconds [B], in lock-step
 

@@ -47,18 +47,20 @@ class Chain(NamedTuple):
         return float(self.seconds[kinds == part].sum())
 
 
-def critical_chain(one: Pass, state: State, held: Floats, makespan: float) -> Chain:
+def critical_chain(one: Pass, state: State, held: Floats, pause: float, makespan: float) -> Chain:
     """Trace back what the end of a pass waited for; ``held`` is what streams take, in seconds."""
     trace = _Trace(one, state)
-    v = int(np.argmax(state.operators["finish"]))
-    cleared = state.streams["departure"] + held
-    e = int(np.argmax(cleared)) if len(held) else -1
-    paused = not len(held) or makespan - state.operators["finish"][v] < makespan - cleared[e]
-    if state.operators["finish"][v] >= makespan or paused:
-        trace.add(Part.TRAILING, v, -1, float(state.operators["finish"][v]), makespan)
+    operators = state.operators
+    rested = operators["finish"] + np.where(operators["work"] > 0, pause, 0.0)
+    v = int(np.argmax(rested))
+    if rested[v] >= makespan:
+        trace.add(Part.TRAILING, v, -1, float(operators["finish"][v]), makespan)
     else:
-        trace.add(Part.TRAILING, int(one.streams["source"][e]), e, float(cleared[e]), makespan)
-        v = trace.back_to_producer(e, float(cleared[e]))
+        through = state.streams["departure"] + held
+        e = int(np.argmax(through))
+        v = int(one.streams["source"][e])
+        trace.add(Part.TRAILING, v, e, float(through[e]), makespan)
+        trace.back_to_producer(e, float(through[e]))
     while v >= 0:
         v = trace.back_through(v)
     return trace.chain(makespan)

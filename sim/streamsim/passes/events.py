@@ -33,7 +33,7 @@ class Events(NamedTuple):
 
     heap: Records  # [later] of LATER
     now: Longs  # [power of two] ring of what is due at this instant, without numbers
-    count: Longs  # [4] by the names above
+    counters: Longs  # [4] by the names above
 
 
 def no_events(later: int, now: int) -> Events:
@@ -45,25 +45,25 @@ def no_events(later: int, now: int) -> Events:
 @inlined_kernel
 def number(events: Events) -> int:
     """Next number of an event."""
-    events.count[NUMBER] += 1
-    given: int = events.count[NUMBER]
+    events.counters[NUMBER] += 1
+    given: int = events.counters[NUMBER]
     return given
 
 
 @inlined_kernel
 def push_now(events: Events, event: int) -> None:
     """Append an event of this instant."""
-    at = (events.count[OLDEST] + events.count[PRESENT]) & (len(events.now) - 1)
+    at = (events.counters[OLDEST] + events.counters[PRESENT]) & (len(events.now) - 1)
     events.now[at] = event
-    events.count[PRESENT] += 1
+    events.counters[PRESENT] += 1
 
 
 @inlined_kernel
 def pop_now(events: Events) -> int:
     """Take the oldest event of this instant."""
-    event: int = events.now[events.count[OLDEST]]
-    events.count[OLDEST] = (events.count[OLDEST] + 1) & (len(events.now) - 1)
-    events.count[PRESENT] -= 1
+    event: int = events.now[events.counters[OLDEST]]
+    events.counters[OLDEST] = (events.counters[OLDEST] + 1) & (len(events.now) - 1)
+    events.counters[PRESENT] -= 1
     return event
 
 
@@ -72,8 +72,8 @@ def push_later(events: Events, time: float, given: int, event: int) -> None:
     """Put an event into the heap."""
     entry = (given << EVENT_BITS) | event
     heap = events.heap
-    i = events.count[WAITING]
-    events.count[WAITING] = i + 1
+    i = events.counters[WAITING]
+    events.counters[WAITING] = i + 1
     while i > 0:
         up = (i - 1) >> 1
         if heap[up].time < time or (heap[up].time == time and heap[up].entry < entry):
@@ -88,8 +88,8 @@ def pop_later(events: Events) -> int:
     """Take the first event out of the heap."""
     heap = events.heap
     first: int = heap[0].entry & EVENT_MASK
-    size = events.count[WAITING] - 1
-    events.count[WAITING] = size
+    size = events.counters[WAITING] - 1
+    events.counters[WAITING] = size
     time, entry = heap[size].time, heap[size].entry
     i, down = 0, 1
     while down < size:

@@ -100,7 +100,9 @@ def rows(name: str, values: ArrayLike | None, count: int, size: int) -> Floats:
         return np.ones((1, size))
     table = np.atleast_2d(np.require(values, np.float64, ["C", "W"]))
     if table.ndim != 2 or len(table) not in (1, count) or table.shape[1] != size:
-        raise ValueError(f"{name} have shape {np.shape(values)}; give [{size}] or [{count}, {size}]")
+        raise ValueError(
+            f"{name} have shape {np.shape(values)}; give [{size}] or [{count}, {size}]"
+        )
     return table
 
 

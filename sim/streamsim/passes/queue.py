@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import numpy as np
-
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Records
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
@@ -60,24 +58,24 @@ def touch(state: State, d: int) -> None:
     """Note that device d may have something to start when this instant is over."""
     if state.devices[d].marked == 0:
         state.devices[d].marked = 1
-        state.devices[state.count[TOUCHED]].touched = d
-        state.count[TOUCHED] += 1
+        state.devices[state.counters[TOUCHED]].touched = d
+        state.counters[TOUCHED] += 1
 
 
 @inlined_kernel
 def next_granted(state: State) -> int:
     """Give a free core of a touched device to the first of its heap, -1 if there is none left."""
-    while state.count[GRANTED_TO] < state.count[TOUCHED]:
-        device = state.devices[state.devices[state.count[GRANTED_TO]].touched]
+    while state.counters[GRANTED_TO] < state.counters[TOUCHED]:
+        device = state.devices[state.devices[state.counters[GRANTED_TO]].touched]
         v: int = device.head
         if device.free > 0 and v >= 0:
             device.free -= 1
             device.head = _without_root(state.operators, v)
             return v
         device.marked = 0
-        state.count[GRANTED_TO] += 1
-    state.count[TOUCHED] = 0
-    state.count[GRANTED_TO] = 0
+        state.counters[GRANTED_TO] += 1
+    state.counters[TOUCHED] = 0
+    state.counters[GRANTED_TO] = 0
     return -1
 
 
@@ -86,7 +84,7 @@ def _enter(state: State, queue: int, v: int) -> None:
     """Put an operator into its device's heap; for the queue by rank its key is set before."""
     operator = state.operators[v]
     if queue == ROWS:
-        operator.key = state.count[WAVE]
+        operator.key = state.counters[WAVE]
         operator.tie = ((operator.producer + 1) << 32) | v
     operator.child = -1
     operator.next = -1
@@ -104,7 +102,9 @@ def _without_root(operators: Records, root: int) -> int:
         pair = _meld(operators, v, other)
         operators[pair].next = paired
         paired, v = pair, following
-    rest = np.int64(-1)
+    if paired < 0:
+        return -1
+    rest, paired = paired, operators[paired].next
     while paired >= 0:
         following = operators[paired].next
         rest = _meld(operators, rest, paired)

@@ -35,6 +35,7 @@ from streamsim.passes.events import (
     pop_later,
     pop_now,
     push,
+    push_later,
     push_now,
 )
 from streamsim.passes.network.post import clear, post, settle
@@ -85,7 +86,7 @@ def run(
     """
     _begin(one, place, priority, work_factor, state)
     if net is not None:
-        net.count[RUN] += 1
+        net.counters[RUN] += 1
         net.clock[LAST] = 0.0
     now = 0.0
     while True:
@@ -101,9 +102,9 @@ def run(
 
 @inlined_kernel
 def _begin(one: Pass, place: Ints, priority: Floats, work_factor: Floats, state: State) -> None:
-    """Let the operators without inputs be ready at their release times."""
-    state.events.count[NUMBER] = len(place)
-    state.count[WAVE] = 0
+    """Release operators: that is an arrival like any other, and it came about before all else."""
+    state.events.counters[NUMBER] = len(place)
+    state.counters[WAVE] = 0
     for v in range(len(place)):
         operator, d = state.operators[v], place[v]
         operator.ready = one.operators[v].release
@@ -114,49 +115,51 @@ def _begin(one: Pass, place: Ints, priority: Floats, work_factor: Floats, state:
         operator.producer = -1
         operator.waiting = one.operators[v].inputs
         operator.device = d
-        if operator.waiting == 0:
-            push(state.events, 0.0, operator.ready, ARRIVED | v)
-    state.count[ALONE] = state.events.count[PRESENT]
+        if operator.waiting == 0 and operator.ready > 0:
+            push_later(state.events, operator.ready, v, ARRIVED | v)
+        elif operator.waiting == 0:
+            push_now(state.events, ARRIVED | v)
+    state.counters[ALONE] = state.events.counters[PRESENT]
 
 
 @inlined_kernel
 def _next_event(state: State, now: float) -> tuple[int, bool]:
     """Next event of this instant, -1 if it is over; and whether it has the instant to itself."""
     events = state.events
-    if state.count[ALONE] > 0:
-        state.count[ALONE] -= 1
+    if state.counters[ALONE] > 0:
+        state.counters[ALONE] -= 1
         return pop_now(events), True
-    if state.count[GRANTING] > 0:
+    if state.counters[GRANTING] > 0:
         v = next_granted(state)
         if v >= 0:
             return GRANTED | v, False
-        state.count[GRANTING] = 0
-    if events.count[WAITING] > 0 and events.heap[0].time <= now:
+        state.counters[GRANTING] = 0
+    if events.counters[WAITING] > 0 and events.heap[0].time <= now:
         event = pop_later(events)
-    elif events.count[PRESENT] > 0:
+    elif events.counters[PRESENT] > 0:
         event = pop_now(events)
     else:
         return -1, False
-    later = events.count[WAITING] == 0 or events.heap[0].time > now
-    return event, later and events.count[PRESENT] == 0
+    later = events.counters[WAITING] == 0 or events.heap[0].time > now
+    return event, later and events.counters[PRESENT] == 0
 
 
 @inlined_kernel
 def _turn(one: Pass, case: Case, state: State, net: Transfers | None, now: float) -> float:
     """Do what waits for the end of an instant, or say when the next one is (∞: never)."""
     events = state.events
-    if state.count[TOUCHED] > 0:
-        state.count[GRANTING] = 1
-        state.count[WAVE] += 1
+    if state.counters[TOUCHED] > 0:
+        state.counters[GRANTING] = 1
+        state.counters[WAVE] += 1
         return now
-    if net is not None and net.count[UNSETTLED] > 0:
+    if net is not None and net.counters[UNSETTLED] > 0:
         settle(one, case, state, net, now)
         return now
-    time = np.inf if events.count[WAITING] == 0 else events.heap[0].time
+    time = np.inf if events.counters[WAITING] == 0 else events.heap[0].time
     if net is not None and net.clock[DUE] <= time:
         time = net.clock[DUE]
         net.clock[DUE] = np.inf
-        net.count[UNSETTLED] = 1 if time < np.inf else 0
+        net.counters[UNSETTLED] = 1 if time < np.inf else 0
     return time
 
 
@@ -181,8 +184,8 @@ def _step(
         _send(one, case, state, net, now, v)
     elif kind == FINISHED:
         push_now(state.events, SENDS | v)
-    if alone and (kind == FINISHED or kind == CLEARED):
-        state.count[ALONE] = _arrivals_alone(state.events)
+    if alone and kind in (FINISHED, CLEARED):
+        state.counters[ALONE] = _arrivals_alone(state.events)
 
 
 @inlined_kernel
@@ -193,11 +196,11 @@ def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: b
         return v
     if kind == READY or (kind == ARRIVED and alone):
         return offer(state, case.queue, v)
-    if kind == ARRIVED or kind == COUNTED:
+    if kind in (ARRIVED, COUNTED):
         push_now(state.events, (kind + COUNTED) | v)
     elif kind == FINISHED and case.pause > 0 and operator.work > 0:
         push(state.events, now, now + case.pause, RESTED | v)
-    elif kind == FINISHED or kind == RESTED:
+    elif kind in (FINISHED, RESTED):
         return release(state, case.queue, operator.device)
     return -1
 
@@ -206,7 +209,7 @@ def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: b
 def _send(one: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int) -> None:
     """Let every output stream of v arrive, or hand it to the network."""
     a, sender = state.operators[v].device, one.operators[v]
-    for e in range(np.int64(sender.out_start), np.int64(sender.out_end)):
+    for e in range(sender.out_start, sender.out_end):
         b = state.operators[one.streams[e].target].device
         time = now
         if a != b:
@@ -222,18 +225,18 @@ def _send(one: Pass, case: Case, state: State, net: Transfers | None, now: float
 @inlined_kernel
 def _rests_now(events: Events) -> bool:
     """Whether a pause is too short to be felt, so that its end is an event of this instant."""
-    if events.count[PRESENT] == 0:
+    if events.counters[PRESENT] == 0:
         return False
-    kind: int = events.now[events.count[OLDEST]] & ~INDEX_MASK
+    kind: int = events.now[events.counters[OLDEST]] & ~INDEX_MASK
     return kind == RESTED
 
 
 @inlined_kernel
 def _arrivals_alone(events: Events) -> int:
     """Events of this instant if all are arrivals, which may then be carried out at once; else 0."""
-    for i in range(events.count[PRESENT]):
-        at = (events.count[OLDEST] + i) & (len(events.now) - 1)
+    for i in range(events.counters[PRESENT]):
+        at = (events.counters[OLDEST] + i) & (len(events.now) - 1)
         if events.now[at] & ~INDEX_MASK != ARRIVED:
             return 0
-    present: int = events.count[PRESENT]
+    present: int = events.counters[PRESENT]
     return present

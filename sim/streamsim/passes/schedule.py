@@ -51,8 +51,8 @@ def schedule(
     >>> seen = schedule(compile_pass(instance), [0, 1])
     >>> seen.start.tolist(), seen.finish.tolist()
     ([0.0, 0.021], [0.001, 0.026])
-    >>> [(part.name, round(seconds, 3)) for part, seconds in zip(seen.chain.parts, seen.chain.seconds)]
-    [('RUNNING', 0.001), ('SENDING', 0.02), ('RUNNING', 0.005)]
+    >>> [part.name for part in seen.chain.parts], seen.chain.seconds.round(6).tolist()
+    (['RUNNING', 'SENDING', 'RUNNING'], [0.001, 0.02, 0.005])
     """
     place = writable(placement)
     factor = stream_rows(one, send_factors, 1)[0]
@@ -72,9 +72,9 @@ def schedule(
         finish=operators["finish"].copy(),
         departure=journeys["departure"].copy(),
         arrival=journeys["arrival"].copy(),
-        device_busy=busy,
+        device_busy=busy.astype(np.float64),
         link_busy=_link_busy(one, place, held, rules),
-        chain=critical_chain(one, state, held, float(makespan)),
+        chain=critical_chain(one, state, held, rules.pause, float(makespan)),
     )
 
 
@@ -96,4 +96,4 @@ def _link_busy(one: Pass, place: Ints, held: Floats, rules: Rules) -> Floats:
     longest, link = np.zeros(len(a)), np.zeros(len(a), np.int64)
     np.maximum.at(longest, transfer.ravel(), held)
     link[transfer.ravel()] = a * d + b
-    return np.bincount(link, longest, d * d).reshape(d, d)
+    return np.bincount(link, longest, d * d).astype(np.float64).reshape(d, d)

@@ -75,7 +75,7 @@ class State(NamedTuple):
     operators: Records  # [N] of PROGRESS
     streams: Records  # [M] of JOURNEY
     devices: Records  # [D] of SERVER
-    count: Longs  # [5] by the names above
+    counters: Longs  # [5] by the names above
     events: Events
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.errors import SettingError
+from streamplace.io.caches import user_cache
 
 VERSION = "2.3.0"
 _DIST_JAR = re.compile(r"flink-dist-(\d+\.\d+\.\d+)\.jar")
@@ -60,8 +61,7 @@ def find_flink(home: Path | None = None) -> Flink:
 
 def fetched_home(version: str) -> Path:
     """Folder that a fetched Flink lies in."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "streamplace" / f"flink-{version}" / "pyflink"
+    return user_cache() / f"flink-{version}" / "pyflink"
 
 
 def fetch_flink(version: str = VERSION) -> Flink:

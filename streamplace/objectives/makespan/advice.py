@@ -53,8 +53,9 @@ def _candidates(problem: Problem, seen: "Schedule") -> list[tuple[int, ...]]:
     """Single operators of the critical chain, and the pairs that send to one another on it."""
     streams = problem.graph.streams
     lasting = np.argsort(-seen.chain.seconds, kind="stable")
-    singles = dict.fromkeys((int(v),) for v in seen.chain.operator[lasting])
     sent: Ints = seen.chain.stream[lasting]
     pairs = dict.fromkeys((int(streams.source[e]), int(streams.target[e])) for e in sent if e >= 0)
-    ends = dict.fromkeys((v,) for pair in pairs for v in pair)
-    return [*(singles | ends)][:MOST_CANDIDATES] + [*pairs][:MOST_CANDIDATES]
+    ends = [v for pair in pairs for v in pair]
+    singles = dict.fromkeys([*seen.chain.operator[lasting].tolist(), *ends])
+    groups: list[tuple[int, ...]] = [(v,) for v in singles][:MOST_CANDIDATES]
+    return groups + [*pairs][:MOST_CANDIDATES]

@@ -1,7 +1,9 @@
 """Why a placement reaches what it reaches: loads, the bottleneck, and what to move."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -23,6 +25,49 @@ class Carried:
     load: float
 
 
+class Carriers(Sequence[Carried]):
+    """What uses a resource, heaviest first; a column, of which only what is looked at gets a name.
+
+    Attributes
+    ----------
+    loads
+        Share of the resource that each of them takes at full rate.
+    """
+
+    def __init__(self, label: Callable[[int], str], rows: Ints, loads: Floats) -> None:
+        order = np.argsort(-loads, kind="stable")
+        self._label, self._rows, self.loads = label, rows[order], loads[order]
+
+    def __len__(self) -> int:
+        return len(self.loads)
+
+    @overload
+    def __getitem__(self, at: int) -> Carried: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "Carriers": ...
+
+    def __getitem__(self, at: int | slice) -> "Carried | Carriers":
+        if isinstance(at, slice):
+            return Carriers(self._label, self._rows[at], self.loads[at])
+        return Carried(self._label(int(self._rows[at])), float(self.loads[at]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Carriers) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(self.loads.tobytes())
+
+    def names(self) -> list[str]:
+        """Names of all of them."""
+        return [self._label(row) for row in self._rows.tolist()]
+
+    def and_those_of(self, other: "Carriers") -> "Carriers":
+        """Return both together, whose rows are of one kind."""
+        rows = np.concatenate([self._rows, other._rows])
+        return Carriers(self._label, rows, np.concatenate([self.loads, other.loads]))
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
     """A device at full rate: share of its CPU, of its busiest core and of its network card."""
@@ -32,7 +77,7 @@ class DeviceLoad:
     busiest_core: float
     egress: float
     ingress: float
-    operators: tuple[Carried, ...]
+    operators: Carriers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +89,7 @@ class LinkLoad:
     load: float
     bytes_per_s: float
     bandwidth_bps: float
-    streams: tuple[Carried, ...]
+    streams: Carriers
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +103,13 @@ class Bottleneck:
     name
         ``d1`` or ``d1→d3``.
     carries
-        What uses it, heaviest first.
+        What uses it.
     """
 
     kind: str
     name: str
     load: float
-    carries: tuple[Carried, ...]
+    carries: Carriers
 
     @property
     def label(self) -> str:
@@ -133,7 +178,7 @@ class Sustained:
 
     def document(self) -> dict[str, Any]:
         """All facts."""
-        return {**asdict(self), "verdict": self.verdict}
+        return {**_plain(self), "verdict": self.verdict}
 
     def brief(self) -> Report:
         """Devices with their load and operators, and the bottleneck."""
@@ -182,14 +227,23 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     )
 
 
-def _operators_on(problem: Problem, place: Ints, d: int) -> tuple[Carried, ...]:
-    """Operators on a device, heaviest first."""
-    rows = np.flatnonzero(place == d)
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries; a million operators and streams straight from their columns."""
+    if isinstance(value, Carriers):
+        pairs = zip(value.names(), value.loads.tolist(), strict=True)
+        return [{"name": name, "load": load} for name, load in pairs]
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value
+
+
+def _operators_on(problem: Problem, place: Ints, d: int) -> Carriers:
+    """Operators on a device."""
+    rows = np.flatnonzero(place == d).astype(np.int32)
     loads = problem.instance.load[rows, problem.instance.device_type[d]]
-    names = problem.graph.operators.name
-    return tuple(
-        Carried(names[rows[i]], float(loads[i])) for i in np.argsort(-loads, kind="stable")
-    )
+    return Carriers(problem.graph.operators.name.__getitem__, rows, loads)
 
 
 def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]:
@@ -204,15 +258,11 @@ def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]
         traffic * instance.seconds_per_byte[a[remote], b[remote]]
         + instance.tuples[remote] * instance.gap
     )
-    by_pair = np.lexsort((-shares, pair))
-    found = []
+    by_pair, found = np.argsort(pair, kind="stable"), []
     used, first = np.unique(pair[by_pair], return_index=True)
     for link, rows in zip(used, np.split(by_pair, first[1:]), strict=True):
         u, v = divmod(int(link), problem.n_devices)
-        streams = tuple(
-            Carried(problem.graph.streams.label(instance.stream_index[remote[i]]), float(shares[i]))
-            for i in rows
-        )
+        streams = instance.stream_index[remote[rows]]
         found.append(
             LinkLoad(
                 cluster.devices.name[u],
@@ -220,7 +270,7 @@ def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]
                 float(loads[u, v]),
                 float(traffic[rows].sum()),
                 float(cluster.bandwidth_bps[u, v]),
-                streams,
+                Carriers(problem.graph.streams.label, streams, shares[rows]),
             )
         )
     return tuple(sorted(found, key=lambda link: -link.load))
@@ -237,9 +287,8 @@ def _bottleneck(
     if top.kind in ("device", "core"):
         return Bottleneck(top.kind, device.name, top.load, device.operators)
     through = [
-        stream
+        link.streams
         for link in links
         if device.name == (link.source if top.kind == "egress" else link.target)
-        for stream in link.streams
     ]
-    return Bottleneck(top.kind, device.name, top.load, tuple(through))
+    return Bottleneck(top.kind, device.name, top.load, reduce(Carriers.and_those_of, through))

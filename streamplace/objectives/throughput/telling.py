@@ -2,7 +2,7 @@
 
 from streamplace.model.units import format_bandwidth
 from streamplace.objectives.report import MOST_ROWS, Bar, Report, Sheet, percent, some
-from streamplace.objectives.throughput.explain import LinkLoad, Sustained
+from streamplace.objectives.throughput.explain import Carried, LinkLoad, Sustained
 
 MOST_CARRIED, MOST_SHARES = 4, 6
 
@@ -14,7 +14,7 @@ def brief(answer: Sustained) -> Report:
             device.name,
             percent(device.load),
             Bar(device.load),
-            some([carried.name for carried in device.operators]) or "—",
+            some(device.operators, _name) or "—",
         )
         for device in answer.devices
     )
@@ -44,6 +44,14 @@ def report(answer: Sustained) -> Report:
     return Report(tuple(parts))
 
 
+def _name(carried: Carried) -> str:
+    return carried.name
+
+
+def _share(carried: Carried) -> str:
+    return f"{carried.name} {percent(carried.load)}"
+
+
 def _devices(answer: Sustained) -> Sheet:
     busy = sorted((d for d in answer.devices if d.operators), key=lambda d: -d.load)
     rows: list[tuple[str | Bar, ...]] = [
@@ -51,7 +59,7 @@ def _devices(answer: Sustained) -> Sheet:
             device.name,
             percent(device.load),
             Bar(device.load),
-            some([f"{c.name} {percent(c.load)}" for c in device.operators], ", ", MOST_SHARES),
+            some(device.operators, _share, ", ", MOST_SHARES),
         )
         for device in busy[:MOST_ROWS]
     ]
@@ -68,7 +76,7 @@ def _links(links: tuple[LinkLoad, ...]) -> Sheet:
             percent(link.load),
             Bar(link.load),
             f"{format_bandwidth(8 * link.bytes_per_s)} of {format_bandwidth(link.bandwidth_bps)}: "
-            + some([c.name for c in link.streams], ", ", MOST_CARRIED),
+            + some(link.streams, _name, ", ", MOST_CARRIED),
         )
         for link in links[:MOST_ROWS]
     ]

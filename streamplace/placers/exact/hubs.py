@@ -112,7 +112,7 @@ def _spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Co
                 if seen[code]:
                     continue
                 seen[code] = True
-                origin[size] = s, p
+                origin[size, 0], origin[size, 1] = s, p
                 size += 1
                 if code == radix[n] - 1:
                     _trace(states, origin, size - 1, device, chosen)
@@ -126,7 +126,8 @@ def _trace(states: Counts, origin: Counts, s: int, device: int, chosen: Counts) 
     """Write what each device newly covers on the way to state s."""
     while device >= 0:
         before = origin[s, 0]
-        chosen[device] = states[s] - states[before]
+        for k in range(chosen.shape[1]):
+            chosen[device, k] = states[s, k] - states[before, k]
         s = before
         device -= 1
 
@@ -146,7 +147,8 @@ def _patterns(hub: Hub, room: float, link: float) -> Counts:
             if now[k] < hub.counts[k] and _within(hub, now, k, room, link):
                 maximal = False
         if maximal:
-            found[size] = now
+            for k in range(n):
+                found[size, k] = now[k]
             size += 1
         more = advance(now, hub.counts, fits)
     return found[:size]

@@ -50,7 +50,8 @@ def anneal(
                 energy = tried
                 if peak < best_peak:
                     best_peak = peak
-                    best[:] = place
+                    for w in range(n):
+                        best[w] = place[w]
                 continue
         _exchange(place, u, v, old, new)
     return best, best_peak

@@ -1,7 +1,8 @@
 import pytest
 from problems import PROBLEMS, chain, fork_join, heterogeneous, many_sources
 
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.streams import Streams
 from streamplace.objectives.throughput.explain import explain
 
 
@@ -74,8 +75,6 @@ def test_a_capped_network_card_can_be_the_bottleneck(nic: str) -> None:
         [Operator("src", payload=1e4, rate=1e4), Operator("x"), Operator("y")],
         [Stream("src", "x"), Stream("src", "y")],
     )
-    from streamplace.model import Device
-
     devices = [Device("hub", **{nic: "500 Mbps"}), Device("leaf")]
     problem = Problem(graph, Cluster.of(devices, bandwidth="10 Gbps"))
     place = [0, 1, 1] if nic == "egress" else [1, 0, 0]
@@ -99,3 +98,28 @@ def test_heterogeneous_clusters_are_explained_in_their_own_units() -> None:
     problem = Problem(chain(3, rate=1e3), heterogeneous())
     fast, slow = (explain(problem, problem.placement([d] * 3)) for d in (0, 2))
     assert fast.devices[0].load * 8 == pytest.approx(slow.devices[2].load)
+
+
+def test_only_what_is_looked_at_gets_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a million streams on a link four are shown."""
+    named = []
+    label = Streams.label
+    monkeypatch.setattr(Streams, "label", lambda streams, e: named.append(e) or label(streams, e))
+    problem = Problem(fork_join(), Cluster.uniform(2))
+    answer = explain(problem, problem.placement([v % 2 for v in range(problem.n_operators)]))
+    assert named == []
+    streams = answer.links[0].streams
+    assert [carried.name for carried in streams[:2]] == streams.names()[:2]
+    assert streams.loads.tolist() == sorted(streams.loads.tolist(), reverse=True)
+
+
+def test_a_card_carries_the_streams_of_all_its_links_heaviest_first() -> None:
+    """Whichever device they go to."""
+    devices = [Device("a", egress="1 Mbps"), Device("b"), Device("c")]
+    problem = Problem(fork_join(), Cluster.of(devices))
+    answer = explain(problem, problem.placement([v % 3 for v in range(problem.n_operators)]))
+    assert answer.bottleneck.kind == "egress"
+    links = [link for link in answer.links if link.source == "a"]
+    assert len(links) == 2
+    loads = [carried.load for carried in answer.bottleneck.carries]
+    assert loads == sorted((c.load for link in links for c in link.streams), reverse=True)

@@ -18,7 +18,7 @@ def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
 
 @pytest.mark.parametrize("network", ["free", "sender", "link", "port", "shared"])
 @pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth"])
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(situation=situations())
 def test_a_batch_is_one_by_one_is_the_literal_transcription(
     queue: Queue, network: Network, situation: Situation

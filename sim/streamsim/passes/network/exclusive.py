@@ -9,11 +9,11 @@ from streamsim.passes.state import Case, State
 @inlined_kernel
 def take(one: Pass, case: Case, state: State, net: Transfers, transfer: int) -> bool:
     """Whether a transfer gets its channel at once; else it waits."""
-    c = _channel(one, case, state, transfer)
-    if net.channels[c].busy:
-        enqueue(net, c, transfer)
+    channel = net.channels[_channel(one, case, state, transfer)]
+    if channel.busy:
+        enqueue(net, channel, transfer)
         return False
-    net.channels[c].busy = 1
+    channel.busy = 1
     return True
 
 

@@ -4,8 +4,6 @@ Transfers wait in one line, in the order in which they were posted. At the end o
 which something changed, the line is gone through, and what finds both its ports free begins.
 """
 
-import numpy as np
-
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.network.transfers import UNSETTLED, Transfers, depart, ends, enqueue
@@ -15,8 +13,8 @@ from streamsim.passes.state import Case, State
 @inlined_kernel
 def line_up(net: Transfers, transfer: int) -> None:
     """Let a transfer wait for its ports."""
-    enqueue(net, np.int64(0), transfer)
-    net.count[UNSETTLED] = 1
+    enqueue(net, net.channels[0], transfer)
+    net.counters[UNSETTLED] = 1
 
 
 @inlined_kernel
@@ -25,7 +23,7 @@ def release_ports(one: Pass, state: State, net: Transfers, transfer: int) -> Non
     a, b = ends(one, state, transfer)
     net.channels[a].busy = 0
     net.channels[len(one.devices) + b].busy = 0
-    net.count[UNSETTLED] = 1
+    net.counters[UNSETTLED] = 1
 
 
 @borrowing_kernel

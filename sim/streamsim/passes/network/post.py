@@ -1,7 +1,5 @@
 """Posting outputs to the network, clearing its channels, and settling who sends next."""
 
-import numpy as np
-
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.network.exclusive import pass_on, take
@@ -23,10 +21,10 @@ from streamsim.passes.state import Case, State
 @inlined_kernel
 def post(one: Pass, case: Case, state: State, net: Transfers, now: float, e: int) -> None:
     """Hand the output that stream e carries to the network, unless it was handed over before."""
-    i = np.int64(one.streams[e].first)
-    if net.streams[i].posted == net.count[RUN]:
+    i = one.streams[e].first
+    if net.streams[i].posted == net.counters[RUN]:
         return
-    net.streams[i].posted = net.count[RUN]
+    net.streams[i].posted = net.counters[RUN]
     gather(one, case, state, net, e)
     while i >= 0:
         a, b = ends(one, state, i)
@@ -54,7 +52,7 @@ def clear(one: Pass, case: Case, state: State, net: Transfers, now: float, trans
 @borrowing_kernel
 def settle(one: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
     """At the end of an instant, decide who sends from now on."""
-    net.count[UNSETTLED] = 0
+    net.counters[UNSETTLED] = 0
     if case.network == SHARED:
         share_out(one, case, state, net, now)
     else:

@@ -41,9 +41,9 @@ def join(one: Pass, case: Case, state: State, net: Transfers, now: float, transf
         return
     stream.left, stream.share, stream.due = 1.0, 0.0, np.inf
     _note_uses(one, state, net, transfer)
-    net.streams[net.count[ACTIVE]].active = transfer
-    net.count[ACTIVE] += 1
-    net.count[UNSETTLED] = 1
+    net.streams[net.counters[ACTIVE]].active = transfer
+    net.counters[ACTIVE] += 1
+    net.counters[UNSETTLED] = 1
 
 
 @borrowing_kernel
@@ -52,7 +52,7 @@ def share_out(one: Pass, case: Case, state: State, net: Transfers, now: float) -
     passed = now - net.clock[LAST]
     net.clock[LAST] = now
     kept = 0
-    for k in range(net.count[ACTIVE]):
+    for k in range(net.counters[ACTIVE]):
         i = net.streams[k].active
         stream = net.streams[i]
         stream.left -= stream.share * passed / stream.held
@@ -61,7 +61,7 @@ def share_out(one: Pass, case: Case, state: State, net: Transfers, now: float) -
         else:
             net.streams[kept].active = i
             kept += 1
-    net.count[ACTIVE] = kept
+    net.counters[ACTIVE] = kept
     _fill(net)
     net.clock[DUE] = np.inf
     for k in range(kept):
@@ -85,12 +85,12 @@ def _deliver(
 @inlined_kernel
 def _fill(net: Transfers) -> None:
     """Raise all shares together; whoever meets something full stays."""
-    for k in range(net.count[ACTIVE]):
+    for k in range(net.counters[ACTIVE]):
         e = net.streams[k].active
         net.streams[e].share = GAINS
         for r in range(3):
             net.channels[_use(net, e, r)[0]].used = 0.0
-    gaining = net.count[ACTIVE]
+    gaining = net.counters[ACTIVE]
     while gaining > 0:
         _add_up(net)
         gaining -= _stop(net, _level(net))
@@ -99,10 +99,10 @@ def _fill(net: Transfers) -> None:
 @inlined_kernel
 def _add_up(net: Transfers) -> None:
     """Sum what those who still gain would take of everything at full speed."""
-    for k in range(net.count[ACTIVE]):
+    for k in range(net.counters[ACTIVE]):
         for r in range(3):
             net.channels[_use(net, net.streams[k].active, r)[0]].rising = 0.0
-    for k in range(net.count[ACTIVE]):
+    for k in range(net.counters[ACTIVE]):
         e = net.streams[k].active
         if net.streams[e].share == GAINS:
             for r in range(3):
@@ -114,7 +114,7 @@ def _add_up(net: Transfers) -> None:
 def _level(net: Transfers) -> float:
     """Share, at most 1, at which those who still gain meet the next thing that is full."""
     level = 1.0
-    for k in range(net.count[ACTIVE]):
+    for k in range(net.counters[ACTIVE]):
         e = net.streams[k].active
         if net.streams[e].share == GAINS:
             for r in range(3):
@@ -128,7 +128,7 @@ def _level(net: Transfers) -> float:
 def _stop(net: Transfers, level: float) -> int:
     """Let those who use something full stay at this level; how many there are."""
     stopped = 0
-    for k in range(net.count[ACTIVE]):
+    for k in range(net.counters[ACTIVE]):
         e = net.streams[k].active
         stays = net.streams[e].share == GAINS and level >= 1.0
         if net.streams[e].share == GAINS:
@@ -139,7 +139,7 @@ def _stop(net: Transfers, level: float) -> int:
         if stays:
             net.streams[e].share = STAYS
             stopped += 1
-    for k in range(net.count[ACTIVE]):
+    for k in range(net.counters[ACTIVE]):
         e = net.streams[k].active
         if net.streams[e].share == STAYS:
             net.streams[e].share = level

@@ -1,6 +1,6 @@
 """Transfers: outputs on their way, each named after the first stream that it serves."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ class Transfers(NamedTuple):
     streams: Records  # [M] of TRANSFER
     receivers: Records  # [D] of RECEIVER
     channels: Records  # [D · D + 2 · D] of CHANNEL: links, or buses, or ports; then cards
-    count: Longs  # [4]
+    counters: Longs  # [4]
     clock: Floats  # [2]
 
 
@@ -104,8 +104,8 @@ def transfer_seconds(one: Pass, case: Case, e: int, a: int, b: int) -> tuple[flo
 @inlined_kernel
 def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
     """Form the transfers of the output that stream e carries: one per device, or one to all."""
-    net.count[STAMP] += 1
-    i = np.int64(one.streams[e].first)
+    net.counters[STAMP] += 1
+    i = one.streams[e].first
     while i >= 0:
         a, b = ends(one, state, i)
         if a != b:
@@ -113,12 +113,12 @@ def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
             to = net.receivers[0 if case.network == SENDER else b]
             net.streams[i].together = -1
             net.streams[i].held = held
-            if to.stamp == net.count[STAMP]:
+            if to.stamp == net.counters[STAMP]:
                 net.streams[to.newest].together = i
                 net.streams[to.leader].held = max(net.streams[to.leader].held, held)
                 net.streams[i].held = -1.0
             else:
-                to.stamp = net.count[STAMP]
+                to.stamp = net.counters[STAMP]
                 to.leader = i
             to.newest = i
         i = one.streams[i].more
@@ -138,9 +138,8 @@ def depart(one: Pass, case: Case, state: State, net: Transfers, now: float, tran
 
 
 @inlined_kernel
-def enqueue(net: Transfers, c: int, transfer: int) -> None:
-    """Let a transfer wait for a channel."""
-    channel = net.channels[c]
+def enqueue(net: Transfers, channel: Any, transfer: int) -> None:
+    """Let a transfer wait for a channel, a record of CHANNEL."""
     net.streams[transfer].next = -1
     if channel.head < 0:
         channel.head = transfer

@@ -1,0 +1,163 @@
+"""What holds for any problem."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from passes_cases import Situation, situations, tasks
+from streamsim import build_instance
+from streamsim.passes import (
+    Rules,
+    bounds,
+    compile_pass,
+    makespans,
+    schedule,
+    synchronous_makespans,
+)
+from streamsim.passes.rules import Network
+
+CLOSE = 1e-9
+NETWORKS = ["free", "sender", "link", "port", "shared"]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@settings(max_examples=20)
+@given(situation=situations())
+def test_scaling_all_times_scales_the_makespan(network: Network, situation: Situation) -> None:
+    one, rules = situation.one, Rules(network=network)
+    slower = one._replace(
+        work=one.work * 4,
+        operators=one.operators.copy(),
+        links=one.links.copy(),
+        devices=one.devices.copy(),
+        gap=one.gap * 4,
+        overhead=one.overhead * 4,
+    )
+    slower.operators["release"] *= 4
+    for name in ("latency", "link", "seconds_per_byte"):
+        slower.links[name] *= 4
+    for name in ("egress", "ingress"):
+        slower.devices[name] *= 4
+    fast = makespans(one, situation.placements, rules)
+    slow = makespans(slower, situation.placements, rules)
+    assert slow.tolist() == pytest.approx((fast * 4).tolist(), rel=CLOSE)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@settings(max_examples=20)
+@given(situation=situations())
+def test_renaming_equal_devices_changes_nothing(network: Network, situation: Situation) -> None:
+    d, rules = situation.one.n_devices, Rules(network=network)
+    alike = situation.problem.but(
+        device_type=[0] * d,
+        cores=[situation.problem.cores[0]] * d,
+        seconds_per_byte=[[5e-4] * d] * d,
+        egress=[1e-3] * d,
+        ingress=[2e-4] * d,
+        latency=None,
+    )
+    one = compile_pass(alike.instance, message=situation.message)
+    turned = (d - 1 - situation.placements).astype(np.int32)
+    for queue in ("fifo", "rows", "priority"):
+        by_queue = Rules(queue, rules.network)  # type: ignore[arg-type]
+        before = makespans(one, situation.placements, by_queue)
+        assert makespans(one, turned, by_queue).tolist() == before.tolist()
+
+
+@settings(max_examples=50)
+@given(situation=situations(count=1))
+def test_faster_devices_never_hurt_where_nobody_shares_one(situation: Situation) -> None:
+    one = situation.one
+    n = one.n_operators
+    rng = np.random.default_rng(n)
+    instance = build_instance(
+        rate=np.ones(n),
+        seconds=rng.random((n, n)),
+        source=one.streams["source"],
+        target=one.streams["target"],
+        payload=rng.random(one.n_streams),
+        device_type=np.arange(n),
+        seconds_per_byte=rng.random((n, n)),
+    )
+    faster = instance._replace(seconds=instance.seconds * rng.random((n, n)))
+    before, after = (
+        makespans(compile_pass(each), [np.arange(n)])[0] for each in (instance, faster)
+    )
+    assert after <= before * (1 + CLOSE)
+
+
+@settings(max_examples=50)
+@given(situation=situations())
+def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
+    situation: Situation,
+) -> None:
+    """A device idles only while everything on it waits for a chain of work (Graham, 1966)."""
+    n, edges = situation.one.n_operators, situation.problem
+    work = situation.one.work[:, 0]
+    assume(work.sum() > 0)
+    one = compile_pass(
+        tasks(work, list(zip(edges.source, edges.target, strict=True)), devices=3, wire=0)
+    )
+    longest = bounds(one).path
+    for place in situation.placements:
+        loads = np.bincount(place, work, 3)
+        answer = makespans(one, [place])[0]
+        assert max(longest, loads.max()) <= answer * (1 + CLOSE)
+        assert answer <= loads.sum() * (1 + CLOSE)
+    alone = makespans(one, [np.zeros(n, np.int32)])[0]
+    assert alone == pytest.approx(work.sum(), rel=CLOSE)
+
+
+@settings(max_examples=50)
+@given(situation=situations())
+def test_no_core_idles_while_something_is_ready_on_its_device(situation: Situation) -> None:
+    one = situation.one
+    for place in situation.placements:
+        seen = schedule(one, place)
+        for v in np.flatnonzero(seen.start > seen.ready):
+            moment = (seen.ready[v] + seen.start[v]) / 2
+            running = (place == place[v]) & (seen.start <= moment) & (seen.finish >= moment)
+            assert running.sum() >= one.devices["cores"][place[v]]
+
+
+@settings(max_examples=50)
+@given(situation=situations())
+def test_lock_step_on_one_core_is_the_sum_of_work(situation: Situation) -> None:
+    one = situation.one
+    placements = np.zeros_like(situation.placements)
+    assume(one.devices["cores"][0] == 1)
+    work = one.work[:, one.devices["type"][0]].sum()
+    assert synchronous_makespans(one, placements).tolist() == pytest.approx([work] * 3)
+
+
+def test_lock_step_waits_for_the_slowest_of_every_round() -> None:
+    # 0 → 2 across, 1 → 3 at home: 2 must wait for 1 and for the transfer
+    one = compile_pass(tasks([1, 5, 2, 1], [(0, 2), (1, 3)], [10, 10]))
+    place = [[0, 1, 1, 1]]
+    assert synchronous_makespans(one, place)[0] == (5 + 1) + 10 + 2
+    assert makespans(one, place)[0] == 1 + 10 + 2
+
+
+def test_lock_step_sends_an_output_once_and_all_links_at_once() -> None:
+    edges = [(0, 1), (0, 2), (0, 3)]
+    one = compile_pass(tasks([1, 1, 1, 1], edges, 10, devices=3), message=[0, 0, 0])
+    assert synchronous_makespans(one, [[0, 1, 1, 2]])[0] == 1 + 10 + 2
+    capped = compile_pass(tasks([1, 1, 1, 1], edges, 10, devices=3, egress=[1.0, 0, 0]))
+    assert synchronous_makespans(capped, [[0, 1, 1, 2]])[0] == 1 + 30 + 2
+
+
+def test_lock_step_uses_all_cores() -> None:
+    one = compile_pass(tasks([3, 3, 3], [(0, 2)], devices=1, cores=[2]))
+    assert synchronous_makespans(one, [[0, 0, 0]])[0] == 6
+
+
+def test_the_same_buffers_serve_pass_after_pass() -> None:
+    rng = np.random.default_rng(0)
+    edges = [(u, v) for v in range(1, 30) for u in range(v) if rng.random() < 0.2]
+    one = compile_pass(tasks(rng.integers(1, 4, 30), edges, rng.integers(0, 4, len(edges))))
+    batch = rng.integers(0, 2, (200, 30))
+    for network in NETWORKS:
+        for queue in ("fifo", "priority"):
+            rules = Rules(queue, network)  # type: ignore[arg-type]
+            together = makespans(one, batch, rules)
+            apart = [makespans(one, [place], rules)[0] for place in batch]
+            assert together.tolist() == apart

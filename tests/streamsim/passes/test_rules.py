@@ -1,0 +1,194 @@
+import numpy as np
+import pytest
+from passes_cases import tasks
+from streamsim.passes import Rules, compile_pass, makespans, schedule
+
+
+def test_a_chain_takes_the_sum_of_its_work_and_transfers() -> None:
+    one = compile_pass(tasks([1, 2, 3], [(0, 1), (1, 2)], [10, 20], wire=0.1))
+    assert makespans(one, [[0, 0, 0], [0, 1, 1], [0, 1, 0]]).tolist() == [6, 7, 9]
+
+
+def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
+    costs = {"latency": [[0, 8], [0, 0]], "gap": 0.25, "overhead": 0.5, "egress": [2.0, 0.0]}
+    one = compile_pass(tasks([1, 1], [(0, 1)], 4, wire=0.5, **costs))
+    assert makespans(one, [[0, 1]])[0] == 1 + (8 + 4 * 2 + 0.25 + 2 * 0.5) + 1
+    assert makespans(one, [[1, 0]])[0] == 1 + (0 + 4 * 0.5 + 0.25 + 2 * 0.5) + 1
+
+
+def test_a_fork_join_is_as_long_as_its_longest_branch() -> None:
+    edges = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)]
+    one = compile_pass(tasks([1, 5, 7, 3, 1], edges, devices=3))
+    assert makespans(one, [[0, 0, 1, 2, 0]])[0] == 1 + 7 + 1
+
+
+def test_one_device_takes_the_sum_of_all_work() -> None:
+    edges = [(0, 1), (0, 2), (1, 3)]
+    one = compile_pass(tasks([1, 2, 4, 8], edges, 100))
+    assert makespans(one, [[1, 1, 1, 1]])[0] == 15
+
+
+def test_two_cores_run_two_operators_at_once() -> None:
+    one = compile_pass(tasks([3, 3, 3], [], devices=1, cores=[2]))
+    assert makespans(one, [[0, 0, 0]])[0] == 6
+
+
+def test_an_operator_waits_for_its_release() -> None:
+    one = compile_pass(tasks([1, 1], [(0, 1)]), release=[2, 10])
+    assert schedule(one, [0, 0]).start.tolist() == [2, 10]
+
+
+def test_noise_multiplies_work_and_transfers() -> None:
+    one = compile_pass(tasks([1, 1], [(0, 1)], 4))
+    assert makespans(one, [[0, 1]], work_factors=[2, 3], send_factors=[0.5])[0] == 2 + 2 + 3
+
+
+def test_a_pass_lets_the_fastest_source_emit_one_tuple_or_runs_for_given_seconds() -> None:
+    instance = tasks([1, 1], [(0, 1)])._replace(rate=np.array([4.0, 0.0]))
+    faster = instance._replace(input_rate=np.array([4.0, 8.0]))
+    assert compile_pass(faster).work.ravel().tolist() == [1, 2]
+    assert compile_pass(faster, seconds=0.5).work.ravel().tolist() == [2, 4]
+
+
+#: Two operators on one device feed two each, which have devices of their own.
+FAN = [(0, 2), (0, 3), (1, 4), (1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("network", "last"),
+    [("free", 12), ("link", 12), ("sender", 41), ("port", 41), ("shared", 12)],
+)
+def test_networks_differ_in_who_sends_at_once(network: str, last: float) -> None:
+    one = compile_pass(tasks([1, 1, 0, 0, 0, 0], FAN, 10, devices=5))
+    arrivals = schedule(one, [0, 0, 1, 2, 3, 4], Rules(network=network)).arrival  # type: ignore[arg-type]
+    assert arrivals.max() == pytest.approx(last)
+
+
+@pytest.mark.parametrize(
+    ("network", "arrivals"),
+    [("free", [11, 11]), ("link", [11, 21]), ("sender", [11, 21]), ("shared", [21, 21])],
+)
+def test_two_transfers_on_one_link(network: str, arrivals: list[float]) -> None:
+    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10))
+    seen = schedule(one, [0, 1, 1], Rules(network=network))  # type: ignore[arg-type]
+    assert seen.arrival.tolist() == pytest.approx(arrivals)
+
+
+@pytest.mark.parametrize(("network", "last"), [("link", 11), ("sender", 11), ("free", 11)])
+def test_an_output_that_is_shared_is_sent_once_per_device(network: str, last: float) -> None:
+    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10), message=[7, 7])
+    assert schedule(one, [0, 1, 1], Rules(network=network)).arrival.max() == last  # type: ignore[arg-type]
+
+
+def test_a_bus_sends_once_to_all_and_a_link_once_to_each() -> None:
+    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3), message=[0, 0])
+    for network in ("sender", "link"):
+        seen = schedule(one, [0, 1, 2], Rules(network=network))  # type: ignore[arg-type]
+        assert seen.arrival.tolist() == [11, 11]
+    apart = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3))
+    assert schedule(apart, [0, 1, 2], Rules(network="sender")).arrival.tolist() == [11, 21]
+
+
+def test_ports_let_a_later_transfer_pass_one_that_must_wait() -> None:
+    edges = [(0, 3), (1, 3), (1, 4)]  # 0 and 1 both want into device 2; 1 may serve 3 meanwhile
+    one = compile_pass(tasks([1, 1, 1, 0, 0], edges, 10, devices=4))
+    seen = schedule(one, [0, 1, 1, 2, 3], Rules(network="port"))
+    assert seen.departure.tolist() == [1, 11, 1]
+
+
+def test_transfers_share_a_network_card_over_several_links() -> None:
+    one = compile_pass(
+        tasks([1, 0, 0], [(0, 1), (0, 2)], 10, devices=3, egress=[1.0, 0, 0], wire=0.1)
+    )
+    assert schedule(one, [0, 1, 2], Rules(network="shared")).arrival.tolist() == [21, 21]
+
+
+def test_latency_does_not_keep_a_link_busy() -> None:
+    latency = np.full((2, 2), 100.0)
+    one = compile_pass(tasks([1, 0, 0], [(0, 1), (0, 2)], 10, latency=latency))
+    assert schedule(one, [0, 1, 1], Rules(network="link")).arrival.tolist() == [111, 121]
+
+
+def test_queues_differ_in_who_is_next() -> None:
+    # 0 feeds 1; 2 and 3 are ready from the start. All on one device.
+    one = compile_pass(tasks([1, 1, 1, 1], [(0, 1)], devices=1), priority=[0, 1, 5, 9])
+    orders = {
+        queue: np.argsort(schedule(one, [0] * 4, Rules(queue=queue)).start).tolist()  # type: ignore[arg-type]
+        for queue in ("fifo", "rows", "priority", "depth", "breadth")
+    }
+    assert orders == {
+        "fifo": [0, 2, 3, 1],
+        "rows": [0, 2, 3, 1],
+        "priority": [3, 2, 0, 1],
+        "depth": [0, 1, 2, 3],
+        "breadth": [0, 2, 3, 1],
+    }
+
+
+def test_an_operator_that_waits_beats_one_that_becomes_ready_at_the_same_instant() -> None:
+    # at 2 the device is free; 2 has waited since 1, and 3 becomes ready by an earlier stream
+    one = compile_pass(tasks([2, 1, 1, 1, 2], [(0, 3), (1, 2)], devices=2))
+    assert schedule(one, [0, 1, 0, 0, 1]).start.tolist() == [0, 0, 2, 3, 1]
+
+
+def test_siblings_queue_in_the_order_of_their_streams() -> None:
+    one = compile_pass(tasks([1, 1, 1], [(0, 2), (0, 1)], devices=1))
+    assert schedule(one, [0, 0, 0]).start.tolist() == [0, 2, 1]
+    by_rows = schedule(one, [0, 0, 0], Rules(queue="rows"))
+    assert by_rows.start.tolist() == [0, 1, 2]
+
+
+def test_pauses_and_spacing_at_the_end_count() -> None:
+    one = compile_pass(tasks([1, 1], [(0, 1)], 10))
+    assert makespans(one, [[0, 0]], Rules(pause=0.5))[0] == 3.0
+    assert makespans(one, [[0, 1]], Rules(network="link", spacing=20))[0] == 1 + 10 + 20
+
+
+def test_an_operator_that_costs_nothing_needs_no_pause() -> None:
+    one = compile_pass(tasks([0, 1], [(0, 1)], devices=1))
+    assert makespans(one, [[0, 0]], Rules(pause=0.5))[0] == 1.5
+
+
+def test_priorities_may_differ_between_placements() -> None:
+    one = compile_pass(tasks([1, 2, 4], [(0, 2)], devices=2))
+    answers = makespans(
+        one, [[0, 0, 1]] * 2, Rules(queue="priority"), priorities=[[1, 0, 0], [0, 1, 0]]
+    )
+    assert answers.tolist() == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"queue": "lifo"}, "queue is 'lifo'; choose one of fifo"),
+        ({"network": "bus"}, "network is 'bus'; choose one of free"),
+        ({"pause": -1.0}, "pause is -1.0; give a finite number"),
+        ({"spacing": float("nan")}, "spacing is nan; give a finite number"),
+    ],
+)
+def test_rules_that_cannot_be_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Rules(**change)  # type: ignore[arg-type]
+
+
+def test_arrays_of_the_wrong_shape_are_refused() -> None:
+    instance = tasks([1, 1], [(0, 1)])
+    with pytest.raises(ValueError, match="one number per stream"):
+        compile_pass(instance, message=[0, 1])
+    with pytest.raises(ValueError, match="one number for each of the 2 operators"):
+        compile_pass(instance, release=[0])
+    with pytest.raises(ValueError, match="work_factors have shape"):
+        makespans(compile_pass(instance), [[0, 0]], work_factors=[1, 1, 1])
+
+
+def test_streams_that_differ_cannot_carry_one_output() -> None:
+    instance = tasks([1, 1, 1], [(0, 1), (0, 2)], [1, 2])
+    with pytest.raises(ValueError, match="streams 0 and 1 share a message but differ"):
+        compile_pass(instance, message=[0, 0])
+
+
+def test_a_graph_without_sources_needs_seconds() -> None:
+    silent = tasks([1, 1], [(0, 1)])._replace(rate=np.zeros(2))
+    with pytest.raises(ValueError, match="give a source a rate, or seconds"):
+        compile_pass(silent)
+    assert compile_pass(silent, seconds=1).work.sum() == 2
