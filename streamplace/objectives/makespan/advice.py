@@ -57,5 +57,5 @@ def _candidates(problem: Problem, seen: "Schedule") -> list[tuple[int, ...]]:
     pairs = dict.fromkeys((int(streams.source[e]), int(streams.target[e])) for e in sent if e >= 0)
     ends = [v for pair in pairs for v in pair]
     singles = dict.fromkeys([*seen.chain.operator[lasting].tolist(), *ends])
-    groups: list[tuple[int, ...]] = [(v,) for v in singles][:MOST_CANDIDATES]
-    return groups + [*pairs][:MOST_CANDIDATES]
+    alone = list(singles)[:MOST_CANDIDATES]
+    return [*((v,) for v in alone), *list(pairs)[:MOST_CANDIDATES]]
