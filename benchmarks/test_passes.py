@@ -83,10 +83,10 @@ CASES = cases()
 
 
 def large(n: int, devices: int) -> Case:
-    """A random tree with a chain of every hundred operators laid over it."""
+    """Every operator but the first has two inputs, from anywhere before it."""
     rng = np.random.default_rng(0)
     target = np.arange(1, n)
-    source = np.concatenate([(rng.random(n - 1) * target).astype(np.int32), target - 1])
+    source = (rng.random(2 * n - 2) * np.concatenate([target, target])).astype(np.int32)
     instance = build_instance(
         rate=np.ones(n),
         seconds=rng.random((n, 1)),

@@ -6,14 +6,21 @@ which something changed, the line is gone through, and what finds both its ports
 
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
-from streamsim.passes.network.transfers import UNSETTLED, Transfers, depart, ends, enqueue
-from streamsim.passes.state import Case, State
+from streamsim.passes.events import push
+from streamsim.passes.network.transfers import UNSETTLED, Transfers, depart, ends
+from streamsim.passes.state import CLEARED, Case, State
 
 
 @inlined_kernel
 def line_up(net: Transfers, transfer: int) -> None:
-    """Let a transfer wait for its ports."""
-    enqueue(net, net.channels[0], transfer)
+    """Let a transfer wait for its ports, at the end of the line."""
+    line = net.channels[0]
+    net.streams[transfer].next = -1
+    if line.head < 0:
+        line.head = transfer
+    else:
+        net.streams[line.tail].next = transfer
+    line.tail = transfer
     net.counters[UNSETTLED] = 1
 
 
@@ -44,6 +51,8 @@ def begin_waiting(one: Pass, case: Case, state: State, net: Transfers, now: floa
                 line.head = following
             else:
                 net.streams[before].next = following
-            depart(one, case, state, net, now, transfer)
+            depart(one, case, state, net, now, now, transfer)
+            clear = now + net.streams[transfer].held + case.spacing
+            push(state.events, now, clear, CLEARED | transfer)
         transfer = following
     line.tail = before

@@ -1,14 +1,13 @@
 """Transfers: outputs on their way, each named after the first stream that it serves."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Pass, Records
-from streamsim.passes.events import push
-from streamsim.passes.state import CLEARED, Case, State, arrive
+from streamsim.passes.state import Case, State, arrive
 
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -19,8 +18,9 @@ NETWORKS: Final = {"free": FREE, "sender": SENDER, "link": LINK, "port": PORT, "
 
 #: Counters: passes, outputs posted, whether there is something to settle, transfers under way.
 RUN, STAMP, UNSETTLED, ACTIVE = range(4)
-#: Clock: when shares were last settled, and when the next transfer is through.
-LAST, DUE = range(2)
+#: Clock: when shares were last settled, when the next transfer is through, and when all channels
+#: will be free.
+LAST, DUE, FREED = range(3)
 
 #: A transfer, or a further stream that it serves.
 TRANSFER: Final = np.dtype(
@@ -52,8 +52,10 @@ CHANNEL: Final = np.dtype(
     [
         ("used", np.float64),  # fraction that is given away for good
         ("rising", np.float64),  # what the others take of it together at full speed
+        ("until", np.float64),  # when it will be free
+        ("run", np.int64),  # pass for which that holds
         ("busy", np.int64),
-        ("head", np.int64),  # first transfer that waits for it, -1 if none
+        ("head", np.int64),  # first transfer that waits in line, -1 if none
         ("tail", np.int64),  # last
     ],
     align=True,
@@ -66,8 +68,8 @@ class Transfers(NamedTuple):
     streams: Records  # [M] of TRANSFER
     receivers: Records  # [D] of RECEIVER
     channels: Records  # [D · D + 2 · D] of CHANNEL: links, or buses, or ports; then cards
-    counters: Longs  # [4]
-    clock: Floats  # [2]
+    counters: Longs  # [4] by the names above
+    clock: Floats  # [3] by the names above
 
 
 def new_transfers(one: Pass) -> Transfers:
@@ -80,7 +82,7 @@ def new_transfers(one: Pass) -> Transfers:
         np.zeros(d, RECEIVER),
         channels,
         np.zeros(4, np.int64),
-        np.array([0.0, np.inf]),
+        np.array([0.0, np.inf, 0.0]),
     )
 
 
@@ -125,24 +127,20 @@ def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
 
 
 @inlined_kernel
-def depart(one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int) -> None:
-    """Begin a transfer that has its channel to itself."""
+def depart(
+    one: Pass,
+    case: Case,
+    state: State,
+    net: Transfers,
+    now: float,
+    begin: float,
+    transfer: int,
+) -> None:
+    """Decide when a transfer begins that will have its channel to itself."""
     e = transfer
     while e >= 0:
         a, b = ends(one, state, e)
         held, besides = transfer_seconds(one, case, e, a, b)
-        state.streams[e].departure = now
-        arrive(one, state, e, now, now + (besides + held))
+        state.streams[e].departure = begin
+        arrive(one, state, e, now, begin + (besides + held))
         e = net.streams[e].together
-    push(state.events, now, now + net.streams[transfer].held + case.spacing, CLEARED | transfer)
-
-
-@inlined_kernel
-def enqueue(net: Transfers, channel: Any, transfer: int) -> None:
-    """Let a transfer wait for a channel, a record of CHANNEL."""
-    net.streams[transfer].next = -1
-    if channel.head < 0:
-        channel.head = transfer
-    else:
-        net.streams[channel.tail].next = transfer
-    channel.tail = transfer
