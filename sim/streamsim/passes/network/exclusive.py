@@ -16,7 +16,7 @@ def depart_in_turn(
     """Let a transfer begin as soon as those before it have left its channel."""
     a, b = ends(one, state, transfer)
     bus_or_link = a if case.network == SENDER else a * len(one.devices) + b
-    channel = net.channels[bus_or_link]
+    channel = net.turns[bus_or_link]
     begin = max(now, channel.until) if channel.run == net.counters[RUN] else now
     depart(one, case, state, net, now, begin, transfer)
     channel.run = net.counters[RUN]
