@@ -77,9 +77,10 @@ class Simulation:
         self.wave = 0
         self.network = NETWORKS[self.rules.network](self)
 
-    def at(self, time: float, step: Step, *arguments: Any) -> None:
+    def at(self, time: float, step: Step, *arguments: Any, number: int | None = None) -> None:
         """Put a step into the heap."""
-        heappush(self.heap, (time, next(self.numbers), step, arguments))
+        given = next(self.numbers) if number is None else number
+        heappush(self.heap, (time, given, step, arguments))
 
     def run(self) -> float:
         """Makespan."""
@@ -217,12 +218,12 @@ class Simulation:
         """Seconds that a transfer keeps its channel."""
         return max(self.task.held(e, *self.ends(e)) for e in transfer)
 
-    def depart(self, transfer: list[int]) -> None:
+    def depart(self, transfer: list[int], numbers: list[int] | None = None) -> None:
         """Begin a transfer that has its channel to itself."""
-        for e in transfer:
+        for e, number in zip(transfer, numbers or [None] * len(transfer), strict=True):
             self.departure[e] = self.now
             besides, held = self.task.besides(e, *self.ends(e)), self.task.held(e, *self.ends(e))
-            self.at(self.now + (besides + held), self.came, e)
+            self.at(self.now + (besides + held), self.came, e, number=number)
 
 
 class Free:
@@ -245,12 +246,12 @@ class Free:
 
 
 class Link(Free):
-    """One transfer at a time on every channel."""
+    """One transfer at a time on every channel, in the order in which they are posted."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation)
         self.busy: set[Any] = set()
-        self.line: dict[Any, list[list[int]]] = defaultdict(list)
+        self.line: dict[Any, list[tuple[list[int], list[int]]]] = defaultdict(list)
 
     def channel(self, transfer: list[int]) -> Any:
         """What a transfer needs to itself."""
@@ -261,27 +262,28 @@ class Link(Free):
         return self.simulation.remote(e)
 
     def post(self, e: int) -> None:
-        """Take over the output that stream e carries."""
+        """Take over the output that stream e carries; its arrivals are numbered now."""
         for transfer in self.transfers(e):
             channel = self.channel(transfer)
+            numbers = [next(self.simulation.numbers) for _ in transfer]
             if channel in self.busy:
-                self.line[channel].append(transfer)
+                self.line[channel].append((transfer, numbers))
             else:
                 self.busy.add(channel)
-                self.begin(transfer)
+                self.begin(transfer, numbers)
 
-    def begin(self, transfer: list[int]) -> None:
+    def begin(self, transfer: list[int], numbers: list[int] | None = None) -> None:
         """Begin a transfer and note when its channel is clear."""
         simulation = self.simulation
-        simulation.depart(transfer)
+        simulation.depart(transfer, numbers)
         through = simulation.now + simulation.held(transfer) + simulation.rules.spacing
         simulation.at(through, self.clear, transfer)
 
     def clear(self, transfer: list[int]) -> None:
-        """A transfer has left its channel."""
+        """Let the next of the line begin."""
         channel = self.channel(transfer)
         if self.line[channel]:
-            self.begin(self.line[channel].pop(0))
+            self.begin(*self.line[channel].pop(0))
         else:
             self.busy.remove(channel)
 

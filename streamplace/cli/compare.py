@@ -211,8 +211,9 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
     for rate, by_placer in sorted(table.items()):
         graphs = max(s.graphs for s in by_placer.values())
         proven = max(s.proven for s in by_placer.values())
-        facts = f", {judge.name}, {graphs} graphs, {proven} with a proven optimum"
-        out.print(titled(heading(rate), facts))
+        facts = f", {graphs} graphs, {proven} with a proven optimum"
+        asked = "" if judge.name == "throughput" else f"{judge.name}, "
+        out.print(titled(f"{asked}{heading(rate)}", facts))
         rows = RichTable("placer", *head, "ms", box=None)
         for name, s in by_placer.items():
             left_out = f"  ({s.failed} not placed)" if s.failed else ""

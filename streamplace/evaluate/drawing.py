@@ -11,7 +11,7 @@ from streamplace.evaluate.layout import layered_layout
 from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Objective
+from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,13 +25,17 @@ SATURATED = "#cc2222"
 
 
 def draw_placements(
-    problem: Problem, placements: Sequence[tuple[str, Placement]], objective: Objective
+    problem: Problem,
+    placements: Sequence[tuple[str, Placement]],
+    objective: Objective | None = None,
 ) -> "Figure":
     """Draw several placements of one graph side by side, each with its value as title.
 
     Streams inside a device are thin and grey, streams between devices as wide as their traffic; red
-    streams and operators with a red ring are what limits by the objective.
+    streams and operators with a red ring are what limits by the objective, by default the one that
+    the graph suggests.
     """
+    judge = objective or OBJECTIVES[suggested_by(problem.graph)]
     n = problem.n_operators
     if n > MOST_OPERATORS:
         raise SettingError(f"a drawing of {n} operators; draw at most {MOST_OPERATORS}")
@@ -42,7 +46,7 @@ def draw_placements(
         height=float(np.clip(0.62 * rows + 1.2, 2.6, 10)),
     )  # fmt: skip
     for axis, (name, placement) in zip(axes, placements, strict=True):
-        _draw(axis, problem, placement, at, name, objective)
+        _draw(axis, problem, placement, at, name, judge)
     return figure
 
 

@@ -112,6 +112,7 @@ class RecordFile:
         """Add records, when no other process is adding any."""
         with self._opened() as file:
             wait_for_lock(file)
+            self._mend(file)
             self._add(file, records)
 
     def drop_damaged(self) -> None:
@@ -139,6 +140,7 @@ class RecordFile:
                 ) from None
             except OSError:
                 pass  # no locks here
+            self._mend(file)
             yield partial(self._add, file)
 
     def _lines(self) -> Iterator[bytes]:
@@ -161,13 +163,25 @@ class RecordFile:
             raise self._unwritable(error) from None
 
     def _add(self, file: FileIO, records: Iterable[Record]) -> None:
-        """Write records to the end of a locked file, over a last line that was never finished."""
+        """Write records to the end of a locked file."""
         rows = [json.dumps(asdict(r), ensure_ascii=False, separators=(",", ":")) for r in records]
         left = "".join(f"{row}\n" for row in rows).encode()
         try:
-            _mend(file)
             while left:
                 left = left[file.write(left) :]
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _mend(self, file: FileIO) -> None:
+        """Cut off a last line that a kill left unfinished."""
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return
+        try:
+            with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                whole = content.rfind(b"\n") + 1
+            if whole < size:
+                file.truncate(whole)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -188,17 +202,6 @@ class RecordFile:
             raise FormatError(
                 f"{spot(self.path)}: holds a line that is no result; remove the file to start anew"
             ) from None
-
-
-def _mend(file: FileIO) -> None:
-    """Cut off a last line that a kill left unfinished."""
-    size = file.seek(0, os.SEEK_END)
-    if not size:
-        return
-    with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-        whole = content.rfind(b"\n") + 1
-    if whole < size:
-        file.truncate(whole)
 
 
 JOINING = ("group", "n_groups", "joins", "port_start", "port", "intake")

@@ -1,8 +1,11 @@
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from conftest import Answer
 
 
 @pytest.fixture
@@ -62,12 +65,35 @@ def test_people_read_a_table_per_rate(run: Callable, data: str) -> None:
     assert "vs metis" in out
 
 
+def proven(answer: Answer) -> int:
+    """How many optima METIS is judged by."""
+    return json.loads(answer.out)["rates"]["10000"]["placers"]["metis"]["proven"]
+
+
+def test_what_a_table_calls_proven_was_proven_in_its_own_folder(run: Callable, data: str) -> None:
+    """Whatever the user has compared elsewhere, the same command gives the same table."""
+    metis = ("compare", data, "--placers", "metis", "--json")
+    assert proven(run("compare", data, "--placers", "metis,exact", "-o", "out", "--json")) == 6
+    assert proven(run(*metis)) == proven(run(*metis, "-o", "other")) == 0
+    assert proven(run(*metis, "-o", "out")) == 6
+
+
+def test_graphs_may_come_from_a_pipe(run: Callable, data: str, tmp_path: Path) -> None:
+    """Which can be read but once."""
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_bytes((tmp_path / data).read_bytes()), daemon=True)
+    writer.start()
+    answer = run("compare", "pipe.jsonl", "--placers", "metis", "--json")
+    assert json.loads(answer.out)["rates"]["10000"]["placers"]["metis"]["graphs"] == 6
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (["--split", "nonsense"], "holds no graph of split 'nonsense'"),
         (["--placers", "metis,magic"], "there is no placer 'magic'"),
-        (["--placers", "metis", "-o", "b.jsonl"], "cannot be a folder"),
+        (["--placers", "metis", "-o", "b.manifest.json"], "cannot be a folder"),
     ],
 )
 def test_bad_input_ends_in_one_line(

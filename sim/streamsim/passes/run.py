@@ -12,12 +12,13 @@ COUNTED   after the last input of an operator: READY
 READY     of v: takes a free core (GRANTED), or joins the end of its device's queue
 GRANTED   of v: FINISHED after its work
 RESTED    of v: hands on the core that FINISHED kept during the pause, if there is one
-CLEARED   a transfer has left its channel: hands it on
+CLEARED   a transfer has left its ports: they are free
 ========  ======================================================================================
 
 A step that is alone at its instant is carried out at once, and only the last input of an operator
-is an event at all; both leave the order as it is. Under all queues but ``fifo`` nothing starts
-before all else that is due at the instant has happened.
+is an event at all; both leave the order as it is. Arrivals are numbered when it is decided when
+they will be. Under all queues but ``fifo`` nothing starts before all else that is due at the
+instant has happened; ``port`` and ``shared`` decide who sends after that.
 """
 
 import numpy as np
@@ -38,9 +39,11 @@ from streamsim.passes.events import (
     push_later,
     push_now,
 )
-from streamsim.passes.network.post import clear, post, settle
+from streamsim.passes.network.port import release_ports
+from streamsim.passes.network.post import post, settle
 from streamsim.passes.network.transfers import (
     DUE,
+    FREED,
     LAST,
     RUN,
     UNSETTLED,
@@ -88,6 +91,7 @@ def run(
     if net is not None:
         net.counters[RUN] += 1
         net.clock[LAST] = 0.0
+        net.clock[FREED] = 0.0
     now = 0.0
     while True:
         event, alone = _next_event(state, now)
@@ -96,7 +100,7 @@ def run(
             continue
         time = _turn(one, case, state, net, now)
         if time == np.inf:
-            return now
+            return now if net is None else max(now, net.clock[FREED])
         now = time
 
 
@@ -170,7 +174,7 @@ def _step(
     """Carry out one event; what follows from it at once is an event, unless this one is alone."""
     kind, v = event & ~INDEX_MASK, event & INDEX_MASK
     if net is not None and kind == CLEARED:
-        clear(one, case, state, net, now, v)
+        release_ports(one, state, net, v)
     starts = _gets_core(case, state, now, kind, v, alone)
     if starts >= 0:
         if alone or kind == GRANTED:

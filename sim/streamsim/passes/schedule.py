@@ -49,7 +49,7 @@ def schedule(
     ...                           payload=[20_000], device_type=[0, 0],
     ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
     >>> seen = schedule(compile_pass(instance), [0, 1])
-    >>> seen.start.tolist(), seen.finish.tolist()
+    >>> seen.start.tolist(), seen.finish.round(6).tolist()
     ([0.0, 0.021], [0.001, 0.026])
     >>> [part.name for part in seen.chain.parts], seen.chain.seconds.round(6).tolist()
     (['RUNNING', 'SENDING', 'RUNNING'], [0.001, 0.02, 0.005])

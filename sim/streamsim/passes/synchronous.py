@@ -4,13 +4,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamsim.instance import writable
-from streamsim.jit import kernel
+from streamsim.jit import inlined_kernel, kernel
 from streamsim.passes.compiled import Pass
 from streamsim.topology import group_by
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 def synchronous_makespans(one: Pass, placements: ArrayLike) -> Floats:
@@ -48,13 +47,16 @@ def _all(one: Pass, placements: Ints) -> Floats:
     for a in range(d):
         cores = max(cores, one.devices[a].cores)
     core_free, done, sent = np.empty((d, cores)), np.empty(n), np.empty(d * d + 2 * d)
-    rounds = np.empty(n, np.int64)
+    rounds, along = np.empty(n, np.int32), np.empty(n, np.int32)
     out = np.empty(len(placements))
     for i in range(len(placements)):
         place = placements[i]
-        by_round, first = _rounds(one, place, rounds)
+        last = _rounds(one, place, rounds)
+        for k in range(n):
+            along[k] = rounds[one.order[k]]
+        first, by_round = group_by(along, last + 1)
         now = 0.0
-        for k in range(len(first) - 1):
+        for k in range(last + 1):
             members = by_round[first[k] : first[k + 1]]
             now = _compute(one, place, rounds, members, now, core_free, done)
             now += _communicate(one, place, members, sent)
@@ -62,55 +64,62 @@ def _all(one: Pass, placements: Ints) -> Floats:
     return out
 
 
-@kernel
-def _rounds(one: Pass, place: Ints, rounds: Longs) -> tuple[Ints, Ints]:
-    """Operators by round, in topological order, and where each round begins.
-
-    The round of an operator is the number of transfers in a row that it has to wait for.
-    """
-    rounds[:] = 0
+@inlined_kernel
+def _rounds(one: Pass, place: Ints, rounds: Ints) -> int:
+    """Round of every operator: transfers in a row that it has to wait for; the last round."""
+    last = 0
+    for v in range(len(rounds)):
+        rounds[v] = 0
     for e in range(len(one.streams)):
         u, v = one.streams[e].source, one.streams[e].target
         rounds[v] = max(rounds[v], rounds[u] + (1 if place[u] != place[v] else 0))
-    start, at = group_by(rounds[one.order].astype(np.int32), rounds.max() + 1)
-    return one.order[at], start
+        last = max(last, rounds[v])
+    return last
 
 
-@kernel
+@inlined_kernel
 def _compute(
     one: Pass,
     place: Ints,
-    rounds: Longs,
+    rounds: Ints,
     members: Ints,
     now: float,
     core_free: Floats,
     done: Floats,
 ) -> float:
-    """When the last operator of a round that begins ``now`` is done."""
-    core_free[:] = now
-    done[members] = now
-    for v in members:
+    """When a round is done that begins ``now``; members are positions in topological order."""
+    for d in range(len(core_free)):
+        for core in range(one.devices[d].cores):
+            core_free[d, core] = now
+    for position in members:
+        done[one.order[position]] = now
+    end = now
+    for position in members:
+        v = one.order[position]
         d = place[v]
         core = 0
-        for c in range(1, one.devices[d].cores):
-            if core_free[d, c] < core_free[d, core]:
-                core = c
+        for other in range(1, one.devices[d].cores):
+            if core_free[d, other] < core_free[d, core]:
+                core = other
         done[v] = max(core_free[d, core], done[v]) + one.work[v, one.devices[d].type]
         core_free[d, core] = done[v]
+        end = max(end, done[v])
         for e in range(one.operators[v].out_start, one.operators[v].out_end):
             w = one.streams[e].target
             if rounds[w] == rounds[v]:
                 done[w] = max(done[w], done[v])
-    return max(now, done[members].max())
+    return end
 
 
-@kernel
+@inlined_kernel
 def _communicate(one: Pass, place: Ints, members: Ints, sent: Floats) -> float:
     """Seconds until all that these operators have to send has arrived."""
     d = len(one.devices)
-    sent[:] = 0.0
-    besides = 0.0
-    for v in members:
+    for r in range(len(sent)):
+        sent[r] = 0.0
+    longest, besides = 0.0, 0.0
+    for position in members:
+        v = one.order[position]
         a = place[v]
         for e in range(one.operators[v].out_start, one.operators[v].out_end):
             stream = one.streams[e]
@@ -121,10 +130,12 @@ def _communicate(one: Pass, place: Ints, members: Ints, sent: Floats) -> float:
             sent[a * d + b] += stream.size * one.links[a, b].link + stream.tuples * one.gap
             sent[d * d + a] += stream.size * one.devices[a].egress
             sent[d * d + d + b] += stream.size * one.devices[b].ingress
-    return sent.max() + besides
+    for r in range(len(sent)):
+        longest = max(longest, sent[r])
+    return longest + besides
 
 
-@kernel
+@inlined_kernel
 def _is_sent_before(one: Pass, place: Ints, e: int) -> bool:
     """Whether an earlier stream takes the same output to the same device."""
     i = one.streams[e].first

@@ -6,14 +6,20 @@ which something changed, the line is gone through, and what finds both its ports
 
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
-from streamsim.passes.network.transfers import UNSETTLED, Transfers, depart, ends, enqueue
-from streamsim.passes.state import Case, State
+from streamsim.passes.events import push
+from streamsim.passes.network.transfers import HEAD, TAIL, UNSETTLED, Transfers, depart, ends
+from streamsim.passes.state import CLEARED, Case, State
 
 
 @inlined_kernel
 def line_up(net: Transfers, transfer: int) -> None:
-    """Let a transfer wait for its ports."""
-    enqueue(net, net.channels[0], transfer)
+    """Let a transfer wait for its ports, at the end of the line."""
+    net.streams[transfer].next = -1
+    if net.counters[HEAD] < 0:
+        net.counters[HEAD] = transfer
+    else:
+        net.streams[net.counters[TAIL]].next = transfer
+    net.counters[TAIL] = transfer
     net.counters[UNSETTLED] = 1
 
 
@@ -29,8 +35,7 @@ def release_ports(one: Pass, state: State, net: Transfers, transfer: int) -> Non
 @borrowing_kernel
 def begin_waiting(one: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
     """Go through the line and begin what finds both its ports free."""
-    line = net.channels[0]
-    before, transfer = -1, line.head
+    before, transfer = -1, net.counters[HEAD]
     while transfer >= 0:
         following = net.streams[transfer].next
         a, b = ends(one, state, transfer)
@@ -41,9 +46,11 @@ def begin_waiting(one: Pass, case: Case, state: State, net: Transfers, now: floa
             out.busy = 1
             into.busy = 1
             if before < 0:
-                line.head = following
+                net.counters[HEAD] = following
             else:
                 net.streams[before].next = following
-            depart(one, case, state, net, now, transfer)
+            depart(one, case, state, net, now, now, transfer)
+            clear = now + net.streams[transfer].held + case.spacing
+            push(state.events, now, clear, CLEARED | transfer)
         transfer = following
-    line.tail = before
+    net.counters[TAIL] = before

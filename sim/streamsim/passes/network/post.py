@@ -1,9 +1,9 @@
-"""Posting outputs to the network, clearing its channels, and settling who sends next."""
+"""Posting outputs to the network, and settling who sends next."""
 
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
-from streamsim.passes.network.exclusive import pass_on, take
-from streamsim.passes.network.port import begin_waiting, line_up, release_ports
+from streamsim.passes.network.exclusive import depart_in_turn
+from streamsim.passes.network.port import begin_waiting, line_up
 from streamsim.passes.network.shared import join, share_out
 from streamsim.passes.network.transfers import (
     PORT,
@@ -11,7 +11,6 @@ from streamsim.passes.network.transfers import (
     SHARED,
     UNSETTLED,
     Transfers,
-    depart,
     ends,
     gather,
 )
@@ -33,20 +32,9 @@ def post(one: Pass, case: Case, state: State, net: Transfers, now: float, e: int
                 join(one, case, state, net, now, i)
             elif case.network == PORT:
                 line_up(net, i)
-            elif take(one, case, state, net, i):
-                depart(one, case, state, net, now, i)
+            else:
+                depart_in_turn(one, case, state, net, now, i)
         i = one.streams[i].more
-
-
-@inlined_kernel
-def clear(one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int) -> None:
-    """Let the channel of a transfer go on to the next."""
-    if case.network == PORT:
-        release_ports(one, state, net, transfer)
-        return
-    following = pass_on(one, case, state, net, transfer)
-    if following >= 0:
-        depart(one, case, state, net, now, following)
 
 
 @borrowing_kernel

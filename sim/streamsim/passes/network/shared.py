@@ -35,13 +35,13 @@ def join(one: Pass, case: Case, state: State, net: Transfers, now: float, transf
     while e >= 0:
         state.streams[e].departure = now
         e = net.streams[e].together
-    stream = net.streams[transfer]
-    if stream.held == 0:
+    flow = net.flows[transfer]
+    if net.streams[transfer].held == 0:
         _deliver(one, case, state, net, now, transfer)
         return
-    stream.left, stream.share, stream.due = 1.0, 0.0, np.inf
+    flow.left, flow.share, flow.due = 1.0, 0.0, np.inf
     _note_uses(one, state, net, transfer)
-    net.streams[net.counters[ACTIVE]].active = transfer
+    net.flows[net.counters[ACTIVE]].active = transfer
     net.counters[ACTIVE] += 1
     net.counters[UNSETTLED] = 1
 
@@ -53,21 +53,22 @@ def share_out(one: Pass, case: Case, state: State, net: Transfers, now: float) -
     net.clock[LAST] = now
     kept = 0
     for k in range(net.counters[ACTIVE]):
-        i = net.streams[k].active
-        stream = net.streams[i]
-        stream.left -= stream.share * passed / stream.held
-        if stream.due <= now or stream.left <= TIE:
+        i = net.flows[k].active
+        flow = net.flows[i]
+        flow.left -= flow.share * passed / net.streams[i].held
+        if flow.due <= now or flow.left <= TIE:
             _deliver(one, case, state, net, now, i)
         else:
-            net.streams[kept].active = i
+            net.flows[kept].active = i
             kept += 1
     net.counters[ACTIVE] = kept
     _fill(net)
     net.clock[DUE] = np.inf
     for k in range(kept):
-        stream = net.streams[net.streams[k].active]
-        stream.due = now + stream.left * stream.held / stream.share
-        net.clock[DUE] = min(net.clock[DUE], stream.due)
+        i = net.flows[k].active
+        flow = net.flows[i]
+        flow.due = now + flow.left * net.streams[i].held / flow.share
+        net.clock[DUE] = min(net.clock[DUE], flow.due)
 
 
 @inlined_kernel
@@ -86,8 +87,8 @@ def _deliver(
 def _fill(net: Transfers) -> None:
     """Raise all shares together; whoever meets something full stays."""
     for k in range(net.counters[ACTIVE]):
-        e = net.streams[k].active
-        net.streams[e].share = GAINS
+        e = net.flows[k].active
+        net.flows[e].share = GAINS
         for r in range(3):
             net.channels[_use(net, e, r)[0]].used = 0.0
     gaining = net.counters[ACTIVE]
@@ -101,10 +102,10 @@ def _add_up(net: Transfers) -> None:
     """Sum what those who still gain would take of everything at full speed."""
     for k in range(net.counters[ACTIVE]):
         for r in range(3):
-            net.channels[_use(net, net.streams[k].active, r)[0]].rising = 0.0
+            net.channels[_use(net, net.flows[k].active, r)[0]].rising = 0.0
     for k in range(net.counters[ACTIVE]):
-        e = net.streams[k].active
-        if net.streams[e].share == GAINS:
+        e = net.flows[k].active
+        if net.flows[e].share == GAINS:
             for r in range(3):
                 at, use = _use(net, e, r)
                 net.channels[at].rising += use
@@ -115,8 +116,8 @@ def _level(net: Transfers) -> float:
     """Share, at most 1, at which those who still gain meet the next thing that is full."""
     level = 1.0
     for k in range(net.counters[ACTIVE]):
-        e = net.streams[k].active
-        if net.streams[e].share == GAINS:
+        e = net.flows[k].active
+        if net.flows[e].share == GAINS:
             for r in range(3):
                 channel = net.channels[_use(net, e, r)[0]]
                 if channel.rising > 0:
@@ -129,20 +130,20 @@ def _stop(net: Transfers, level: float) -> int:
     """Let those who use something full stay at this level; how many there are."""
     stopped = 0
     for k in range(net.counters[ACTIVE]):
-        e = net.streams[k].active
-        stays = net.streams[e].share == GAINS and level >= 1.0
-        if net.streams[e].share == GAINS:
+        e = net.flows[k].active
+        stays = net.flows[e].share == GAINS and level >= 1.0
+        if net.flows[e].share == GAINS:
             for r in range(3):
                 at, use = _use(net, e, r)
                 room = max(0.0, 1.0 - net.channels[at].used)
                 stays |= use > 0 and room <= level * (1 + TIE) * net.channels[at].rising
         if stays:
-            net.streams[e].share = STAYS
+            net.flows[e].share = STAYS
             stopped += 1
     for k in range(net.counters[ACTIVE]):
-        e = net.streams[k].active
-        if net.streams[e].share == STAYS:
-            net.streams[e].share = level
+        e = net.flows[k].active
+        if net.flows[e].share == STAYS:
+            net.flows[e].share = level
             for r in range(3):
                 at, use = _use(net, e, r)
                 net.channels[at].used += use * level
@@ -153,7 +154,7 @@ def _stop(net: Transfers, level: float) -> int:
 def _note_uses(one: Pass, state: State, net: Transfers, e: int) -> None:
     """Note what a transfer takes of link and cards at full speed."""
     a, b = ends(one, state, e)
-    stream, link, transfer = one.streams[e], one.links[a, b], net.streams[e]
+    stream, link, transfer = one.streams[e], one.links[a, b], net.flows[e]
     alone = stream.size * link.seconds_per_byte + stream.tuples * one.gap
     transfer.sender, transfer.receiver = a, b
     transfer.on_link = (stream.size * link.link + stream.tuples * one.gap) / alone
@@ -164,7 +165,7 @@ def _note_uses(one: Pass, state: State, net: Transfers, e: int) -> None:
 @inlined_kernel
 def _use(net: Transfers, e: int, r: int) -> tuple[int, float]:
     """Link (0), sender's card (1) or receiver's card (2), and what full speed takes of it."""
-    d, transfer = len(net.receivers), net.streams[e]
+    d, transfer = len(net.receivers), net.flows[e]
     if r == 1:
         return d * d + transfer.sender, transfer.on_egress
     if r == 2:

@@ -1,14 +1,13 @@
 """Transfers: outputs on their way, each named after the first stream that it serves."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Pass, Records
-from streamsim.passes.events import push
-from streamsim.passes.state import CLEARED, Case, State, arrive
+from streamsim.passes.state import Case, State, arrive
 
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -17,27 +16,36 @@ Floats = NDArray[np.float64]
 FREE, SENDER, LINK, PORT, SHARED = range(5)
 NETWORKS: Final = {"free": FREE, "sender": SENDER, "link": LINK, "port": PORT, "shared": SHARED}
 
-#: Counters: passes, outputs posted, whether there is something to settle, transfers under way.
-RUN, STAMP, UNSETTLED, ACTIVE = range(4)
-#: Clock: when shares were last settled, and when the next transfer is through.
-LAST, DUE = range(2)
+#: Counters: passes, outputs posted, whether there is something to settle, transfers under way, and
+#: the first (-1: none) and last that wait in line.
+RUN, STAMP, UNSETTLED, ACTIVE, HEAD, TAIL = range(6)
+#: Clock: when shares were last settled, when the next transfer is through, and when all channels
+#: will be free.
+LAST, DUE, FREED = range(3)
 
 #: A transfer, or a further stream that it serves.
 TRANSFER: Final = np.dtype(
     [
         ("held", np.float64),  # seconds that it occupies its channel; -1 if not the first stream
+        ("posted", np.int64),  # pass in which this output was posted
+        ("together", np.int64),  # next stream of the same transfer, -1 after the last
+        ("next", np.int64),  # next in the line
+    ],
+    align=True,
+)
+
+#: A transfer that shares the network.
+FLOW: Final = np.dtype(
+    [
         ("left", np.float64),  # fraction still to be sent
         ("share", np.float64),  # fraction of its full speed
         ("due", np.float64),  # when it will be through
         ("on_link", np.float64),  # what full speed takes of the link
         ("on_egress", np.float64),  # and of the sender's card
         ("on_ingress", np.float64),  # and of the receiver's
-        ("posted", np.int64),  # pass in which this output was posted
-        ("together", np.int64),  # next stream of the same transfer, -1 after the last
-        ("next", np.int64),  # next in the queue
         ("sender", np.int64),
         ("receiver", np.int64),
-        ("active", np.int64),  # a list of transfers that share the network
+        ("active", np.int64),  # a list of the transfers under way
     ],
     align=True,
 )
@@ -47,14 +55,15 @@ RECEIVER: Final = np.dtype(
     [("stamp", np.int64), ("leader", np.int64), ("newest", np.int64)], align=True
 )
 
-#: A bus, link, port or network card.
+#: A bus or link that serves in turn: when it will be free, and in which pass.
+TURN: Final = np.dtype([("until", np.float64), ("run", np.int64)], align=True)
+
+#: A port, link or network card.
 CHANNEL: Final = np.dtype(
     [
         ("used", np.float64),  # fraction that is given away for good
         ("rising", np.float64),  # what the others take of it together at full speed
         ("busy", np.int64),
-        ("head", np.int64),  # first transfer that waits for it, -1 if none
-        ("tail", np.int64),  # last
     ],
     align=True,
 )
@@ -65,22 +74,24 @@ class Transfers(NamedTuple):
 
     streams: Records  # [M] of TRANSFER
     receivers: Records  # [D] of RECEIVER
-    channels: Records  # [D · D + 2 · D] of CHANNEL: links, or buses, or ports; then cards
-    counters: Longs  # [4]
-    clock: Floats  # [2]
+    turns: Records  # [D · D] of TURN: links, or buses
+    channels: Records  # [D · D + 2 · D] of CHANNEL: links, then cards of senders and receivers
+    flows: Records  # [M] of FLOW
+    counters: Longs  # [6] by the names above
+    clock: Floats  # [3] by the names above
 
 
 def new_transfers(one: Pass) -> Transfers:
     """Buffers for the transfers of passes of this kind."""
-    d = one.n_devices
-    channels = np.zeros(d * d + 2 * d, CHANNEL)
-    channels["head"] = -1
+    m, d = one.n_streams, one.n_devices
     return Transfers(
-        np.zeros(one.n_streams, TRANSFER),
+        np.zeros(m, TRANSFER),
         np.zeros(d, RECEIVER),
-        channels,
-        np.zeros(4, np.int64),
-        np.array([0.0, np.inf]),
+        np.zeros(d * d, TURN),
+        np.zeros(d * d + 2 * d, CHANNEL),
+        np.zeros(m, FLOW),
+        np.array([0, 0, 0, 0, -1, -1]),
+        np.array([0.0, np.inf, 0.0]),
     )
 
 
@@ -104,8 +115,13 @@ def transfer_seconds(one: Pass, case: Case, e: int, a: int, b: int) -> tuple[flo
 @inlined_kernel
 def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
     """Form the transfers of the output that stream e carries: one per device, or one to all."""
-    net.counters[STAMP] += 1
     i = one.streams[e].first
+    if one.streams[i].more < 0:
+        a, b = ends(one, state, i)
+        net.streams[i].together = -1
+        net.streams[i].held = transfer_seconds(one, case, i, a, b)[0]
+        return
+    net.counters[STAMP] += 1
     while i >= 0:
         a, b = ends(one, state, i)
         if a != b:
@@ -125,24 +141,20 @@ def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
 
 
 @inlined_kernel
-def depart(one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int) -> None:
-    """Begin a transfer that has its channel to itself."""
+def depart(
+    one: Pass,
+    case: Case,
+    state: State,
+    net: Transfers,
+    now: float,
+    begin: float,
+    transfer: int,
+) -> None:
+    """Decide when a transfer begins that will have its channel to itself."""
     e = transfer
     while e >= 0:
         a, b = ends(one, state, e)
         held, besides = transfer_seconds(one, case, e, a, b)
-        state.streams[e].departure = now
-        arrive(one, state, e, now, now + (besides + held))
+        state.streams[e].departure = begin
+        arrive(one, state, e, now, begin + (besides + held))
         e = net.streams[e].together
-    push(state.events, now, now + net.streams[transfer].held + case.spacing, CLEARED | transfer)
-
-
-@inlined_kernel
-def enqueue(net: Transfers, channel: Any, transfer: int) -> None:
-    """Let a transfer wait for a channel, a record of CHANNEL."""
-    net.streams[transfer].next = -1
-    if channel.head < 0:
-        channel.head = transfer
-    else:
-        net.streams[channel.tail].next = transfer
-    channel.tail = transfer

@@ -1,0 +1,219 @@
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from numba import config
+from streamsim import jit, kernel_cache
+from streamsim.jit import compiling_seconds
+
+BELOW = """
+from typing import NamedTuple
+from streamsim.jit import inlined_kernel
+
+STEP = 1
+
+class Pair(NamedTuple):
+    one: int
+    two: int
+
+@inlined_kernel
+def twice(x):
+    return 2 * x + STEP
+"""
+ABOVE = """
+from streamsim.jit import kernel
+from below import Pair, twice
+
+@kernel
+def total(values):
+    found = 0
+    for i in range(len(values)):
+        found += twice(values[i])
+    return found
+
+@kernel
+def first(pair):
+    return pair.one
+"""
+
+
+class Code:
+    """Two files of kernels, one above the other, imported as a new process would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write()
+
+    def write(self, below: str = BELOW) -> None:
+        """Write both files."""
+        (self.folder / "below.py").write_text(below)
+        (self.folder / "above.py").write_text(ABOVE)
+
+    def imported(self) -> ModuleType:
+        """Import both files anew; the upper one."""
+        self._module("below")
+        return self._module("above")
+
+    def total(self) -> int:
+        """2 · 0 + 1 + 2 · 1 + 1 + 2 · 2 + 1 by new kernels."""
+        return int(self.imported().total(np.arange(3)))
+
+    def first(self) -> int:
+        """Field ``one`` of a pair of 1 and 2 by new kernels."""
+        above = self.imported()
+        return int(above.first(above.Pair(1, 2)))
+
+    def _module(self, name: str) -> ModuleType:
+        sys.modules.pop(name, None)
+        spec = spec_from_file_location(name, self.folder / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = module_from_spec(spec)
+        sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+        try:
+            spec.loader.exec_module(module)
+        finally:
+            sys.dont_write_bytecode = before
+        return module
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
+    """Kernels of their own, beside which they are kept."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.setattr(kernel_cache, "_unkept", [])
+    folder = tmp_path / "code"
+    folder.mkdir()
+    yield Code(folder)
+    for name in ("below", "above"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Path:
+    """A path beneath which not even root can write."""
+    (tmp_path / "file").write_text("")
+    return tmp_path / "file" / "folder"
+
+
+def compiled_by(call: Callable[[], int]) -> float:
+    """Seconds that a call spends compiling."""
+    before = compiling_seconds()
+    call()
+    return compiling_seconds() - before
+
+
+def test_what_was_compiled_is_found_by_the_next_process(code: Code) -> None:
+    assert compiled_by(code.total) > 0
+    assert compiled_by(code.total) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("2 * x", "3 * x", 12), ("STEP = 1", "STEP = 5", 21)],
+    ids=["kernel", "constant"],
+)
+def test_a_kernel_is_compiled_anew_when_what_it_uses_changes(
+    code: Code, old: str, new: str, expected: int
+) -> None:
+    """In another file, which numba would not notice."""
+    assert code.total() == 9
+    code.write(BELOW.replace(old, new))
+    assert code.total() == expected
+
+
+def test_fields_that_change_places_are_another_type(code: Code) -> None:
+    assert code.first() == 1
+    code.write(BELOW.replace("one: int\n    two: int", "two: int\n    one: int"))
+    assert code.first() == 2
+
+
+def test_what_a_kernel_was_before_is_removed(code: Code) -> None:
+    code.total()
+    before = {path.name for path in code.folder.rglob("*.nbc")}
+    code.write(BELOW.replace("2 * x", "3 * x"))
+    code.total()
+    after = {path.name for path in code.folder.rglob("*.nbc")}
+    assert len(after) == len(before)
+    assert not after & before
+
+
+def test_whole_numbers_of_all_kinds_are_one_type_between_kernels(
+    code: Code, tmp_path: Path
+) -> None:
+    above = code.imported()
+    assert above.total(np.arange(3)) == above.total(np.arange(3, dtype=np.int32)) == 9
+    assert len(list(code.folder.rglob("below.twice*.nbc"))) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x80garbage", None], ids=["empty", "garbage", "cut"])
+def test_a_damaged_file_is_replaced(code: Code, damage: bytes | None) -> None:
+    code.total()
+    files = {path: path.read_bytes() for path in code.folder.rglob("*.nbc")}
+    assert files
+    for path, content in files.items():
+        path.write_bytes(content[:-9] if damage is None else damage)
+    assert code.total() == 9
+    assert compiled_by(code.total) == 0
+
+
+def test_kernels_that_cannot_be_kept_anywhere_work(
+    code: Code, nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code.folder / "__pycache__").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
+    monkeypatch.setattr(config, "CACHE_DIR", str(nowhere))
+    assert code.total() == 9
+    assert not kernel_cache.is_kept()
+    assert compiled_by(code.total) > 0
+
+
+def test_kernels_that_cannot_be_kept_beside_the_code_go_to_the_users_cache(
+    code: Code, tmp_path: Path
+) -> None:
+    (code.folder / "__pycache__").write_text("")
+    code.total()
+    assert kernel_cache.is_kept()
+    assert list((tmp_path / "caches/streamplace/kernels").rglob("*.nbc"))
+    assert compiled_by(code.total) == 0
+
+
+def test_kernels_of_an_installation_that_cannot_be_written_are_used(
+    code: Code, nowhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was compiled while an image was built, say."""
+    code.total()
+    monkeypatch.setattr(config, "CACHE_DIR", str(nowhere))
+    monkeypatch.setattr(kernel_cache, "_write", _refuse)
+    assert compiled_by(code.total) == 0
+
+
+def _refuse(path: Path, content: bytes) -> None:
+    raise PermissionError(path)
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"), [(True, "once per installation"), (False, "NUMBA_CACHE_DIR")]
+)
+def test_compiling_is_told_once_where_it_is_felt(
+    code: Code,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kept: bool,
+    words: str,
+) -> None:
+    """One line for all kernels, which says what can be done."""
+    monkeypatch.setattr(jit, "NOTICEABLE", -1.0)
+    monkeypatch.setattr(jit._compiling, "_told", False)
+    monkeypatch.setattr(kernel_cache, "_unkept", [] if kept else ["a kernel"])
+    with caplog.at_level(logging.WARNING):
+        code.total()
+        code.first()
+    assert len(caplog.messages) == 1
+    assert words in caplog.messages[0]
