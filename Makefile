@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= auto
+INPUTS ?= 100000
+SEED ?= 0
 
-.PHONY: demo test lint docs bench build clean pyflink
+.PHONY: demo test lint docs bench fuzz build clean pyflink
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
@@ -25,6 +27,10 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/pytest benchmarks --benchmark-columns=median,iqr,rounds
+
+# Spoiled files for every reader that is registered; what is found lies in findings/.
+fuzz: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
 
 # PyFlink for the tests of Flink programs in Python, in an environment of its own (840 MB).
 pyflink: $(READY)

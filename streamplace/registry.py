@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 
 T = TypeVar("T")
 
@@ -59,4 +60,4 @@ class Registry(Generic[T]):
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._found, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        return f"there is no {self._noun} {name!r}{hint} Known: {', '.join(self)}"
+        return f"there is no {self._noun} {quoted(name)}{hint} Known: {', '.join(self)}"

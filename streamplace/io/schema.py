@@ -1,8 +1,9 @@
 """Native file formats as typed dictionaries: validated in one pass, published as JSON Schema."""
 
 import codecs
+from collections.abc import Hashable
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
 
 from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
@@ -250,7 +251,7 @@ def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
     """Content of a JSON document that is described by a typed dictionary."""
     text = utf8(content, where)
     try:
-        document: _T = _adapter(kind).validate_json(text, extra="ignore")
+        document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra="ignore")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
     check_json(text, document, where)
@@ -279,7 +280,7 @@ def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
 def checked(kind: type[_T], tables: object, where: str) -> _T:
     """Return tables, checked against the typed dictionary that describes them."""
     try:
-        document: _T = _adapter(kind).validate_python(tables, extra="ignore")
+        document: _T = _adapter(cast(Hashable, kind)).validate_python(tables, extra="ignore")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
     check_known(tables, document, where)
@@ -294,7 +295,7 @@ def utf8(content: bytes, where: str) -> bytes:
 
 
 @cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

@@ -176,10 +176,11 @@ def check_finite(tensors: Mapping[str, NDArray[Any]], where: str) -> None:
 
 
 def _check_features(where: str, features: FeaturesJson) -> None:
-    for key in ("mean", "std"):
-        if len(features.get(key, features["names"])) != len(features["names"]):
+    for scale in (features.get("mean"), features.get("std")):
+        if scale is not None and len(scale) != len(features["names"]):
             raise FormatError(
-                f"{where}: features has not one {key} for each of its names; fetch or make it again"
+                f"{where}: features has {len(scale)} means or deviations for "
+                f"{len(features['names'])} names; fetch or make it again"
             )
 
 

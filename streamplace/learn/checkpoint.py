@@ -1,5 +1,6 @@
 """Checkpoints: all that a run needs to go on as if it had never stopped, in one file."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -13,12 +14,12 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, spot
-from streamplace.io.schema import STRICT, Finite, checked
+from streamplace.io.schema import STRICT, Finite, parse_as
 from streamplace.io.weights import check_finite, read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History, history_of
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import Arrays, array_of, arrays_of, put_arrays
-from streamplace.model.messages import quoted
+from streamplace.model.messages import quoted, shown
 
 FORMAT, VERSION = "streamplace-checkpoint", 1
 NAME = "last.safetensors"
@@ -127,7 +128,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     document, tensors = read_tensors(path)
     if document.get("format") != FORMAT or document.get("version") != VERSION:
         raise FormatError(f"{where}: is no checkpoint that this streamplace can resume; {_REMEDY}")
-    history = checked(CheckpointJson, document, where)["history"]
+    history = parse_as(CheckpointJson, json.dumps(document).encode(), where)["history"]
     epochs = [epoch.epoch for epoch in history["epochs"]]
     if epochs != [*range(1, len(epochs) + 1)] or history["best"] > len(epochs):
         raise FormatError(f"{where}: its epochs do not follow one another; {_REMEDY}")
@@ -147,7 +148,7 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
         if name == "data":
             told = "on other data (graphs, split, limit, rates or cluster)"
         else:
-            told = f"with {name} {_value(then)}, not {_value(now)}"
+            told = f"with {shown(name)} {_value(then)}, not {_value(now)}"
         raise SettingError(
             f"{spot(folder)}: the run began {told}; resume it as it began, or train into another "
             "folder (--start best.safetensors goes on from its weights)"

@@ -26,6 +26,12 @@ def arrays_of(module: torch.nn.Module) -> Arrays:
 
 def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
     """Give a module these parameters and buffers; ``where`` they come from stands in the error."""
+    check_arrays(module, arrays, where)
+    module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+
+
+def check_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+    """Raise FormatError unless these are the parameters and buffers of a module."""
     wanted = module.state_dict()
     for name in sorted({*wanted, *arrays}):
         if name not in wanted or name not in arrays:
@@ -36,11 +42,10 @@ def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], wher
                 f"{where}: parameter {quoted(name)} is {arrays[name].shape}, not "
                 f"{tuple(wanted[name].shape)}; {_REMEDY}"
             )
-        if array_of(wanted[name]).dtype != arrays[name].dtype:
+        if str(wanted[name].dtype) != f"torch.{arrays[name].dtype}":
             raise FormatError(
                 f"{where}: parameter {quoted(name)} is of type {arrays[name].dtype}; {_REMEDY}"
             )
-    module.load_state_dict({name: torch.from_numpy(arrays[name]) for name in wanted})
 
 
 _REMEDY = "name weights that were trained with the same options of the model"

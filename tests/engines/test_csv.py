@@ -39,6 +39,8 @@ def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
         (b"operator,device\nsrc,d0\nsrc,d1\n", "'src' stands twice"),
         (b"operator,device\nsrc,\n", "'src' has no partner"),
         (b"operator,device\n\xff,d0\n", "not UTF-8"),
+        (b"operator,operator,device\na,b,d0\n", "no columns operator and device"),
+        (b'operator,device\n"src,d0\nsink,d1\n', "not valid CSV: unexpected end of data"),
     ],
 )
 def test_a_bad_table_is_refused_in_one_line(text: bytes, complaint: str) -> None:

@@ -109,6 +109,38 @@ def test_a_packed_file_may_not_unpack_without_end(tmp_path):
     assert "is larger than 16 MiB; split it" in refused(read_toml, path)
 
 
+def bomb(path, size):
+    """Write a packed file that unpacks to so many bytes."""
+    with gzip.open(path, "wb", 9) as file:
+        for _ in range(size >> 20):
+            file.write(bytes(2**20 - 1) + b"\n")
+    return path
+
+
+@pytest.mark.parametrize("read", [read_bytes, lambda path: list(read_lines(path))])
+def test_a_small_packed_file_may_not_unpack_to_gigabytes(tmp_path, read):
+    """Zeros pack a thousand to one, graphs twenty; the message says how to get around the limit."""
+    path = bomb(tmp_path / "bomb.gz", 96 * 2**20)
+    assert "unpacks to more than 64 MiB, 256 times its size; if it is meant to, unpack it" in (
+        refused(read, path)
+    )
+
+
+def test_any_packed_file_may_unpack_to_what_memory_does_not_mind(tmp_path):
+    """However well it is packed."""
+    assert len(read_bytes(bomb(tmp_path / "zeros.gz", 60 * 2**20))) == 60 * 2**20
+
+
+def test_a_large_packed_file_may_unpack_to_many_times_its_size(tmp_path, monkeypatch):
+    """As real data sets do."""
+    monkeypatch.setattr(files, "MOST_UNPACKED", 1000)
+    path = tmp_path / "real.gz"
+    content = b"".join(b"operator %d\n" % i for i in range(10_000))
+    path.write_bytes(gzip.compress(content))
+    assert read_bytes(path) == content
+    assert len(list(read_lines(path))) == 10_000
+
+
 def test_an_endless_line_is_refused(tmp_path):
     """100 MB without a newline."""
     path = tmp_path / "line.jsonl"

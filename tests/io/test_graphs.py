@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from fuzzing import GRAPH, to_json
+from fuzz.documents import GRAPH, to_json
 from hypothesis import given, settings
 from problems import PROBLEMS, chain, diamond
 from strategies import graphs

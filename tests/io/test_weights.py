@@ -8,6 +8,7 @@ import pytest
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import halved, read_weights, shipped, write_tensors, write_weights
+from streamplace.learn.dream.placing import trained
 
 DOCUMENT = {
     "model": "dream",
@@ -127,3 +128,65 @@ def test_the_document_is_read_without_the_tensors_being_run(file: Path) -> None:
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     assert json.loads(header["__metadata__"]["streamplace"])["model"] == "dream"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"features": {"names": [1]}}, r"features.names\[0\] is 1; it should be a valid string"),
+        ({"features": {"names": ["a"], "mean": ["0"]}}, r"features.mean\[0\] is '0'"),
+        (
+            {"features": {"names": ["a"], "mean": [0.0, 1.0]}},
+            "features has 2 means or deviations for 1 names",
+        ),
+        (
+            {"features": {"names": ["a"], "std": [0.0]}},
+            r"features.std\[0\] is 0.0; it should be greater than 0",
+        ),
+        ({"features": {"mean": []}}, "features.names is missing"),
+        ({"training": []}, r"training is \[\]"),
+        ({"model": 5}, "model is 5"),
+        ({"surprise": 1}, "surprise is not a known field"),
+    ],
+)
+def test_a_forged_document_is_refused(file: Path, changes: dict[str, Any], complaint: str) -> None:
+    """Field by field, like every other file."""
+    header_changed(file, **changes)
+    with pytest.raises(FormatError, match=rf"w\.safetensors: {complaint}"):
+        read_weights(file)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+def test_a_feature_that_is_no_number_is_refused(file: Path, number: str) -> None:
+    """JSON has none; Python's own reader takes them."""
+    header_changed(file, features={"names": ["a"], "mean": [0.5]})
+    content = file.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = content[8 : 8 + size].replace(b"[0.5]", f"[{number}]".encode())
+    file.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + size :])
+    with pytest.raises(FormatError, match=r"w\.safetensors: (is not a whole|features.mean)"):
+        read_weights(file)
+
+
+def test_a_parameter_that_is_no_number_is_refused(file: Path) -> None:
+    """By its name."""
+    write_weights(file, DOCUMENT, {**TENSORS, "bad": np.array([np.nan], np.float32)})
+    with pytest.raises(FormatError, match=r"w\.safetensors: parameter 'bad' is no number"):
+        read_weights(file)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000])
+def test_a_file_that_cannot_be_named_is_refused(name: str) -> None:
+    """Before anything looks at its time and size."""
+    with pytest.raises(FormatError, match="cannot be read"):
+        trained(Path(name), "dream")
+
+
+def test_a_config_alone_takes_no_memory(tmp_path: Path) -> None:
+    """A kilobyte that asks for layers of 4096 units is refused for the layers that it lacks."""
+    path = tmp_path / "w.safetensors"
+    document = read_weights(shipped("dream")).document
+    config = {**document["config"], "width": 4096}
+    write_weights(path, {**document, "config": config}, {})
+    with pytest.raises(FormatError, match="lacks parameter"):
+        trained(path, "dream")

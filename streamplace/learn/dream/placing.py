@@ -19,7 +19,7 @@ from streamplace.learn.dream.options import AllocatorConfig
 from streamplace.learn.dream.orders import decision_order
 from streamplace.learn.dream.policies import CONFIGS, build_policy
 from streamplace.learn.dream.policy import Policy
-from streamplace.learn.parameters import put_arrays
+from streamplace.learn.parameters import check_arrays, put_arrays
 from streamplace.learn.threads import one_thread
 from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
@@ -78,8 +78,10 @@ def trained_from(weights: Weights, where: str) -> Trained:
     if weights.model not in CONFIGS:
         raise FormatError(f"{where}: holds weights of {weights.model!r}, no model of the paper")
     config = _config(weights, where)
-    with torch.random.fork_rng(devices=[]):
+    with torch.device("meta"):  # no memory for what a config alone asks for
         policy = build_policy(weights.model, config)
+    check_arrays(policy, weights.tensors, where)
+    policy.to_empty(device="cpu")
     put_arrays(policy, weights.tensors, where)
     return Trained(policy.eval(), config, Scale.from_document(weights.document["features"], where))
 

@@ -42,7 +42,7 @@ public final class Placed extends StreamExecutionEnvironment {
     private static final int HEAP_MB = 1;
 
     private static final int MOST_FAULTS = 3;
-    private static final String CELL = "\u001f";
+    private static final String CELL = "\u001f", ESCAPE = "\u001e";
 
     /** Operator, its group, its number of subtasks (0 where it is not known). */
     private static final String[] OPERATORS = {
@@ -241,9 +241,19 @@ public final class Placed extends StreamExecutionEnvironment {
     private static Map<String, String[]> rows(String[] lines) {
         Map<String, String[]> rows = new HashMap<>();
         for (String line : lines) {
-            rows.put(line.split(CELL)[0], line.split(CELL));
+            String[] cells = cells(line);
+            rows.put(cells[0], cells);
         }
         return rows;
+    }
+
+    /** Cells of a line, as they were before CELL and ESCAPE were escaped in them. */
+    private static String[] cells(String line) {
+        String[] cells = line.split(CELL, -1);
+        for (int i = 0; i < cells.length; i++) {
+            cells[i] = cells[i].replace(ESCAPE + "1", CELL).replace(ESCAPE + "0", ESCAPE);
+        }
+        return cells;
     }
 
     /** Name as the job's author gave it. */

@@ -161,16 +161,31 @@ def _profile(jvm: Any, demands: dict[str, int], managed: int) -> Any:
     return profile.build()
 
 
-OPERATORS = {'clicks': 'box0',
- 'join': 'box1',
- 'orders': 'box1',
- 'parse': 'box0',
- 'score': 'gpu',
- 'sink': 'box1'}
-PARALLELISM = {'clicks': 1, 'join': 2, 'orders': 1, 'parse': 1, 'score': 1, 'sink': 1}
-GROUPS = {'box0': {'dev-box0': 1}, 'box1': {'dev-box1': 1}, 'gpu': {'dev-gpu': 1}}
-SPREAD = {}
-MANAGED = {}
+OPERATORS = {
+    'clicks': 'box0',
+    'parse': 'box0',
+    'orders': 'box1',
+    'join': 'box1',
+    'score': 'gpu',
+    'sink': 'box1',
+}
+PARALLELISM = {
+    'clicks': 1,
+    'parse': 1,
+    'orders': 1,
+    'join': 2,
+    'score': 1,
+    'sink': 1,
+}
+GROUPS = {
+    'box0': {'dev-box0': 1},
+    'box1': {'dev-box1': 1},
+    'gpu': {'dev-gpu': 1},
+}
+SPREAD = {
+}
+MANAGED = {
+}
 
 
 def placed(env: Any) -> Placed:

@@ -1,0 +1,185 @@
+"""Ways to spoil a valid file: its bytes, or the values in its structure."""
+
+import copy
+import gzip
+import json
+import tomllib
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from fuzz.documents import TWICE, to_json, to_toml
+
+NUMBERS = (
+    0,
+    -1,
+    3,
+    64,
+    4096,
+    1.5,
+    -0.0,
+    1e308,
+    5e-324,
+    2**31,
+    2**53 + 1,
+    2**63,
+    -(2**63) - 1,
+    10**18,
+)
+NO_NUMBERS = (10**400, float("nan"), float("inf"), -float("inf"))
+TEXTS = ("", " ", "src", "d0", "nobody", "from", "a\nb", "\0", "\ud800", "\ufeff", "\x1b[2J", "x:y")
+LONG = ("x" * 300, "a." * 40, "../" * 30 + "etc/passwd", "é" * 5000, "%00%ff%C3")
+QUANTITIES = ("1000 Mbpz", "-1 kB", "1e999 B", "inf", "nan", "١ kB", "1 kB", "2 GB", "1 ms")
+SHAPES = (None, True, False, [], {}, [[[]]], ["src", "src"], ["src", 1], [None] * 3)
+TABLES = ({"a": {"b": {}}}, {"size": 0, "advance": 0}, {"names": ["a"], "mean": [0.0]})
+VALUES: tuple[Any, ...] = (
+    *NUMBERS,
+    *NO_NUMBERS,
+    *TEXTS,
+    *LONG,
+    *QUANTITIES,
+    *SHAPES,
+    *TABLES,
+)
+_WORDS = (
+    *"{}[]()<>\"'`=:;,.+-#/\\\n\r\t\0 ",
+    *("null", "true", "NaN", "Infinity", "1e999", "9" * 500, "0x" + "f" * 5000, "-", "1.", "4096"),
+    *("\\u0000", "\\ud800", "\\u", "\\x", '""', "''", '"""', "'''", "[[", "]]", "{{", "[a.b]"),
+    *("a" + ".a" * 50 + "=1", "/*", "*/", "//", "->", "--", "subgraph", "strict", "node ["),
+    *("<!DOCTYPE a [<!ENTITY b 'c'>]>", "&b;", "&#0;", "<![CDATA[", "]]>", "<a>", "</a>"),
+    *("\ufeff", "\u202e", "\x85", "\ud800", "١", "é", "1979-05-27T07:32:00Z", "__metadata__"),
+)
+_NO_TEXT = (b"\xff\xfe", b"\x1f\x8b\x08", b"\x80\x04K\x01.", b"\xff" * 8, b"\xc3")
+TOKENS = (*(word.encode(errors="surrogatepass") for word in _WORDS), *_NO_TEXT)
+
+
+def mutated(seeds: Sequence[bytes], rng: Random) -> bytes:
+    """Return one of the seeds, spoiled in one to four ways."""
+    content = rng.choice(seeds)
+    for _ in range(1 + min(3, int(rng.expovariate(1)))):
+        content = _once(content, seeds, rng)
+    return content
+
+
+def _once(content: bytes, seeds: Sequence[bytes], rng: Random) -> bytes:
+    if rng.random() < 0.5 and (form := _form(content)):
+        with suppress(ValueError, RecursionError):  # of Python's writers: too long or too deep
+            return form(content, rng)  # type: ignore[no-any-return]
+    return _scratched(content, seeds, rng)
+
+
+@lru_cache(maxsize=256)
+def _form(content: bytes) -> Any:
+    """Return what spoils the structure of a content; None where it has none that we know."""
+    for form, holds in (
+        (_packed, lambda: content[:2] == b"\x1f\x8b" and gzip.decompress(content)),
+        (_tensors, lambda: json.loads(json.loads(_header(content))["__metadata__"]["streamplace"])),
+        (_json, lambda: json.loads(content)),
+        (_lines, lambda: [json.loads(line) for line in content.splitlines()]),
+        (_toml_tables, lambda: tomllib.loads(content.decode())),
+    ):
+        try:
+            if holds():
+                return form
+        except Exception:  # whatever its parser says of it, it is not of this form
+            continue
+    return None
+
+
+def _packed(content: bytes, rng: Random) -> bytes:
+    return gzip.compress(_once(gzip.decompress(content), [b""], rng), 1)
+
+
+def _json(content: bytes, rng: Random) -> bytes:
+    return to_json(_spoiled(json.loads(content), rng))
+
+
+def _lines(content: bytes, rng: Random) -> bytes:
+    lines = content.splitlines(keepends=True)
+    i = rng.randrange(len(lines))
+    lines[i] = _json(lines[i], rng) + b"\n"
+    return b"".join(lines)
+
+
+def _toml_tables(content: bytes, rng: Random) -> bytes:
+    return to_toml(_spoiled(tomllib.loads(content.decode()), rng))
+
+
+def _header(content: bytes) -> bytes:
+    return content[8 : 8 + int.from_bytes(content[:8], "little")]
+
+
+def _tensors(content: bytes, rng: Random) -> bytes:
+    """Spoil the header of a safetensors file, or the document in it."""
+    header = json.loads(_header(content))
+    data = content[8 + len(_header(content)) :]
+    if rng.random() < 0.6:
+        document = json.loads(header["__metadata__"]["streamplace"])
+        text = to_json(_spoiled(document, rng)).decode(errors="replace")
+        header["__metadata__"]["streamplace"] = text
+    elif rng.random() < 0.7:
+        header = _spoiled(header, rng)
+    else:
+        noise = rng.choice((b"\xff" * 8, b"\0\0\xc0\x7f", b"\0" * 8, rng.randbytes(8)))
+        at = rng.randrange(len(data) + 1)
+        data = data[:at] + noise + data[at + len(noise) :]
+    told = to_json(header)
+    return len(told).to_bytes(8, "little") + told + data
+
+
+def _spoiled(document: Any, rng: Random) -> Any:
+    """Return a document with one value replaced, removed, renamed, doubled, wrapped or repeated."""
+    document = copy.deepcopy(document)
+    slots = list(_slots(document))
+    if not slots:
+        return rng.choice(VALUES)
+    holder, key = rng.choice(slots)
+    value = rng.choice(VALUES) if rng.random() < 0.7 else rng.choice(slots)[0]
+    value = copy.deepcopy(value)
+    way = rng.randrange(8)
+    if way <= 2:
+        holder[key] = value
+    elif way == 3:
+        del holder[key]
+    elif way == 4:
+        holder[key] = [holder[key]]
+    elif isinstance(holder, list):
+        holder.insert(rng.randrange(len(holder) + 1), holder[key] if way == 5 else value)
+    else:
+        name = f"{key}{TWICE}" if way == 5 else str(rng.choice(TEXTS + LONG))
+        holder[name] = holder.pop(key) if way == 7 else value
+    return document
+
+
+def _slots(node: Any) -> Any:
+    """Every place in a document that holds a value."""
+    if isinstance(node, dict | list):
+        for key, child in list(node.items() if isinstance(node, dict) else enumerate(node)):
+            yield node, key
+            yield from _slots(child)
+
+
+def _scratched(content: bytes, seeds: Sequence[bytes], rng: Random) -> bytes:
+    """Return bytes flipped, inserted, overwritten, cut off, removed, doubled or spliced."""
+    size = len(content)
+    a, b = sorted((rng.randrange(size + 1), rng.randrange(size + 1)))
+    if rng.random() < 0.8:  # mostly little of it
+        b = min(size, a + rng.randrange(12))
+    token = rng.choice(TOKENS) if rng.random() < 0.7 else rng.randbytes(rng.randint(1, 4))
+    way = rng.randrange(8)
+    if way == 0 and a < size:
+        return content[:a] + bytes([content[a] ^ (1 << rng.randrange(8))]) + content[a + 1 :]
+    if way == 1:
+        return content[:a]
+    if way == 2:
+        return content[:a] + content[b:]
+    if way == 3:
+        return content[:b] + content[a:]
+    if way == 4:
+        other = rng.choice(seeds)
+        return content[:a] + other[rng.randrange(len(other) + 1) :]
+    if way == 5:
+        return content[:a] + token * rng.choice((2, 3, 50, 2000)) + content[a:]
+    return content[:a] + token + content[b if way == 6 else a :]

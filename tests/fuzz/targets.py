@@ -1,0 +1,256 @@
+"""What is fuzzed: every reader that the registries know, with valid files to spoil."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from engine_deployments import DEPLOYMENTS
+from fuzz.documents import CLUSTER, CONSTRAINTS, GRAPH, PLACEMENT, document_of, to_json, to_toml
+from fuzz.models import checkpoints, resumed, weights
+
+import streamplace
+from streamplace.engines.flink.pinning import read_vectors
+from streamplace.engines.reading import read_assignment
+from streamplace.engines.registry import EXPORTS
+from streamplace.evaluate.optima import cache_path, known_optima
+from streamplace.evaluate.records import Record, RecordFile
+from streamplace.generate.manifest import Manifest, read_manifest, write_manifest
+from streamplace.generate.parameters import options
+from streamplace.generate.recipes import read_recipe
+from streamplace.generate.registry import FAMILIES
+from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
+from streamplace.io.graphs import parse_graph, read_graphs
+from streamplace.io.placements import parse_placement
+from streamplace.io.registry import FORMATS
+from streamplace.io.schema import FILES, json_schema, parse_json, parse_toml
+from streamplace.io.weights import read_weights
+from streamplace.learn.checkpoint import NAME
+from streamplace.learn.config import configured
+from streamplace.learn.registry import MODELS
+from streamplace.model import Cluster, Problem, units
+from streamplace.placers.registry import PLACERS
+
+SEEDS = Path(__file__).parent / "seeds"
+"""Valid files of forms that streamplace itself does not write, named after their reader."""
+BARE = {"operators": [{"name": n, "rate": 1} for n in ("src", "join", "sink")]}
+PROBLEM = Problem(parse_graph(to_json(BARE), "bare"), Cluster.uniform(2))
+
+Seeds = Callable[[], Sequence[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A reader.
+
+    Attributes
+    ----------
+    read
+        Takes the content of a file and a folder to put it in; raises StreamplaceError or returns.
+    seeds
+        Makes valid contents, at first use.
+    cost
+        Of an input, relative to that of a small document: it gets so many times fewer.
+    """
+
+    name: str
+    read: Callable[[bytes, Path], Any]
+    seeds: Seeds
+    cost: int = 1
+
+
+def targets() -> list[Target]:
+    """Everything that reads."""
+    return [
+        *_native(),
+        *(_foreign(name) for name in FORMATS),
+        *(_schema(name) for name in FILES),
+        *(_export(name) for name in EXPORTS if EXPORTS[name].read),
+        *_small(),
+        *(part for name in MODELS for part in _model(name)),
+    ]
+
+
+def _native() -> list[Target]:
+    graph, lines = to_json(GRAPH), to_json(GRAPH) + b"\n" + to_json(BARE) + b"\n"
+    return [
+        _parsed("graph", parse_graph, graph),
+        _parsed("placement", partial(parse_placement, problem=PROBLEM), to_json(PLACEMENT)),
+        _parsed("cluster", parse_cluster, to_toml(CLUSTER)),
+        _parsed("constraints", _compiled, to_toml(CONSTRAINTS)),
+        _file("graph file", ".json", lambda path: list(read_graphs(path)), [graph]),
+        _file("data set", ".jsonl", lambda path: list(read_graphs(path)), [lines]),
+        _file("packed data set", ".jsonl.gz", lambda path: list(read_graphs(path)), _packed),
+        _file("subtasks", ".json", read_vectors, [to_json(PLACEMENT)]),
+    ]
+
+
+def _compiled(content: bytes, where: str) -> Problem:
+    rules = parse_constraints(content, where)
+    return Problem(PROBLEM.graph, PROBLEM.cluster, rules)
+
+
+def _packed() -> Sequence[bytes]:
+    import gzip
+
+    return [gzip.compress(to_json(GRAPH) + b"\n" + to_json(BARE), 1, mtime=0)]
+
+
+def _foreign(name: str) -> Target:
+    """Importer; where there is no valid file of its format, those of all others are spoiled."""
+
+    def seeds() -> Sequence[bytes]:
+        own = [path.read_bytes() for path in sorted(SEEDS.glob(f"{name}.*"))]
+        return own or [to_json(GRAPH), *(path.read_bytes() for path in sorted(SEEDS.iterdir()))]
+
+    suffix = next((path.suffix for path in SEEDS.glob(f"{name}.*")), ".txt")
+    return _file(f"import {name}", suffix, lambda path: list(FORMATS[name].read(path)), seeds)
+
+
+def _schema(name: str) -> Target:
+    """Document of a published schema, as JSON and as TOML."""
+
+    def seeds() -> Sequence[bytes]:
+        documents = [document_of(json_schema(name), Random(i)) for i in range(20)]
+        return [*map(to_json, documents), *map(to_toml, documents)]
+
+    def read(content: bytes, folder: Path) -> None:
+        parse = parse_json if content.lstrip()[:1] == b"{" else parse_toml
+        parse(name, content, "here")
+
+    return Target(f"schema {name}", read, cache(seeds))
+
+
+def _export(name: str) -> Target:
+    export = EXPORTS[name]
+
+    def seeds() -> Sequence[bytes]:
+        written = []
+        for deployment in DEPLOYMENTS.values():
+            (text,) = export.files(deployment).values()
+            written.append(text.encode())
+        return written
+
+    return _file(f"export {name}", export.suffix, read_assignment, seeds, cost=2)
+
+
+def _small() -> list[Target]:
+    """Recipes, manifests, results, optima, quantities and names of files."""
+    record = Record("p" * 64, "g", 1e4, "exact", "1 s", 0.8, 0.8, 0.1, (0, 1))
+    results = _written(lambda path: RecordFile(path).append([record, record]))
+    manifest = Manifest("branched", {"depth": 2}, 0, "0.1", 3, {"test": 3}, "0" * 64, "1" * 64)
+    return [
+        _file("recipe", ".toml", read_recipe, [_recipe(name) for name in FAMILIES]),
+        _file("manifest", ".json", read_manifest, _written(partial(write_manifest, manifest))),
+        _file("results", ".jsonl", lambda path: list(RecordFile(path)), results),
+        Target("optima", _read_optima, results),
+        Target("quantity", _read_quantity, lambda: [b"1000 Mbps", b"12.5 kB", b"1e3", b"10 k/s"]),
+        Target("path", _read_path, lambda: [b"graph.json", b"data.jsonl.gz", b"a.toml"]),
+    ]
+
+
+def _recipe(name: str) -> bytes:
+    known = {option.name: option.default for option in options(FAMILIES[name].parameters)}
+    given = {key: value for key, value in known.items() if value is not None}
+    return to_toml({"family": name, "seed": 1, "parameters": given})
+
+
+def _read_optima(content: bytes, folder: Path) -> None:
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    cache_path().parent.mkdir(parents=True, exist_ok=True)
+    cache_path().write_bytes(content)
+    known_optima()
+
+
+def _read_quantity(content: bytes, folder: Path) -> None:
+    text = content.decode(errors="surrogateescape")
+    for parse in (units.bandwidth_bps, units.size_bytes, units.seconds, units.mips):
+        try:
+            parse(text)
+        except units.UnitError:
+            continue
+
+
+def _read_path(content: bytes, folder: Path) -> None:
+    path = folder / content.decode(errors="surrogateescape").replace("/", "_")
+    for read in (read_graphs, read_cluster, read_assignment, read_weights, read_recipe):
+        try:
+            list(read(path))
+        except streamplace.StreamplaceError:
+            continue
+
+
+def _model(name: str) -> list[Target]:
+    """Options, weights and checkpoints of a model."""
+    model = MODELS[name]
+    table = model.presets["fast"].model.model_dump(mode="json")
+    training = model.presets["fast"].training.model_dump(mode="json")
+    config = to_toml({"training": training, "model": table})
+    found = [
+        _file(f"config {name}", ".toml", lambda path: configured(model, file=path), [config]),
+        _file(f"weights {name}", ".safetensors", read_weights, lambda: [weights(name)]),
+        Target(
+            f"checkpoint {name}",
+            lambda content, folder: resumed(name, _put(content, folder, NAME)),
+            lambda: checkpoints(name),
+            cost=3,
+        ),
+    ]
+    if name in PLACERS:
+        placed = partial(_place, name)
+        found.append(
+            _file(f"place {name}", ".safetensors", placed, lambda: [weights(name)], cost=5)
+        )
+    return found
+
+
+def _place(name: str, path: Path) -> None:
+    streamplace.place(PROBLEM.graph, PROBLEM.cluster, placer=f"{name}:weights={path}")
+
+
+def _parsed(name: str, parse: Callable[[bytes, str], Any], *seeds: bytes) -> Target:
+    return Target(name, lambda content, folder: parse(content, "here"), lambda: seeds)
+
+
+def _file(
+    name: str,
+    suffix: str,
+    read: Callable[[Path], Any],
+    seeds: Sequence[bytes] | Seeds,
+    cost: int = 1,
+) -> Target:
+    """Return a reader of files; each has a name of its own, because some are kept by name."""
+    numbers = count()
+
+    def read_file(content: bytes, folder: Path) -> None:
+        path = _put(content, folder, f"{next(numbers)}{suffix}")
+        try:
+            read(path)
+        finally:
+            path.unlink()
+
+    return Target(name, read_file, cache(seeds) if callable(seeds) else lambda: seeds, cost)
+
+
+def _put(content: bytes, folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def _written(write: Callable[[Path], Any]) -> Seeds:
+    """Return what a writer of files writes."""
+
+    def seeds() -> Sequence[bytes]:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "seed"
+            write(path)
+            return [path.read_bytes()]
+
+    return cache(seeds)

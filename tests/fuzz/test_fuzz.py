@@ -1,0 +1,143 @@
+"""Every reader that the registries know reads valid files, and reads or refuses spoiled ones.
+
+``make fuzz`` does the same with as many inputs as there is time for.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzz import campaign as campaigns
+from fuzz import trial
+from fuzz.campaign import campaign
+from fuzz.targets import Target, targets
+from fuzz.trial import content_of, tried
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamplace.errors import FormatError, StreamplaceError, UnitError
+from streamplace.io.graphs import graph_line, parse_graph
+from streamplace.io.registry import FORMATS, Format
+from streamplace.model import StreamGraph, units
+
+TARGETS = {target.name: target for target in targets()}
+INPUTS = 60
+
+
+@pytest.fixture(autouse=True)
+def _cache_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading optima sets the folder of the cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", os.environ["XDG_CACHE_HOME"])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_valid_files_are_read(name: str, tmp_path: Path) -> None:
+    """Otherwise the rest would prove nothing."""
+    for content in TARGETS[name].seeds():
+        TARGETS[name].read(content, tmp_path)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_spoiled_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
+    """In one line, within the time that one may take."""
+    for number in range(INPUTS):
+        assert tried(TARGETS[name], 0, number, tmp_path) is None
+
+
+def test_an_input_depends_on_its_number_alone() -> None:
+    """So that whatever is found can be made again."""
+    once, again = ([content_of(TARGETS["graph"], 3, i) for i in range(20)] for _ in range(2))
+    assert once == again
+    assert len(set(once)) > 15
+
+
+def test_a_new_format_is_fuzzed_without_another_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It only has to be registered."""
+
+    def read(path: Path) -> Iterator[StreamGraph]:
+        yield parse_graph(path.read_bytes(), "here")
+
+    assert list(FORMATS)
+    known = {**FORMATS._found, "new": Format("new", "New.", read)}
+    monkeypatch.setattr(FORMATS, "_found", known)
+    assert "import new" in {target.name for target in targets()}
+
+
+@pytest.mark.parametrize(
+    ("deed", "fault"),
+    [
+        ("raise KeyError('x')", "KeyError in <string>:1: 'x'"),
+        ("raise FormatError('two\\nlines')", "message is not printable"),
+        ("raise FormatError('x' * 2000)", "message of 2000 characters"),
+        ("while True: pass", "took more than"),
+        ("bytearray(2**33)", "MemoryError"),
+        ("os.abort()", "ended its process"),
+        ("time.sleep(60)", "hung"),
+    ],
+)
+def test_whatever_else_a_reader_does_is_found(
+    deed: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each input, and the campaign goes on."""
+
+    def read(content: bytes, folder: Path) -> Any:
+        exec(deed, {"os": os, "time": time, "FormatError": FormatError})
+
+    monkeypatch.setattr(trial, "SECONDS", 0.2)
+    monkeypatch.setattr(campaigns, "PATIENCE", 1.0)
+    good = Target("good", lambda content, folder: None, lambda: [b"x"])
+    tally = campaign([Target("bad", read, lambda: [b"x"]), good], 4, seed=0, jobs=2)
+    assert tally.done == {"bad": 2, "good": 2}
+    assert [finding.number for finding in tally.findings] == [0, 1]
+    assert all(fault in finding.fault for finding in tally.findings)
+
+
+def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+    """As ``make fuzz`` runs it."""
+    words = [sys.executable, "-m", "fuzz", "--inputs", "30", "--only", "schema", "--jobs", "1"]
+    tests = str(Path(__file__).parents[1])
+    answer = subprocess.run(
+        words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": tests}, capture_output=True, text=True
+    )
+    assert answer.returncode == 0
+    assert "over 4 readers (seed 0)" in answer.stderr
+    assert "0 findings" in answer.stderr
+    assert not any(tmp_path.iterdir())
+
+
+few = settings(max_examples=300)
+
+
+@few
+@given(number=st.integers(0, 10**9))
+def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
+    """A graph that survives its spoiling is a good graph."""
+    with suppress(StreamplaceError):
+        graph = parse_graph(content_of(TARGETS["graph"], 0, number), "here")
+        assert parse_graph(graph_line(graph), "again") == graph
+
+
+@few
+@given(
+    st.text()
+    | st.floats()
+    | st.integers()
+    | st.from_regex(r"\s*[-+]?\d{0,5}\.?\d{0,3}(e[-+]?\d{1,4})? ?[kKMGT]?i?(B|bps|bit|/s|s)?")
+)
+def test_quantities_are_read_in_range_or_refused(value: str | float) -> None:
+    """By all five readers."""
+    for parse in (
+        units.bandwidth_bps,
+        units.size_bytes,
+        units.seconds,
+        units.mips,
+        units.tuple_rate,
+    ):
+        with suppress(UnitError):
+            assert 0 <= parse(value) <= units.LARGEST

@@ -1,0 +1,80 @@
+import pytest
+
+from streamplace.errors import FormatError
+from streamplace.io.clusters import parse_cluster
+from streamplace.io.dream import parse_dream
+from streamplace.io.graphs import parse_graph
+from streamplace.io.placements import parse_document
+
+MANY = 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "twice"),
+    [
+        ('{"operators": [{"name": "a", "rate": 1, "rate": 2}]}', "'rate'"),
+        ('{"operators": [{"name": "a", "rate": 1}], "operators": []}', "'operators'"),
+        ('{"operators": [{"name": "a:b", "rate": 1}], "name": "x", "name": "x"}', "'name'"),
+    ],
+)
+def test_a_field_that_stands_twice_is_refused(text: str, twice: str) -> None:
+    """JSON's readers keep one of them and say nothing."""
+    with pytest.raises(FormatError, match=f"^here: {twice} stands twice; remove one of them"):
+        parse_graph(text.encode(), "here")
+
+
+def test_imported_graphs_repeat_no_field_either() -> None:
+    """Though they may have fields that nobody knows."""
+    text = b'{"event_rate": 1, "operators": [{"idx": 0, "cpu": 1, "cpu": 2}], "connections": []}'
+    with pytest.raises(FormatError, match=r"^here: 'cpu' stands twice"):
+        parse_dream(text, "here", "g")
+
+
+def test_colons_in_names_are_no_fields() -> None:
+    """The text is then read once more, and found to be fine."""
+    text = (
+        '{"operators": [{"name": "Source: a", "rate": 1}, {"name": "b", "rate": 1}], "name": ":"}'
+    )
+    assert parse_graph(text.encode(), "here").operators.name == ("Source: a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"operators": [{"name": "a", "rte": 1}]}', r"operators\[0\].rte is not a known field"),
+        ('{"operators": [], "window": {}}', "window is not a known field; correct or remove it"),
+    ],
+)
+def test_an_unknown_field_is_refused_with_its_place(text: str, message: str) -> None:
+    """In JSON."""
+    with pytest.raises(FormatError, match=f"^here: {message}"):
+        parse_graph(text.encode(), "here")
+
+
+def test_an_unknown_field_of_a_table_is_refused_with_its_place() -> None:
+    """In TOML."""
+    with pytest.raises(FormatError, match=r"^here: devices\[1\].speed is not a known field"):
+        parse_cluster(b'devices = [{name = "a"}, {name = "b", speed = 1}]', "here")
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "message"),
+    [
+        ('{"operators": [], ', "}", "x0 is not a known field"),
+        ('{"operators": [], "attributes": {', "}}", r"attributes.x0 is \[\]"),
+    ],
+)
+def test_of_a_flood_of_faults_the_first_is_told(head: str, tail: str, message: str) -> None:
+    """Collecting them all took a gigabyte for a megabyte."""
+    flood = ",".join(f'"x{i}":[]' for i in range(MANY))
+    with pytest.raises(FormatError, match=f"^here: {message}"):
+        parse_graph(f"{head}{flood}{tail}".encode(), "here")
+
+
+def test_of_a_flood_of_unplaced_operators_the_first_is_told() -> None:
+    """In placements."""
+    flood = ",".join(f'"x{i}":1' for i in range(MANY))
+    with pytest.raises(
+        FormatError, match=r"^here: assignment.x0 is 1; it should be a valid string"
+    ):
+        parse_document(f'{{"assignment":{{{flood}}}}}'.encode(), "here")
