@@ -175,8 +175,10 @@ class Plain:
 
     @property
     def words(self) -> str:
-        """The value in words."""
-        return f"{self.objective.name} {self.objective.told(self.value)}"
+        """The value in words, and the conditions that it meets."""
+        asked, told = self.objective.base or self.objective, self.objective.told(self.value)
+        words = told if asked.name == asked.unit else f"{asked.name} {told}"
+        return ", ".join([words, *(condition.text for condition in self.objective.conditions)])
 
     @property
     def verdict(self) -> str:

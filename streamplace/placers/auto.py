@@ -43,14 +43,13 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
     Of throughput it is known what an evaluation costs; there the clock ends only the proof.
     """
     known, n = objective.name == "throughput", problem.n_operators
-    if budget.evaluations is not None and n <= QUICKLY_DECIDED:
+    if known and budget.evaluations is not None and n <= QUICKLY_DECIDED:
         team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
     for member in CHEAP:
         if member.cheap(problem, budget) and (known or not team.late):
             calls = member.calls(problem)
             team.ask(member.name, team.untimed(calls) if known else team.part(1.0, calls))
-    if known or not team.late:
-        team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
+    team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
     if known and n <= PROVABLE and not team.late:
         team.ask("exact", team.part(1.0))
 

@@ -12,6 +12,8 @@ of that; and the first moves are made whatever the clock says. So a busy machine
 but the answer is never below METIS.
 """
 
+from dataclasses import replace
+
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -40,8 +42,15 @@ def anneal(
         problem.check(placement)
     if objective.name != "throughput":
         from streamplace.placers.anneal.climb import BATCH, climb
+        from streamplace.placers.anneal.fewest import carried, fewest, least_devices
 
-        return climb(problem, objective, start, seed, Meter(budget, BATCH))
+        meter = Meter(budget, BATCH)
+        condition = carried(objective)
+        if condition is None:
+            return climb(problem, objective, start, seed, meter)
+        few = fewest(problem, condition, seed, meter)
+        found = climb(problem, objective, start if few is None else (*start, few), seed, meter)
+        return replace(found, bound=float(least_devices(problem, condition.limit)))
     from streamplace.placers.anneal.throughput import least_work, maximise
 
     meter = Meter(budget, least_work(problem))

@@ -1,0 +1,87 @@
+"""The fewest devices that still sustain a throughput: more and more devices until it is reached."""
+
+import numpy as np
+
+from streamplace.errors import StreamplaceError
+from streamplace.model.constraints import Constraints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import MET, Condition
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import PLACERS, Budget
+
+SHARE = 0.5
+"""Every number of devices may take this share of what is left."""
+
+
+def carried(objective: Objective) -> Condition | None:
+    """Return the throughput to sustain, where the fewest devices that do are asked for."""
+    if objective.base is None or objective.base.name != "devices":
+        return None
+    if [condition.objective.name for condition in objective.conditions] != ["throughput"]:
+        return None
+    (condition,) = objective.conditions
+    return condition if condition.sense == "max" else None
+
+
+def fewest(problem: Problem, condition: Condition, seed: int, meter: Meter) -> Placement | None:
+    """Placement on as few devices as were found to sustain the throughput; None if none do.
+
+    The search for the highest throughput runs on the strongest device alone, on the two strongest,
+    and so on; fewer devices than their CPU allows are not tried.
+    """
+    search, throughput = PLACERS["anneal"], OBJECTIVES["throughput"]
+    strongest = _strongest(problem)
+    for k in range(least_devices(problem, condition.limit), problem.n_devices + 1):
+        part = _part(meter)
+        try:
+            fewer = _confined(problem, strongest[:k])
+            found = search.place(fewer, throughput, seed=seed, budget=part)
+        except StreamplaceError:  # constraints that need other devices
+            continue
+        meter.spend(part.evaluations or 0)
+        if found.value >= condition.limit * (1 - MET):
+            return problem.placement(found.placement.index)
+        if meter.late:
+            return None
+    return None
+
+
+def least_devices(problem: Problem, limit: float) -> int:
+    """Devices without which the CPU cannot sustain a relative throughput, proven."""
+    instance = problem.instance
+    share = instance.load[:, instance.device_type]  # of every device, per operator
+    strength = 1 / np.maximum(share.sum(axis=0), 1e-300)
+    least = (share * strength).min(axis=1).sum() * limit
+    power = np.cumsum(np.sort(strength)[::-1])
+    return min(int(np.searchsorted(power, least * (1 - MET))) + 1, problem.n_devices)
+
+
+def _strongest(problem: Problem) -> list[str]:
+    """Devices by strength; those that pins name come first."""
+    instance, names = problem.instance, problem.cluster.devices.name
+    work = instance.load.sum(axis=0)[instance.device_type]
+    pinned = set(problem.constraints.pin.values())
+    order = sorted(range(problem.n_devices), key=lambda d: (names[d] not in pinned, work[d], d))
+    return [names[d] for d in order]
+
+
+def _confined(problem: Problem, devices: list[str]) -> Problem:
+    """Return the same problem on some of the devices."""
+    old = problem.constraints
+    allowed = {
+        name: old.allowed.get(name, frozenset(devices)) & frozenset(devices)
+        for name in problem.graph.operators.name
+    }
+    constraints = Constraints(old.pin, old.colocate, old.exlocate, allowed)
+    return Problem(problem.graph, problem.cluster, constraints, problem.seconds)
+
+
+def _part(meter: Meter) -> Budget:
+    """Part of what is left for one number of devices."""
+    seconds, evaluations = meter.seconds, meter.evaluations
+    return Budget(
+        None if seconds is None else max(seconds * SHARE, 1e-6),
+        None if evaluations is None else max(1, int(evaluations * SHARE)),
+    )
