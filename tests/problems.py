@@ -147,7 +147,21 @@ def layered(n: int, n_sources: int = 1, devices: int = 6, **rules: Any) -> Probl
     return Problem(graph, Cluster.uniform(devices), Constraints(**rules))
 
 
+def joined() -> StreamGraph:
+    """Two sources whose tuples meet in a join, one way straight, one way through a stage."""
+    operators = [
+        Operator("left", ipt=2e5, payload=2e3, rate=4e3),
+        Operator("right", ipt=5e4, payload=1e3, rate=4e3),
+        Operator("stage", ipt=3e5, payload=2e3),
+        Operator("join", ipt=1e5, payload=1e3, fires="all"),
+        Operator("sink", ipt=5e4),
+    ]
+    ways = [("left", "stage"), ("stage", "join"), ("right", "join"), ("join", "sink")]
+    return StreamGraph.of("joined", operators, [Stream(*ends) for ends in ways])
+
+
 PROBLEMS = {
+    "joined": Problem(joined(), Cluster.uniform(3)),
     "chain": Problem(chain(), Cluster.uniform(3)),
     "long chain on one device": Problem(chain(9), Cluster.uniform(1)),
     "diamond": Problem(diamond(), Cluster.uniform(2)),

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from problems import PROBLEMS
 
 from streamplace.errors import PlacementError
+from streamplace.model import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget, Result
 
@@ -40,7 +42,44 @@ def test_placements_are_legal_and_valued_by_the_objective(placer: str, problem: 
     result = placed(placer, problem)
     PROBLEMS[problem].check(result.placement)
     assert result.value == THROUGHPUT.value(PROBLEMS[problem], result.placement)
+    assert result.objective == "throughput"
     assert 0 <= result.value <= 1
+
+
+OTHERS = [
+    pytest.param(placer, name, id=f"{placer}-{name}")
+    for placer in PLACERS
+    for name in OBJECTIVES
+    if name != "throughput" and PLACERS[placer].judges(OBJECTIVES[name])
+]
+
+
+@pytest.mark.parametrize(("placer", "name"), OTHERS)
+def test_placers_place_for_every_objective_that_they_declare(placer: str, name: str) -> None:
+    """Legal, valued by the objective, the same for the same seed, no better than a bound."""
+    problem, judge = PROBLEMS["constrained"], OBJECTIVES[name]
+    if judge.refuses(problem) is not None:
+        problem = with_watts(problem)
+    budget = Budget(seconds=None, evaluations=60)
+    try:
+        one, other = (PLACERS[placer].place(problem, judge, seed=5, budget=budget) for _ in "ab")
+    except PlacementError as error:
+        pytest.skip(str(error))
+    problem.check(one.placement)
+    assert one.placement == other.placement
+    assert one.value == judge.value(problem, one.placement)
+    assert one.objective == name
+    if one.bound is not None:
+        slack = 1e-9 * abs(one.bound) * (1 if judge.sense == "max" else -1)
+        assert not judge.better(one.value, one.bound + slack)
+
+
+def with_watts(problem: Problem) -> Problem:
+    """The same problem on devices that say what they draw."""
+    cluster = problem.cluster
+    devices = replace(cluster.devices, watts=np.arange(1.0, 1 + cluster.n_devices))
+    drawing = replace(cluster, devices=devices, joules_per_byte=1e-9)
+    return Problem(problem.graph, drawing, problem.constraints, problem.seconds)
 
 
 @pytest.mark.parametrize(("placer", "problem"), CASES)
@@ -73,6 +112,7 @@ SCRIPT = """
 import json
 from problems import PROBLEMS
 from streamplace.errors import PlacementError
+from streamplace.model import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 found = {}
