@@ -160,3 +160,42 @@ def _outputs(one: Pass) -> list[int]:
     streams = one.streams[np.argsort(one.stream_index)]
     keys = zip(*(streams[k].tolist() for k in ("source", "size", "tuples")), strict=True)
     return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def tied(rng: np.random.Generator) -> tuple[Pass, list[int], Task]:
+    """A task graph whose times are small whole numbers, so that nearly all is tied; a placement."""
+    n, d = 14, 3
+    edges = [(u, v) for v in range(n) for u in range(v) if rng.random() < 0.25]
+    order = rng.permutation(len(edges))
+    work, size = rng.integers(0, 3, n).astype(float), rng.integers(0, 3, len(edges)).astype(float)
+    cores = [int(rng.integers(1, 3))] * d
+    ends = [edges[i] for i in order]
+    instance = tasks(work, ends, size, devices=d, cores=cores)
+    problem = Delayed(
+        rate=[1.0] * n,
+        seconds=work[:, None].tolist(),
+        source=[u for u, _ in ends],
+        target=[v for _, v in ends],
+        selectivity=[1.0] * len(ends),
+        payload=size.tolist(),
+        parallelism=[1] * n,
+        device_type=[0] * d,
+        cores=cores,
+        seconds_per_byte=[[1.0] * d] * d,
+        egress=[0.0] * d,
+        ingress=[0.0] * d,
+        overhead=0.0,
+        gap=0.0,
+    )
+    one = compile_pass(instance)
+    task = Task(
+        problem=problem,
+        flows=tuple((bytes_, 1.0) for bytes_ in size.tolist()),
+        inputs=(1.0,) * n,
+        message=tuple(range(len(ends))),
+        release=(0.0,) * n,
+        priority=tuple(one.operators["priority"].tolist()),
+        work_factor=(1.0,) * n,
+        send_factor=(1.0,) * len(ends),
+    )
+    return one, rng.integers(0, d, n).tolist(), task

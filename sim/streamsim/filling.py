@@ -37,7 +37,6 @@ class Scratch(NamedTuple):
     touched: Flags  # [N] operators whose flow reaches something full
 
 
-@kernel
 def scratch(instance: Instance) -> Scratch:
     """Buffers for filling; those by operator are empty with one group, which fills nothing."""
     s = len(instance.sources)

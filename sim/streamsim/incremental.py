@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
-from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import (
     core_load,
     has_several_cores,
@@ -47,40 +47,43 @@ class State(NamedTuple):
     work: Scratch
 
 
-@kernel
 def start(instance: Instance, placement: Ints) -> State:
     """Loads of a placement from scratch."""
-    d = len(instance.device_type)
-    plain = only_devices_and_links(instance)
-    per_core = has_several_cores(instance)
+    d = instance.n_devices
+    plain, per_core = only_devices_and_links(instance), has_several_cores(instance)
     size = d + d * d if plain else n_resources(d)
     leaves = size + (len(placement) if per_core else 0)
-    scanned = size <= SCANNED and not per_core
-    loads, carry, work = np.zeros(size), np.zeros(size), scratch(instance)
-    bare = State(placement.copy(), loads, carry, np.zeros(0), plain, per_core, work)
-    for v in range(len(placement)):
-        _shift(bare, placement[v], instance.load[v, instance.device_type[placement[v]]])
+    buffers = np.zeros(size), np.zeros(size), np.zeros(0)
+    state = State(placement.copy(), *buffers, plain, per_core, scratch(instance))
+    _load(instance, state)
+    if size <= SCANNED and not per_core:
+        return state
+    state = state._replace(tree=np.zeros(2 << (leaves - 1).bit_length()))
+    _grow(instance, state)
+    return state
+
+
+@borrowing_kernel
+def _load(instance: Instance, state: State) -> None:
+    """Put the placement on the resources, which are empty."""
+    place = state.placement
+    for v in range(len(place)):
+        _shift(state, place[v], instance.load[v, instance.device_type[place[v]]])
     for e in range(len(instance.source)):
-        a, b = placement[instance.source[e]], placement[instance.target[e]]
-        _reroute(instance, bare, e, a, b, 1.0)
-    tree = np.zeros(0) if scanned else _tree(instance, bare, leaves)
-    return State(bare.placement, loads, carry, tree, plain, per_core, work)
+        _reroute(instance, state, e, place[instance.source[e]], place[instance.target[e]], 1.0)
 
 
-@kernel
-def _tree(instance: Instance, bare: State, leaves: int) -> Floats:
-    """Tournament tree over the loads and, where they bound, the cores."""
-    half, size = 1, len(bare.loads)
-    while half < leaves:
-        half *= 2
-    tree = np.zeros(2 * half)
+@borrowing_kernel
+def _grow(instance: Instance, state: State) -> None:
+    """Write the tournament tree over the loads and, where they bound, the cores."""
+    tree, half, size = state.tree, len(state.tree) // 2, len(state.loads)
     for r in range(size):
-        tree[half + r] = bare.loads[r] + bare.carry[r]
-    for v in range(leaves - size):
-        tree[half + size + v] = core_load(instance, v, bare.placement[v])
+        tree[half + r] = state.loads[r] + state.carry[r]
+    if state.per_core:
+        for v in range(len(state.placement)):
+            tree[half + size + v] = core_load(instance, v, state.placement[v])
     for i in range(half - 1, 0, -1):
         tree[i] = max(tree[2 * i], tree[2 * i + 1])
-    return tree
 
 
 @inlined_kernel

@@ -100,8 +100,8 @@ def _notice() -> str:
     if is_kept():
         return "compiling kernels (once per installation) …"
     return (
-        "compiling kernels, at every start: they cannot be kept, since no folder for them can be "
-        "written; NUMBA_CACHE_DIR may name one that can …"
+        "compiling kernels, again at every start, since no folder to keep them in can be written; "
+        "NUMBA_CACHE_DIR may name one …"
     )
 
 

@@ -59,22 +59,16 @@ def full_rate_loads(instance: Instance, placement: Ints, loads: Floats) -> None:
         add_stream(instance, loads, e, a, b, 1.0)
 
 
-@inlined_kernel
 def only_devices_and_links(instance: Instance) -> bool:
     """Whether tuples cost nothing beyond CPU and bytes on links: no NIC caps, overhead or gap."""
-    for d in range(len(instance.cores)):
-        if instance.egress[d] > 0 or instance.ingress[d] > 0:
-            return False
-    return instance.overhead == 0 and instance.gap == 0
+    return not (
+        instance.overhead or instance.gap or instance.egress.any() or instance.ingress.any()
+    )
 
 
-@inlined_kernel
 def has_several_cores(instance: Instance) -> bool:
     """Whether a subtask can fill its core before its device is full."""
-    most = 1.0
-    for d in range(len(instance.cores)):
-        most = max(most, instance.cores[d])
-    return most > 1
+    return bool((instance.cores > 1).any())
 
 
 @inlined_kernel

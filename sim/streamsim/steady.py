@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamsim.filling import fill, scratch
+from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.loads import (
@@ -18,6 +18,7 @@ from streamsim.loads import (
     has_several_cores,
     highest,
     n_resources,
+    only_devices_and_links,
 )
 
 Floats = NDArray[np.float64]
@@ -63,11 +64,11 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     batch = writable(placements)
     out = np.empty(len(batch))
     if instance.n_groups > 1:
-        _several_groups(instance, batch, out)
+        _several_groups(instance, batch, out, has_several_cores(instance), scratch(instance))
     elif is_plain(instance):
         _plain(instance, batch, out)
     else:
-        _one_group(instance, batch, out)
+        _one_group(instance, batch, out, has_several_cores(instance))
     return out
 
 
@@ -93,12 +94,13 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
 
 def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
     """Fraction of its nominal rate that each source reaches, max–min fair; 0 at other operators."""
-    place = writable(placement)
-    rates = np.zeros(instance.n_operators)
-    if len(instance.sources) > 1:
-        rates[instance.sources] = _fair_rates(instance, place)
-    else:
-        rates[instance.sources] = throughput(instance, place[None])
+    batch, reached, rates = writable(placement)[None], np.empty(1), np.zeros(instance.n_operators)
+    if instance.n_groups <= 1:
+        rates[instance.sources] = throughput(instance, batch)
+        return rates
+    work = scratch(instance)
+    _several_groups(instance, batch, reached, has_several_cores(instance), work)
+    rates[instance.sources] = 1.0 if reached[0] == 1.0 else work.rates
     return rates
 
 
@@ -116,13 +118,7 @@ def bottleneck(loads: Loads) -> Bottleneck:
 
 def is_plain(instance: Instance) -> bool:
     """Whether only devices and links can limit, so that the short kernel applies."""
-    return not (
-        instance.overhead
-        or instance.gap
-        or instance.egress.any()
-        or instance.ingress.any()
-        or (instance.cores > 1).any()
-    )
+    return only_devices_and_links(instance) and not has_several_cores(instance)
 
 
 def _top(kind: str, loads: Floats) -> Bottleneck:
@@ -169,9 +165,8 @@ def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float
 
 
 @kernel
-def _one_group(instance: Instance, placements: Ints, out: Floats) -> None:
+def _one_group(instance: Instance, placements: Ints, out: Floats, per_core: bool) -> None:
     loads = np.empty(n_resources(len(instance.device_type)))
-    per_core = has_several_cores(instance)
     for i in range(len(placements)):
         full_rate_loads(instance, placements[i], loads)
         worst = max(1.0, highest(loads))
@@ -181,20 +176,12 @@ def _one_group(instance: Instance, placements: Ints, out: Floats) -> None:
 
 
 @kernel
-def _several_groups(instance: Instance, placements: Ints, out: Floats) -> None:
-    work = scratch(instance)
-    per_core = has_several_cores(instance)
+def _several_groups(
+    instance: Instance, placements: Ints, out: Floats, per_core: bool, work: Scratch
+) -> None:
     for i in range(len(placements)):
         full_rate_loads(instance, placements[i], work.rising)
         worst = highest(work.rising)
         if per_core:
             worst = max(worst, busiest_core(instance, placements[i]))
         out[i] = 1.0 if worst <= 1.0 else fill(instance, placements[i], per_core, work)
-
-
-@kernel
-def _fair_rates(instance: Instance, placement: Ints) -> Floats:
-    work = scratch(instance)
-    full_rate_loads(instance, placement, work.rising)
-    fill(instance, placement, has_several_cores(instance), work)
-    return work.rates

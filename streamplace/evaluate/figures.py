@@ -1,5 +1,7 @@
 """Figures: drawn without a display and without global state, written as PNG, SVG or PDF."""
 
+import logging
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ def new_figure(
     columns: int, *, rows: int = 1, width: float = 4.0, height: float = 3.0
 ) -> "tuple[Figure, list[Axes]]":
     """Figure with a grid of axes, row by row, without the frame lines nobody reads."""
+    _load_quietly()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
@@ -31,6 +34,18 @@ def new_figure(
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=9)
     return figure, axes
+
+
+@cache
+def _load_quietly() -> None:
+    """Import matplotlib, which works without a folder of its own but complains in two lines."""
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        import matplotlib.figure  # noqa: F401
+    finally:
+        log.setLevel(level)
 
 
 def caption(name: str) -> str:

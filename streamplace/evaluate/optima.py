@@ -15,7 +15,7 @@ from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.known import Known
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.io.caches import user_cache
-from streamplace.io.files import make_folder
+from streamplace.io.files import make_folder, spot
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 
@@ -47,8 +47,8 @@ def known_answers() -> Known:
     try:
         file.drop_damaged()
         return Known.of(file)
-    except FormatError as error:
-        _tell(str(error))
+    except FormatError:
+        _tell(file.path)
         return Known.none(file)
 
 
@@ -59,8 +59,8 @@ def remember(records: Iterable[Record]) -> None:
         try:
             make_folder(cache_path().parent)
             RecordFile(cache_path()).append(answers)
-        except FormatError as error:
-            _tell(str(error))
+        except FormatError:
+            _tell(cache_path())
 
 
 def is_answer(record: Record, problem: Problem) -> bool:
@@ -80,8 +80,10 @@ def is_answer(record: Record, problem: Problem) -> bool:
 
 
 @cache
-def _tell(reason: str) -> None:
+def _tell(path: Path) -> None:
     """Say once that nothing is kept."""
     LOG.warning(
-        "proven optima are not kept: %s (XDG_CACHE_HOME names the folder of caches)", reason
+        "proven optima are not kept, since %s cannot be used; XDG_CACHE_HOME may name another "
+        "folder of caches",
+        spot(path),
     )

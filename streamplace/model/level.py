@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim import Instance
 from streamsim.jit import kernel
+from streamsim.loads import has_several_cores
 from streamsim.steady import is_plain
 from streamsim.topology import group_by
 
@@ -196,7 +197,7 @@ def _rivals(
 def finest_level(problem: "Problem") -> Level:
     """Level of one unit per operator, or per colocated group, under the problem's rules."""
     instance, rules = problem.instance, problem.rules
-    level = operators_level(instance, is_plain(instance), bool(instance.cores.max() > 1))
+    level = operators_level(instance, is_plain(instance), has_several_cores(instance))
     return level if rules is None else _ruled(level, rules)
 
 

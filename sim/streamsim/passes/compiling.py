@@ -59,25 +59,10 @@ def compile_pass(
     """
     span = _span(instance) if seconds is None else float(seconds)
     n = instance.n_operators
-    level = levels(instance.source, instance.target, n)
-    operators = records(
-        OPERATOR,
-        release=_per_operator(release, n),
-        level=level,
-        inputs=np.diff(instance.in_start),
-        out_start=instance.out_start,
-        out_end=instance.out_end,
-    )
     compiled = Pass(
-        operators=operators,
+        operators=_operators(instance),
         streams=_streams(instance, span, message),
-        devices=records(
-            DEVICE,
-            egress=instance.egress,
-            ingress=instance.ingress,
-            type=instance.device_type,
-            cores=np.maximum(instance.cores, 1),
-        ),
+        devices=_devices(instance),
         links=_links(instance),
         work=np.ascontiguousarray((span * instance.input_rate)[:, None] * instance.seconds),
         order=instance.order,
@@ -85,10 +70,31 @@ def compile_pass(
         gap=instance.gap,
         overhead=instance.overhead,
     )
-    operators["priority"] = (
+    compiled.operators["release"] = _per_operator(release, n)
+    compiled.operators["priority"] = (
         upward_rank(compiled) if priority is None else _per_operator(priority, n)
     )
     return compiled
+
+
+def _operators(instance: Instance) -> Records:
+    return records(
+        OPERATOR,
+        level=levels(instance.source, instance.target, instance.n_operators),
+        inputs=np.diff(instance.in_start),
+        out_start=instance.out_start,
+        out_end=instance.out_end,
+    )
+
+
+def _devices(instance: Instance) -> Records:
+    return records(
+        DEVICE,
+        egress=instance.egress,
+        ingress=instance.ingress,
+        type=instance.device_type,
+        cores=np.maximum(instance.cores, 1),
+    )
 
 
 def _streams(instance: Instance, span: float, message: ArrayLike | None) -> Records:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from passes_cases import Situation, situations
+from passes_cases import Situation, situations, tied
 from passes_reference import Simulation
 from streamsim.passes import Rules, makespans, schedule
 from streamsim.passes.rules import Network, Queue
@@ -41,3 +41,17 @@ def test_a_batch_is_one_by_one_is_the_literal_transcription(
                 [expected[k] for k in range(len(times))], rel=CLOSE, abs=1e-12
             )
         assert not np.isnan(seen.start).any()
+
+
+@pytest.mark.parametrize("network", ["free", "sender", "link", "port"])
+@pytest.mark.parametrize("queue", ["fifo", "rows", "priority"])
+def test_ties_come_out_as_in_the_literal_transcription(queue: Queue, network: Network) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        one, place, task = tied(rng)
+        literal = Simulation(task, place, Rules(queue, network))
+        makespan = literal.run()
+        seen = schedule(one, place, Rules(queue, network))
+        assert seen.makespan == makespan
+        assert seen.start.tolist() == [literal.start[v] for v in range(len(place))]
+        assert seen.arrival.tolist() == [literal.arrival[e] for e in range(len(seen.arrival))]
