@@ -114,13 +114,12 @@ def as_document(judge: "Objective", result: "Result", told: "Explanation") -> di
     """JSON document of a placement."""
     from streamplace.evaluate.verdict import gap, verdict
 
-    priority = result.placement.priorities()
+    priority, name = result.placement.priorities(), (judge.base or judge).name
     return {
         "objective": judge.name,
-        (judge.base or judge).name: result.value,
         "assignment": result.placement.as_dict(),
         **({} if priority is None else {"priority": priority}),
-        **told.headline(),
+        **{**told.headline(), name: told.headline().get(name, result.value)},
         "bound": result.bound,
         "gap": gap(result),
         "verdict": verdict(result, told),

@@ -81,8 +81,9 @@ def command(
         if as_json:
             print_json(document)
             return
-    console().print(titled(problem.graph.name, f": {told.words}"))
-    print_report(told.report())
+    report = told.report()
+    console().print(titled(problem.graph.name, f": {report.title}"))
+    print_report(report)
     if run is not None:
         show_engine(run)
 

@@ -68,6 +68,8 @@ def is_answer(record: Record, problem: Problem) -> bool:
     devices = np.array(record.devices, np.int32)
     if record.value is None or len(devices) != problem.n_operators:
         return False
+    if record.objective not in OBJECTIVES:
+        return False
     if record.bound is not None and record.bound < record.value - ROUNDING:
         return False
     try:
@@ -75,7 +77,7 @@ def is_answer(record: Record, problem: Problem) -> bool:
         problem.check(placement)
     except StreamplaceError:
         return False
-    value = OBJECTIVES["throughput"].value(problem, placement)
+    value = OBJECTIVES[record.objective].value(problem, placement)
     return abs(value - record.value) <= ROUNDING
 
 

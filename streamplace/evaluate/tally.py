@@ -83,7 +83,8 @@ class Tally:
         best, bound = np.full(len(problem), -np.inf), np.full(len(problem), np.inf)
         np.fmax.at(best, at, sign * np.concatenate([r.value for r in found]))
         np.fmin.at(bound, at, sign * np.concatenate([r.bound for r in found]))
-        proven = np.isfinite(bound) & (best >= bound - PROVEN * np.abs(bound))
+        proven = np.isfinite(bound)
+        proven[proven] = best[proven] >= bound[proven] - PROVEN * np.abs(bound[proven])
         return Optima(problem[proven], sign * best[proven])
 
     def best(self) -> "Optima":

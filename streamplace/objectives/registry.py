@@ -200,7 +200,7 @@ class Plain:
 
     def report(self) -> Report:
         """Operators by device, and the value."""
-        return Report((*self.brief().parts, self.verdict))
+        return Report(self.brief().parts, self.words)
 
 
 OBJECTIVES: Registry[Objective] = Registry("streamplace.objectives", "objective")

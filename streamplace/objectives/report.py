@@ -26,9 +26,16 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Sentences and tables, in the order in which they are told."""
+    """Sentences and tables, in the order in which they are told.
+
+    Attributes
+    ----------
+    title
+        What is said first, beside the name of the graph.
+    """
 
     parts: tuple[str | Sheet, ...]
+    title: str = ""
 
 
 def percent(share: float) -> str:

@@ -49,7 +49,8 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
         if member.cheap(problem, budget) and (known or not team.late):
             calls = member.calls(problem)
             team.ask(member.name, team.untimed(calls) if known else team.part(1.0, calls))
-    team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
+    if known or not team.late:
+        team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
     if known and n <= PROVABLE and not team.late:
         team.ask("exact", team.part(1.0))
 

@@ -110,7 +110,7 @@ def test_what_flink_answers_is_printed_as_it_is(
     """Operators, devices and problems, whatever a server calls them."""
     Path("p.json").write_text('{"assignment": {"a": "b"}}')
     strange = "Calc[/x]\x1b[2J"
-    found = Verification((Check(strange, {strange: 1}, {}),), (f"problem {strange}",))
+    found = Verification((Check(strange, {strange: 1}, {}),), (f"problem {strange}",), ())
     monkeypatch.setattr("streamplace.engines.flink.verify.verify", lambda *_: found)
     answer = run("flink", "verify", "--placement", "p.json", "--job", "j")
     assert answer.status == 1

@@ -16,6 +16,7 @@ from streamplace.evaluate.standings import standings
 from streamplace.evaluate.tally import Tally
 from streamplace.evaluate.workers import FEW
 from streamplace.model import Cluster, Problem, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer, Result
 
 GRAPHS = [chain(), diamond(), fork_join(), chain(6)]
@@ -206,7 +207,8 @@ def test_what_could_not_be_proven_is_remembered_too(file: RecordFile, tmp_path: 
 def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Result:
     """Answer of a placer whose time was too short."""
     placement = problem.placement([0] * problem.n_operators)
-    return Result(placement, 0.1, placer.name, 0, 0.1, bound=0.9)
+    value = OBJECTIVES["throughput"].value(problem, placement)
+    return Result(placement, "throughput", value, placer.name, 0, 0.1, bound=value + 0.1)
 
 
 def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import streamplace
 from streamplace.engines.flink.pinning import read_vectors
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
-from streamplace.evaluate.optima import cache_path, known_optima
+from streamplace.evaluate.optima import cache_path, known_answers
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.generate.manifest import Manifest, read_manifest, write_manifest
 from streamplace.generate.parameters import options
@@ -163,7 +163,7 @@ def _read_optima(content: bytes, folder: Path) -> None:
     os.environ["XDG_CACHE_HOME"] = str(folder)
     cache_path().parent.mkdir(parents=True, exist_ok=True)
     cache_path().write_bytes(content)
-    known_optima()
+    known_answers()
 
 
 def _read_quantity(content: bytes, folder: Path) -> None:

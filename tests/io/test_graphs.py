@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from streamplace.io.graphs import (
     write_graph,
     write_graphs,
 )
-from streamplace.model import Operators, StreamGraph, Streams, Window
+from streamplace.io.networkx import from_networkx, to_networkx
+from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
 
 
 def refusal(document):
@@ -239,3 +241,17 @@ def test_a_graph_too_long_for_a_line_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(FormatError, match=r"\.json file of its own"):
         write_graphs([chain()], tmp_path / "x.jsonl")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_fires_all_is_kept_by_files_and_networkx(tmp_path: Path) -> None:
+    """Said once where all operators do, else by each; inputs by name, energy in clusters."""
+    operators = [Operator("a", rate=2), Operator("b", rate=2), Operator("join", fires="all")]
+    streams = [Stream("a", "join", input="left"), Stream("b", "join")]
+    mixed = StreamGraph.of("mixed", operators, streams)
+    tasks = StreamGraph.of("tasks", [Operator("a"), Operator("b")], [Stream("a", "b")], fires="all")
+    for graph in (mixed, tasks):
+        for name in ("g.json", "g.jsonl"):
+            write_graph(graph, tmp_path / name)
+            assert read_graph(tmp_path / name) == graph
+        assert from_networkx(to_networkx(graph)) == graph
+    assert '"fires": "all"' in (tmp_path / "g.json").read_text().split('"operators"')[0]

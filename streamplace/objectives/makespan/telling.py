@@ -30,7 +30,7 @@ def report(answer: OnePass) -> Report:
         who = " and ".join(answer.move.operators)
         then = quantity(answer.move.makespan, "s")
         advice = f"What to move: {who} to {answer.move.device} would give {then}"
-    return Report((devices, _chain(answer), parts, least, advice))
+    return Report((devices, _chain(answer), parts, least, advice), answer.words)
 
 
 def made_of(answer: OnePass) -> str:

@@ -58,6 +58,15 @@ class Carriers(Sequence[Carried]):
     def __hash__(self) -> int:
         return hash(self.loads.tobytes())
 
+    @property
+    def rows(self) -> list[int]:
+        """Rows of all of them, ascending."""
+        return sorted(self._rows.tolist())
+
+    def label(self, row: int) -> str:
+        """Name of one of them by its row."""
+        return self._label(row)
+
     def names(self) -> list[str]:
         """Names of all of them."""
         return [self._label(row) for row in self._rows.tolist()]
@@ -132,6 +141,8 @@ class Sustained:
     ----------
     relative_throughput
         Share of the sources' total rate.
+    throughput, offered
+        Tuples/s that the sources let in, and that they generate.
     sources
         Share that each source reaches (max–min fair where they compete).
     links
@@ -142,6 +153,7 @@ class Sustained:
 
     relative_throughput: float
     throughput: float
+    offered: float
     sources: dict[str, float]
     bottleneck: Bottleneck
     devices: tuple[DeviceLoad, ...]
@@ -219,6 +231,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     return Sustained(
         relative_throughput=value,
         throughput=value * problem.graph.source_rate,
+        offered=problem.graph.source_rate,
         sources={names[v]: float(rates[v]) for v in problem.graph.sources},
         bottleneck=_bottleneck(top, devices, links),
         devices=devices,

@@ -14,7 +14,7 @@ def brief(answer: Sustained) -> Report:
             device.name,
             percent(device.load),
             Bar(device.load),
-            some(device.operators, _name) or "—",
+            some(device.operators.rows, device.operators.label) or "—",
         )
         for device in answer.devices
     )
@@ -41,7 +41,8 @@ def report(answer: Sustained) -> Report:
         parts.append(f"What to move: {who} to {answer.move.device} would give {then}")
     elif answer.value < 1:
         parts.append("No move of one operator or two neighbours helps; try: streamplace place")
-    return Report(tuple(parts))
+    title = f"{percent(answer.value)} of {answer.offered:g} tuples/s, that is "
+    return Report(tuple(parts), f"{title}{answer.throughput:g} tuples/s")
 
 
 def _name(carried: Carried) -> str:

@@ -1,0 +1,113 @@
+"""Other questions than the rate, from the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TASKS = {
+    "name": "tasks",
+    "fires": "all",
+    "operators": [
+        {"name": "load", "ipt": 1e9, "payload": "4 MB"},
+        {"name": "left", "ipt": 6e9, "payload": "1 MB"},
+        {"name": "right", "ipt": 4e9, "payload": "1 MB"},
+        {"name": "add", "ipt": 1e9},
+    ],
+    "streams": [
+        {"from": "load", "to": "left"},
+        {"from": "load", "to": "right"},
+        {"from": "left", "to": "add"},
+        {"from": "right", "to": "add"},
+    ],
+}
+FEW = ("--evaluations", "500", "--devices", "2")
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> str:
+    """A task graph of four operators."""
+    (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
+    return "tasks.json"
+
+
+def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, tasks: str) -> None:
+    answer = json.loads(run("place", tasks, *FEW, "--json", "-o", "p.json").out)
+    assert answer["objective"] == "makespan"
+    assert answer["makespan"] == pytest.approx(3.2)
+    assert answer["gap"] == pytest.approx(0)
+    assert answer["verdict"].startswith("the best possible, proven")
+    told = json.loads(run("simulate", tasks, "p.json", "--devices", "2", "--json").out)
+    assert told["makespan"] == answer["makespan"]
+    assert told["bound"] == answer["bound"]
+    assert set(told["schedule"]) == {"load", "left", "right", "add"}
+
+
+def test_the_pass_is_told_part_by_part(run: Callable, tasks: str) -> None:
+    run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
+    told = run("simulate", tasks, "p.json", "--devices", "2").out
+    assert "critical chain" in told
+    assert "sending load→left over d0→d1" in told
+    assert "What to move:" in told
+
+
+def test_the_fewest_devices_are_told_with_the_condition(run: Callable, tasks: str) -> None:
+    words = ("--objective", "devices", "--require", "throughput>=0.2", "--json")
+    answer = json.loads(run("place", tasks, *FEW, *words).out)
+    assert answer["objective"] == "devices with throughput>=0.2"
+    assert answer["devices"] == 1 == answer["bound"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--objective", "speed"), "there is no objective 'speed'"),
+        (("--require", "throughput>1"), "cannot be read"),
+        (("--require", "throughput>=2"), "100.0 % at best"),
+        (("--objective", "energy"), "no device says what it draws"),
+        (("--objective", "latency", "--placer", "exact"), "places for throughput"),
+    ],
+)
+def test_bad_questions_end_in_one_line(
+    run: Callable, tasks: str, words: tuple[str, ...], complaint: str
+) -> None:
+    answer = run("place", tasks, *FEW, *words)
+    assert answer.status == 2
+    assert complaint in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_comparison_judges_by_the_objective_and_never_mixes_two(
+    run: Callable, tasks: str
+) -> None:
+    words = ("--placers", "single,round-robin,random", "--reference", "single", "-o", "out")
+    first = json.loads(run("compare", tasks, *words, "--json").out)
+    assert first["objective"] == "makespan"
+    second = run("compare", tasks, *words, "--objective", "latency", "--json").out
+    assert json.loads(second)["objective"] == "latency"
+    again = json.loads(run("compare", tasks, *words, "--json").out)
+    assert again == first
+    single = first["rates"]["own"]["placers"]["single"]
+    assert single["mean"] == pytest.approx(4.8)
+    assert single["of_best"][0] >= 1
+    assert "× best" in run("compare", tasks, *words).out
+
+
+def test_a_drawing_marks_the_critical_chain(run: Callable, tasks: str, tmp_path: Path) -> None:
+    run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
+    run("draw", tasks, "p.json", "--devices", "2", "-o", "p.svg")
+    assert (tmp_path / "p.svg").read_text().count("#cc2222") > 0
+
+
+def test_priorities_travel_through_the_file(run: Callable, tasks: str, tmp_path: Path) -> None:
+    names = [row["name"] for row in TASKS["operators"]]
+    document = {"assignment": dict.fromkeys(names, "d0"), "priority": {"right": 2, "left": 1}}
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    told = json.loads(run("simulate", tasks, "p.json", "--devices", "2", "--json").out)
+    assert told["schedule"]["right"]["start"] < told["schedule"]["left"]["start"]
+    document["priority"] = {"middle": 1}
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    answer = run("simulate", tasks, "p.json", "--devices", "2")
+    assert answer.status == 2
+    assert "'middle' has a priority but is no operator" in answer.err
