@@ -13,6 +13,7 @@ from pathlib import Path
 from streamplace.errors import StreamplaceError
 from streamplace.evaluate.optima import is_prover, known_optima, remember
 from streamplace.evaluate.records import Record, RecordFile, problem_hash
+from streamplace.io.files import is_file
 from streamplace.io.weights import shipped, stamped
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -139,7 +140,7 @@ def _weights_of(placer: Placer) -> Path | None:
 @lru_cache(maxsize=64)
 def _digest(path: Path, stamp: tuple[int, int]) -> str:
     """Digest of a file's content, short; a file that is not there is told when placing."""
-    return sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else "missing"
+    return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"
 
 
 _warm: set[str] = set()
