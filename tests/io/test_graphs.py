@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from problems import PROBLEMS, chain, diamond
 from strategies import graphs
 
 from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.dream import read_dream
 from streamplace.io.graphs import (
     graph_from_dict,
     graph_line,
@@ -239,3 +241,11 @@ def test_a_graph_too_long_for_a_line_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(FormatError, match=r"\.json file of its own"):
         write_graphs([chain()], tmp_path / "x.jsonl")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "a\udcffb"])
+def test_a_file_that_cannot_be_named_is_refused(name):
+    """In one line, and not by the question whether it is a folder."""
+    for read in (read_graphs, read_dream):
+        with pytest.raises(FormatError, match="cannot be read"):
+            next(read(Path(name)))
