@@ -55,3 +55,10 @@ def test_an_unknown_name_is_refused_with_the_nearest(registry):
         SettingError, match=r"no sort 'quik'; did you mean 'quick'\?.*bubble, quick"
     ):
         registry["quik"]
+
+
+def test_a_long_name_is_cut_in_the_message(registry):
+    """Names come from files too."""
+    with pytest.raises(SettingError) as caught:
+        registry["x" * 100_000]
+    assert len(str(caught.value)) < 1000

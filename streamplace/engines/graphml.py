@@ -1,6 +1,7 @@
 """GraphML: the graph with its placement as attributes, for networkx, igraph, Gephi and yEd."""
 
 import io
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,8 @@ def read_graphml(content: bytes, where: str) -> dict[str, str]:
 
     with located(where):
         try:
-            graph = nx.parse_graphml(decoded(content))
+            with warnings.catch_warnings(action="ignore"):  # of keys that no placement needs
+                graph = nx.parse_graphml(decoded(content))
         except (nx.NetworkXException, SyntaxError, ValueError, TypeError, LookupError):
             raise FormatError("is not valid GraphML; export or save it again") from None
         found = ((str(name), facts.get("device")) for name, facts in graph.nodes(data=True))

@@ -14,6 +14,7 @@ from streamplace.evaluate.known import Known
 from streamplace.evaluate.optima import is_answer, is_prover, known_answers, remember
 from streamplace.evaluate.records import Key, Record, RecordFile, problem_hash
 from streamplace.evaluate.workers import available_cores, mapped
+from streamplace.io.files import is_file
 from streamplace.io.weights import shipped, stamped
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -183,7 +184,7 @@ def _weights_of(placer: Placer) -> Path | None:
 @lru_cache(maxsize=64)
 def _digest(path: Path, stamp: tuple[int, int]) -> str:
     """Digest of a file's content, short; a file that is not there is told when placing."""
-    return sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else "missing"
+    return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"
 
 
 _warm: set[str] = set()

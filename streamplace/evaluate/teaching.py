@@ -13,7 +13,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.lesson import SHIPPED, Lesson
 from streamplace.evaluate.records import problem_hash
 from streamplace.evaluate.solutions import Solver, Track, untracked
-from streamplace.io.files import read_bytes, spot
+from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 
@@ -141,16 +141,16 @@ class _Classroom:
             found = read_checkpoint(self.folder)
             check_settings(found, self.settings, self.folder)
             return found
-        if (self.folder / NAME).exists():
+        if is_file(self.folder / NAME):
             raise SettingError(
                 f"{spot(self.folder)}: holds a run already; go on with --resume, or name another "
                 "folder"
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise FormatError(
-                f"{spot(self.folder)}: cannot be a folder: {error.strerror}"
+                f"{spot(self.folder)}: cannot be a folder: {getattr(error, 'strerror', error)}"
             ) from None
         return None
 

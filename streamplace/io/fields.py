@@ -5,6 +5,7 @@ told the first.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -12,17 +13,20 @@ from typing import Any
 from streamplace.errors import FormatError
 from streamplace.model.messages import quoted, shown
 
-_PLAIN = str | float | int | None
+_COLON = re.compile(rb'"[ \t\r\n]*+:')
+_PLAIN = frozenset((str, float, int, bool, type(None)))
 
 
 def check_json(content: bytes, document: Any, where: str) -> None:
     """Check the fields of a JSON text against what validation made of it.
 
-    Every field has a colon. If there are no more colons than fields that were read, no field was
-    passed over, and the text need not be read again.
+    Every field has a colon after its quote. If there are no more of those than fields that were
+    read, no field was passed over, and the text need not be read again.
     """
-    if content.count(b":") != _count(document):
-        check_known(unrepeated(content, where), document, where)
+    read = _count(document)
+    if content.count(b":") == read or sum(1 for _ in _COLON.finditer(content)) == read:
+        return
+    check_known(unrepeated(content, where), document, where)
 
 
 def unrepeated(content: bytes, where: str) -> Any:
@@ -55,12 +59,15 @@ def check_known(given: Any, document: Any, where: str, path: str = "") -> None:
 
 def _count(document: Any) -> int:
     """Fields of all tables of a document."""
-    if isinstance(document, list):
-        return sum(map(_count, document))
-    table = _table(document)
-    if table is None:
-        return 0
-    return len(table) + sum(_count(v) for v in table.values() if not isinstance(v, _PLAIN))
+    count, left = 0, [document]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value
+        elif table := value if type(value) is dict else _table(value):
+            count += len(table)
+            left += [inside for inside in table.values() if type(inside) not in _PLAIN]
+    return count
 
 
 def _table(document: Any) -> Mapping[str, Any] | None:

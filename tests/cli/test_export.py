@@ -134,3 +134,13 @@ def test_a_bad_placement_is_named(
     assert answer.status == 2
     assert answer.err.count("\n") == 1
     assert complaint in answer.err
+
+
+def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """Too long a name, or one with a NUL, is the name of no file beside the placement."""
+    placed = json.loads(Path(placement).read_text())
+    for name in ("x" * 300, "a\0b"):
+        Path(placement).write_text(json.dumps({**placed, "graph": name}))
+        assert run("export", placement, "--to", "csv").status == 0

@@ -130,6 +130,7 @@ def test_help_imports_no_torch() -> None:
         (["--config", "none.toml"], "none.toml: cannot be read"),
         (["--data", "none.jsonl"], "none.jsonl: cannot be read"),
         (["--out", "b.jsonl"], "b.jsonl: cannot be a folder"),
+        (["--out", "x" * 300], "cannot be a folder: File name too long"),
     ],
 )
 def test_bad_options_end_in_one_line(

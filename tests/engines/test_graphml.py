@@ -30,6 +30,17 @@ def test_a_file_that_another_tool_saved_can_be_read(written: Callable[..., Path]
     assert read_graphml(text.encode(), "f") == DEPLOYMENTS["shop"].placement.as_dict()
 
 
+def test_a_file_without_types_is_read_in_silence(recwarn: pytest.WarningsRecorder) -> None:
+    """Other tools leave out what no placement needs."""
+    text = (
+        b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="device" for="node" '
+        b'attr.name="device"/><graph edgedefault="directed"><node id="a"><data key="device">d0'
+        b"</data></node></graph></graphml>"
+    )
+    assert read_graphml(text, "f") == {"a": "d0"}
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

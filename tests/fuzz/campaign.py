@@ -14,6 +14,8 @@ from fuzz.trial import Finding, confine, tried
 
 CHUNK = 400
 """Inputs of cost 1 that a process is given at once."""
+LOOK = 0.5
+"""Seconds after which processes are looked at that say nothing."""
 PATIENCE = 120.0
 """Seconds without news of an input, after which its process is given up."""
 
@@ -48,18 +50,19 @@ class _Worker:
         self.process.start()
         end.close()
         self.chunk: Chunk | None = None
-        self.seen = (-1, monotonic())
+        self.seen, self.looked, self.waited = -1, monotonic(), 0.0
 
     def give(self, chunk: Chunk) -> None:
         """Hand out inputs."""
-        self.chunk, self.at.value, self.seen = chunk, chunk.start, (chunk.start, monotonic())
+        self.chunk, self.at.value, self.seen = chunk, chunk.start, -1
         self.pipe.send(chunk)
 
     def hangs(self) -> bool:
-        """Whether it has been at one input for too long."""
-        if self.at.value != self.seen[0]:
-            self.seen = (self.at.value, monotonic())
-        return self.chunk is not None and monotonic() - self.seen[1] > PATIENCE
+        """Whether it has been at one input for too long, the machine's own pauses left out."""
+        now, at = monotonic(), self.at.value
+        self.waited = 0.0 if at != self.seen else self.waited + min(now - self.looked, 2 * LOOK)
+        self.looked, self.seen = now, at
+        return self.chunk is not None and self.waited > PATIENCE
 
     def end(self) -> None:
         """Kill the process."""
@@ -86,7 +89,7 @@ def campaign(
             for worker in workers:
                 if worker.chunk is None and chunks:
                     worker.give(chunks.popleft())
-            ready = set(wait([worker.pipe for worker in workers], timeout=1.0))
+            ready = set(wait([worker.pipe for worker in workers], timeout=LOOK))
             for i, worker in enumerate(workers):
                 if worker.pipe in ready or worker.hangs():
                     left = _heard(worker, targets, tally)

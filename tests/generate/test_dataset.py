@@ -11,7 +11,7 @@ import pytest
 from streamplace.errors import FormatError, SettingError
 from streamplace.generate.branched import Branched, branched
 from streamplace.generate.dataset import write_dataset
-from streamplace.generate.manifest import manifest_path, read_manifest, verify
+from streamplace.generate.manifest import manifest_path, packed_sha256, read_manifest, verify
 from streamplace.generate.parameters import options
 from streamplace.generate.random_dag import RandomDag
 from streamplace.generate.recipes import read_recipe
@@ -159,3 +159,25 @@ def test_a_family_refuses_foreign_parameters_and_bad_seeds():
         FAMILIES["branched"].generate(RandomDag())
     with pytest.raises(SettingError, match="seed is -1"):
         FAMILIES["branched"].generate(seed=-1)
+
+
+def test_a_data_set_that_cannot_be_named_is_refused():
+    """A NUL in the name, a name without end."""
+    for name in ("a\0b.jsonl", "x" * 5000):
+        with pytest.raises(FormatError, match="cannot be read"):
+            packed_sha256(Path(name))
+        with pytest.raises(FormatError, match="cannot be read"):
+            read_manifest(Path(name))
+
+
+def test_a_manifest_is_checked_inside(tmp_path):
+    """Its splits too, and however deep it is."""
+    write_dataset("branched", SMALL, 0, tmp_path / "b.jsonl")
+    manifest = tmp_path / "b.manifest.json"
+    document = asdict(read_manifest(manifest))
+    manifest.write_text(json.dumps({**document, "splits": {"test": True}}))
+    with pytest.raises(FormatError, match=r"splits.test is True; it should be a valid integer"):
+        read_manifest(manifest)
+    manifest.write_text("[" * 100_000)
+    with pytest.raises(FormatError, match="is not valid JSON: recursion limit exceeded"):
+        read_manifest(manifest)

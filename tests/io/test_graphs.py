@@ -12,6 +12,7 @@ from problems import PROBLEMS, chain, diamond
 from strategies import graphs
 
 from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.dream import read_dream
 from streamplace.io.graphs import (
     graph_from_dict,
     graph_line,
@@ -255,3 +256,11 @@ def test_what_fires_all_is_kept_by_files_and_networkx(tmp_path: Path) -> None:
             assert read_graph(tmp_path / name) == graph
         assert from_networkx(to_networkx(graph)) == graph
     assert '"fires": "all"' in (tmp_path / "g.json").read_text().split('"operators"')[0]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "a\udcffb"])
+def test_a_file_that_cannot_be_named_is_refused(name):
+    """In one line, and not by the question whether it is a folder."""
+    for read in (read_graphs, read_dream):
+        with pytest.raises(FormatError, match="cannot be read"):
+            next(read(Path(name)))
