@@ -227,10 +227,11 @@ class Checkpoint(TypedDict):
 
 @with_config(_CHECKED)
 class LatestCheckpoints(TypedDict):
-    """The last ones of a job."""
+    """The last ones of a job, and the one that it began from."""
 
     completed: NotRequired[Checkpoint | None]
     savepoint: NotRequired[Checkpoint | None]
+    restored: NotRequired[Checkpoint | None]
 
 
 @with_config(_CHECKED)
