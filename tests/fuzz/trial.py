@@ -100,10 +100,11 @@ def refused_in_little(read: Callable[[], object], memory: int) -> str:
     process.start()
     theirs.close()
     try:
-        return str(ours.recv())
+        return str(ours.recv()) if ours.poll(60) else "hung"
     except EOFError:
         return "ended its process"
     finally:
+        process.kill()
         process.join()
 
 
