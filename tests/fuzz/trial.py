@@ -1,12 +1,14 @@
 """One input, given to one reader: it is read or refused as it should be, or it is a finding."""
 
 import logging
+import multiprocessing
 import resource
 import signal
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -81,10 +83,34 @@ def _overdue(signum: int, frame: FrameType | None) -> None:
     raise Overdue
 
 
-def confine() -> None:
+def confine(memory: int = MEMORY) -> None:
     """Keep this process quiet, and from taking much more memory than it has."""
     logging.disable()
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MEMORY
+    most = pages * resource.getpagesize() + memory
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def refused_in_little(read: Callable[[], object], memory: int) -> str:
+    """Message that a read is refused with by a process that may take so much more memory."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_told, args=(read, memory, theirs))
+    process.start()
+    theirs.close()
+    try:
+        return str(ours.recv()) if ours.poll(60) else "hung"
+    except EOFError:
+        return "ended its process"
+    finally:
+        process.kill()
+        process.join()
+
+
+def _told(read: Callable[[], object], memory: int, pipe: Connection) -> None:
+    confine(memory)
+    try:
+        pipe.send(f"returned {read()}")
+    except (StreamplaceError, MemoryError) as error:
+        pipe.send(f"{type(error).__name__}: {error}")
