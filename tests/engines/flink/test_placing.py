@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from flink_graphs import pipeline
@@ -121,7 +122,8 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
         arguments = [json.dumps(pipeline(1, 1))]
         with pytest.raises(FlinkError, match="scheduler is Adaptive, which ignores placements"):
             apply(rest, flink, graph_jar, vectors, entry_class="GraphJob", arguments=arguments)
-        assert rest.get("/jars")["files"] == []
+        with urlopen(f"{cluster.url}/jars") as answer:
+            assert json.load(answer)["files"] == []
         job = rest.run_jar(rest.upload(graph_jar), "GraphJob", arguments)
         rest.wait_running(job)
         assert "scheduler is Adaptive" in verify(rest, job, vectors).problems[0]
