@@ -136,7 +136,7 @@ class Job(TypedDict):
 
     name: str
     state: str
-    schedulerType: NotRequired[str]
+    schedulerType: NotRequired[str | None]
     vertices: _List[JobVertex]
 
 

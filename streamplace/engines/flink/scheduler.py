@@ -24,7 +24,7 @@ def cluster_fault(rest: Rest) -> str | None:
 
 def job_fault(rest: Rest, document: Mapping[str, Any]) -> str | None:
     """What is wrong with the scheduler of a job; versions before 2 do not name it with the job."""
-    scheduler = document.get("schedulerType", "")
+    scheduler = document.get("schedulerType") or ""
     if not scheduler:
         return cluster_fault(rest)
     return None if scheduler == SCHEDULER else f"the scheduler is {scheduler}, {REMEDY}"

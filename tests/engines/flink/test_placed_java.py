@@ -18,6 +18,7 @@ import org.apache.flink.streaming.api.graph.StreamGraph;
 public final class Main {
     public static void main(String[] names) throws Exception {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.setParallelism(1);
         DataStream<Long> stream = env.fromSequence(1, 2).name(decoded(names[0]));
         for (int i = 1; i < names.length; i++) {
             stream = stream.filter(number -> true).name(decoded(names[i]));

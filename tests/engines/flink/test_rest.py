@@ -200,7 +200,7 @@ def test_name_and_password_are_sent_to_the_address_that_holds_them() -> None:
     heads: list[bytes] = []
     with server(answering(ANSWERS, heads)) as url:
         rest = Rest(url.replace("//", "//me:a%40b@"))
-        assert rest.running_jobs() == [JOB]
+        assert rest.live_jobs() == [JOB]
         assert rest.url == url
         assert "b" not in repr(rest).partition("Rest")[2].partition(" object")[0]
     assert b"\r\nAuthorization: Basic bWU6YUBi\r\n" in heads[0]
