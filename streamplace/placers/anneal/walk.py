@@ -49,13 +49,10 @@ class Walk(NamedTuple):
     numbers: Floats  # [11]
 
 
-@kernel
 def new_walk(level: Level, place: Ints, seed: int) -> Walk:
     """Walk that begins at a legal placement of the units."""
-    n, d = len(level.load), len(level.device_type)
-    widest = 0
-    for u in range(n):
-        widest = max(widest, level.start[u + 1] - level.start[u])
+    n, d = level.n_units, len(level.device_type)
+    widest = int(np.diff(level.start).max(initial=0))
     entries = min(2 * len(level.peer), (MOST_MOVED + 1) * widest)
     log = (4 if level.plain else 20) * entries + 2 * (MOST_MOVED + 1)
     return Walk(
@@ -66,19 +63,18 @@ def new_walk(level: Level, place: Ints, seed: int) -> Walk:
         np.zeros(n, np.int64),
         np.zeros(log, np.int64),
         np.zeros(log),
-        np.array([_scrambled(np.uint64(seed))]),
+        np.array([_scrambled(seed)], np.uint64),
         np.zeros(6, np.int64),
         np.zeros(11),
     )
 
 
-@kernel
-def _scrambled(seed: np.uint64) -> np.uint64:
+def _scrambled(seed: int) -> int:
     """First state from a seed (splitmix64), never 0."""
-    x = seed + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (x ^ (x >> np.uint64(31))) | np.uint64(1)
+    x = (seed + 0x9E3779B97F4A7C15) % 2**64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return (x ^ (x >> 31)) | 1
 
 
 @inlined_kernel
