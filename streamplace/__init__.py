@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from streamplace.errors import StreamplaceError
     from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
     from streamplace.io.networkx import from_networkx, to_networkx
+    from streamplace.io.problems import read_problem, read_problems, write_problem, write_problems
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
     from streamplace.model.devices import Device
@@ -35,11 +36,15 @@ _HOME = {
     "place": "streamplace.api",
     "read_graph": "streamplace.io.graphs",
     "read_graphs": "streamplace.io.graphs",
+    "read_problem": "streamplace.io.problems",
+    "read_problems": "streamplace.io.problems",
     "simulate": "streamplace.api",
     "to_networkx": "streamplace.io.networkx",
     "train": "streamplace.api",
     "write_graph": "streamplace.io.graphs",
     "write_graphs": "streamplace.io.graphs",
+    "write_problem": "streamplace.io.problems",
+    "write_problems": "streamplace.io.problems",
 }
 
 __all__ = [
@@ -58,11 +63,15 @@ __all__ = [
     "place",
     "read_graph",
     "read_graphs",
+    "read_problem",
+    "read_problems",
     "simulate",
     "to_networkx",
     "train",
     "write_graph",
     "write_graphs",
+    "write_problem",
+    "write_problems",
     "__version__",
 ]
 

@@ -10,6 +10,7 @@ from streamplace.engines.registry import EXPORTS
 from streamplace.errors import SettingError
 from streamplace.evaluate.lesson import PRESET, Lesson
 from streamplace.evaluate.teaching import Trained, teach
+from streamplace.io.problems import usual_cluster
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
@@ -17,9 +18,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import Condition, demanded, subject_to
 from streamplace.objectives.registry import (
-    OBJECTIVES,
     Explanation,
     Objective,
+    named_objective,
     suggested_by,
 )
 from streamplace.placers.registry import Budget, Placer, Result, named_placer
@@ -110,12 +111,12 @@ def problem_of(
         if cluster is not None or constraints is not None:
             raise SettingError("a problem brings its cluster and its constraints along; drop yours")
         return graph
-    return Problem(graph, cluster or Cluster.uniform(5), constraints)
+    return Problem(graph, cluster or usual_cluster(), constraints)
 
 
 def chosen_objective(problem: Problem, name: str = "", require: Iterable[str] = ()) -> Objective:
     """Objective by name, or the one that the problem suggests, subject to conditions."""
-    base = OBJECTIVES[name or suggested_by(problem.graph)]
+    base = named_objective(name or suggested_by(problem.graph))
     return subject_to(base, [Condition.of(text) for text in require])
 
 
@@ -185,7 +186,7 @@ def train(
     lesson = Lesson(
         model=model,
         graphs=tuple(graphs),
-        cluster=cluster or Cluster.uniform(5),
+        cluster=cluster or usual_cluster(),
         rates=tuple(rates),
         preset=preset,
         config=None if config is None else Path(config),

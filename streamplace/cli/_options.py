@@ -134,6 +134,10 @@ class ClusterChoice:
     mips: str | None
     bandwidth: str | None
 
+    def build_if_given(self) -> "Cluster | None":
+        """Build the cluster; None where no option says anything of it."""
+        return None if self == NO_CHOICE else self.build()
+
     def build(self) -> "Cluster":
         """Build the cluster, from the file or from the three numbers."""
         from streamplace.io.clusters import read_cluster
@@ -153,6 +157,9 @@ class ClusterChoice:
             if value is not None:
                 raise SettingError(f"--{key} and --cluster exclude each other; drop one")
         return read_cluster(self.file)
+
+
+NO_CHOICE = ClusterChoice(None, None, None, None)
 
 
 def cluster(function: F) -> F:
@@ -251,27 +258,43 @@ def read_split(data: Path, split: str | None) -> "Iterator[StreamGraph]":
     """Read the graphs of a data set that belong to a split, all without one."""
     from streamplace.io.graphs import read_graphs
 
-    return (g for g in read_graphs(data) if split is None or g.attributes.get("split") == split)
+    return (graph for graph in read_graphs(data) if _is_of(graph, split))
+
+
+def read_problems(
+    data: Path,
+    split: str | None = None,
+    cluster: ClusterChoice = NO_CHOICE,
+    constraints_file: Path | None = None,
+) -> "Iterator[Problem]":
+    """Read the problems of a data set that belong to a split; graphs go on the cluster given."""
+    from streamplace.io import problems
+
+    constraints = None if constraints_file is None else constraints_of(constraints_file)
+    found = problems.read_problems(data, cluster.build_if_given(), constraints)
+    return (problem for problem in found if _is_of(problem.graph, split))
+
+
+def _is_of(graph: "StreamGraph", split: str | None) -> bool:
+    return split is None or graph.attributes.get("split") == split
 
 
 def read_problem(
     graph: Path, cluster: ClusterChoice, rate: str | None, constraints_file: Path | None = None
 ) -> "Problem":
-    """Graph file, cluster options, rate and constraints file as a problem."""
-    from streamplace.io.graphs import read_graph
-    from streamplace.model.problem import Problem
+    """Graph or problem file, cluster options, rate and constraints file as a problem."""
+    from streamplace.io.graphs import only
     from streamplace.model.units import tuple_rate
 
-    stream_graph = read_graph(graph)
+    problem = only(read_problems(graph, None, cluster, constraints_file), graph, "graph")
     if rate is not None:
-        stream_graph = stream_graph.at_rate(tuple_rate(rate))
-    problem = Problem(stream_graph, cluster.build(), constraints_of(constraints_file))
+        problem = problem.at_rate(tuple_rate(rate))
     LOG.info(
         "%d operators, %d streams, %d devices, %g tuples/s",
         problem.n_operators,
-        stream_graph.n_streams,
+        problem.graph.n_streams,
         problem.n_devices,
-        stream_graph.source_rate,
+        problem.graph.source_rate,
     )
     return problem
 

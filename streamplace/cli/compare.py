@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.records import RecordFile
     from streamplace.evaluate.standings import Standing, Table
     from streamplace.evaluate.tally import Optima, Tally
-    from streamplace.model.graph import StreamGraph
+    from streamplace.model.problem import Problem
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget
 
@@ -70,7 +70,7 @@ def command(
     seed: int,
     output: Path | None,
 ) -> None:
-    """Compare placers on DATA: a graph, a data set or a folder of graphs.
+    """Compare placers on DATA: a graph or a problem, a data set or a folder of them.
 
     Results go to the folder -o as they come: a run that was stopped goes on where it was, and
     another placer costs only its own time.
@@ -80,17 +80,15 @@ def command(
     from streamplace.evaluate.tally import Tally
     from streamplace.model.units import tuple_rate
 
-    graphs = _graphs(data, split, limit)
-    total, own_rate, suggested = _surveyed(graphs)
+    problems = _kept(_DataSet(data, split, limit, cluster, constraints_file))
+    total, own_rate, suggested = _surveyed(problems)
     if not total:
         raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
     contest = Contest(
         tuple(dict.fromkeys(placers.split(","))),
-        cluster.build(),
         tuple(dict.fromkeys(map(tuple_rate, rates))) or own_rate,
         seed,
         budget,
-        _options.constraints_of(constraints_file),
         objective or suggested,
         require,
     )
@@ -98,7 +96,7 @@ def command(
     file = None if output is None else _results(output)
     tally = Tally(objective=judge.name, sense=judge.sense)
     with progress("comparing", total) as tick:
-        for records in tick.over(compare(contest, graphs, file, jobs=jobs)):
+        for records in tick.over(compare(contest, problems, file, jobs=jobs)):
             tally.add(records)
     everything = Tally(() if file is None else file, objective=judge.name, sense=judge.sense)
     best = (tally if file is None else everything).optima()
@@ -115,36 +113,39 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _DataSet:
-    """Graphs to compare on, read anew each time, so that any number needs little memory."""
+    """Problems to compare on, read anew each time, so that any number needs little memory."""
 
     data: Path
     split: str | None
     limit: int | None
+    cluster: ClusterChoice
+    constraints_file: Path | None
 
-    def __iter__(self) -> "Iterator[StreamGraph]":
-        return islice(_options.read_split(self.data, self.split), self.limit)
+    def __iter__(self) -> "Iterator[Problem]":
+        found = _options.read_problems(self.data, self.split, self.cluster, self.constraints_file)
+        return islice(found, self.limit)
 
 
-def _graphs(data: Path, split: str | None, limit: int | None) -> "Iterable[StreamGraph]":
-    """Graphs to compare on; those of a pipe, which can be read but once, are kept."""
-    graphs = _DataSet(data, split, limit)
+def _kept(problems: _DataSet) -> "Iterable[Problem]":
+    """Problems to read as often as need be; those of a pipe, which is read but once, are kept."""
+    data = problems.data
     many = data.is_dir() or (data.is_file() and ".jsonl" in data.suffixes)
-    return graphs if many else list(graphs)
+    return problems if many else list(problems)
 
 
-def _surveyed(graphs: "Iterable[StreamGraph]") -> tuple[int, tuple[float, ...], str]:
-    """Number of graphs, the rate that all of them have, if they do, and the objective they suggest.
+def _surveyed(problems: "Iterable[Problem]") -> tuple[int, tuple[float, ...], str]:
+    """Number of problems, the rate that all have, if they do, and the objective they suggest.
 
     Task graphs are compared as they are, whatever their rates.
     """
     from streamplace.objectives.registry import suggested_by
 
     total, rates, objectives = 0, set[float](), set[str]()
-    for graph in graphs:
+    for problem in problems:
         total += 1
-        objectives.add(suggested_by(graph))
+        objectives.add(suggested_by(problem.graph))
         if len(rates) < 2:
-            rates.add(graph.source_rate)
+            rates.add(problem.graph.source_rate)
     common = tuple(rates) if len(rates) == 1 and objectives == {"throughput"} else ()
     return total, common, objectives.pop() if len(objectives) == 1 else "throughput"
 

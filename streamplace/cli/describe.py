@@ -11,7 +11,11 @@ from streamplace.cli._options import FILE
 from streamplace.cli._output import console, print_json, progress, say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streamplace.evaluate.profile import Profile, Spread
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.problem import Problem
 
 
 @click.command(
@@ -41,13 +45,13 @@ def command(
     seed: int,
     output: Path | None,
 ) -> None:
-    """Describe DATA: a graph (.json), a data set (.jsonl, .jsonl.gz) or a folder of graphs."""
+    """Describe DATA: a graph or problem (.json), a data set (.jsonl, .jsonl.gz), or a folder."""
     from streamplace.evaluate import profile as measure
     from streamplace.model import units
 
     with progress(f"reading {data}") as tick:
         found = measure.profile(
-            tick.over(_options.read_split(data, split)),
+            tick.over(_read(data, split)),
             mips=units.mips(mips),
             bandwidth_bps=units.bandwidth_bps(bandwidth),
         )
@@ -60,6 +64,17 @@ def command(
         print_json(as_document(found))
     else:
         show(data, found)
+
+
+def _read(data: Path, split: str | None) -> "Iterator[StreamGraph | Problem]":
+    """Problems that bring a cluster of their own, and else graphs."""
+    from streamplace.io.graphs import documents
+    from streamplace.io.problems import problem_of
+
+    for document in documents(data):
+        if split is None or document.parts["graph"].get("attributes", {}).get("split") == split:
+            own = "cluster" in document.parts
+            yield problem_of(document, None, None) if own else document.graph()
 
 
 def as_document(found: "Profile") -> dict[str, Any]:
@@ -94,6 +109,8 @@ def show(data: Path, found: "Profile") -> None:
         "cpu": "CPU per graph (devices)",
         "utilisation": "CPU per operator (devices)",
         "saturation": "traffic per stream (links)",
+        "devices": "devices per problem",
+        "ccr": "communication / computation",
     }
     for name, spread in _spreads(found).items():
         table.add_row(words[name], *(f"{value:.4g}" for value in asdict(spread).values()))
@@ -119,4 +136,5 @@ def _spreads(found: "Profile") -> "dict[str, Spread]":
     from streamplace.evaluate.profile import Spread
 
     columns = ("operators", "streams", "sources", "sinks", "cpu", "utilisation", "saturation")
-    return {name: Spread.of(getattr(found, name)) for name in columns}
+    own = ("devices", "ccr") if found.devices else ()
+    return {name: Spread.of(getattr(found, name)) for name in (*columns, *own)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE, ClusterChoice
+from streamplace.cli._options import FILE, NO_CHOICE, ClusterChoice
 from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import FormatError, SettingError
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
-NO_CHOICE = ClusterChoice(None, None, None, None)
 BY_FLINK = ("flink", "kubernetes")
 
 
@@ -100,15 +99,16 @@ def _problem(
 ) -> "Problem":
     """Graph, cluster and constraints that the placement is for."""
     from streamplace.engines.reading import implied_cluster, read_assignment
-    from streamplace.io.graphs import read_graph
-    from streamplace.model.problem import Problem
+    from streamplace.io.graphs import documents, only
+    from streamplace.io.problems import problem_of
 
-    graph = read_graph(graph_file or _graph_beside(placement))
-    if choice == NO_CHOICE:
-        cluster = implied_cluster(graph, read_assignment(placement))
-    else:
-        cluster = choice.build()
-    return Problem(graph, cluster, _options.constraints_of(constraints_file))
+    path = graph_file or _graph_beside(placement)
+    document = only(documents(path), path, "graph")
+    cluster = choice.build_if_given()
+    if cluster is None and "cluster" not in document.parts:
+        cluster = implied_cluster(document.graph(), read_assignment(placement))
+    constraints = None if constraints_file is None else _options.constraints_of(constraints_file)
+    return problem_of(document, cluster, constraints)
 
 
 def _graph_beside(placement: Path) -> Path:

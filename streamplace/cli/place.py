@@ -114,7 +114,7 @@ def as_document(judge: "Objective", result: "Result", told: "Explanation") -> di
     """JSON document of a placement."""
     from streamplace.evaluate.verdict import gap, verdict
 
-    priority, name = result.placement.priorities(), (judge.base or judge).name
+    priority, name = result.placement.priorities(), judge.quantity
     return {
         "objective": judge.name,
         "assignment": result.placement.as_dict(),

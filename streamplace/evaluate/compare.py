@@ -16,12 +16,9 @@ from streamplace.evaluate.records import Key, Record, RecordFile, problem_hash
 from streamplace.evaluate.workers import available_cores, mapped
 from streamplace.io.files import is_file
 from streamplace.io.weights import shipped, stamped
-from streamplace.model.cluster import Cluster
-from streamplace.model.constraints import Constraints
-from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import Condition, demanded, subject_to
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.registry import Budget, Placer, named_placer
 
 LOG = logging.getLogger(__name__)
@@ -42,11 +39,9 @@ class Contest:
     """
 
     placers: tuple[str, ...]
-    cluster: Cluster
     rates: tuple[float, ...] = ()
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
-    constraints: Constraints = field(default_factory=Constraints)
     objective: str = "throughput"
     require: tuple[str, ...] = ()
 
@@ -62,23 +57,22 @@ class Contest:
         weights = _weights_of(named_placer(placer))
         return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
 
-    def problems(self, graph: StreamGraph) -> Iterator[tuple[float | None, Problem]]:
-        """Problem of a graph at every rate, or at its own, whose rate is told as None."""
+    def at_rates(self, problem: Problem) -> Iterator[tuple[float | None, Problem]]:
+        """Yield a problem at every rate, or as it is, whose rate is told as None."""
         for rate in self.rates or (None,):
-            scaled = graph if rate is None else graph.at_rate(rate)
-            yield rate, Problem(scaled, self.cluster, self.constraints)
+            yield rate, problem if rate is None else problem.at_rate(rate)
 
 
 def compare(
     contest: Contest,
-    graphs: Iterable[StreamGraph],
+    problems: Iterable[Problem],
     file: RecordFile | None = None,
     *,
     jobs: int | None = None,
 ) -> Iterator[list[Record]]:
-    """Records of every graph in turn; those in ``file`` are reused, new ones added to it.
+    """Records of every problem in turn; those in ``file`` are reused, new ones added to it.
 
-    Graphs are read and records written as they come, so neither fill the memory.
+    Problems are read and records written as they come, so neither fill the memory.
 
     Parameters
     ----------
@@ -90,7 +84,7 @@ def compare(
     with _keeping(file) as keep:
         known = _known(contest, file)
         LOG.info("%d results are known already", sum(map(len, known.values())))
-        for played in mapped(_Referee(contest, known), graphs, jobs or available_cores()):
+        for played in mapped(_Referee(contest, known), problems, jobs or available_cores()):
             keep([record for record, origin in played if origin is not Origin.FILE])
             remember([record for record, origin in played if origin is Origin.NEW])
             yield [record for record, _ in played]
@@ -122,23 +116,23 @@ def _known(contest: Contest, file: RecordFile | None) -> dict[Origin, Known]:
 
 @dataclass(frozen=True, slots=True)
 class _Referee:
-    """Lets every placer loose on one graph, except where the result is known."""
+    """Lets every placer loose on one problem, except where the result is known."""
 
     contest: Contest
     known: dict[Origin, Known]
 
-    def __call__(self, graph: StreamGraph) -> list[tuple[Record, Origin]]:
+    def __call__(self, asked: Problem) -> list[tuple[Record, Origin]]:
         """Records of all placers at all rates."""
-        found = []
-        for rate, problem in self.contest.problems(graph):
+        found, graph = [], asked.graph.name
+        for rate, problem in self.contest.at_rates(asked):
             digest = problem_hash(problem)
             for name in self.contest.placers:
                 key = (digest, self.contest.judge.name, name, self.contest.terms(name))
                 record, origin = self._found(key, problem)
                 if record is None:
-                    facts = (digest, graph.name, rate, *key[2:])
+                    facts = (digest, graph, rate, *key[2:])
                     record = self._record(facts, name, problem)
-                found.append((replace(record, graph=graph.name, rate=rate), origin))
+                found.append((replace(record, graph=graph, rate=rate), origin))
         return found
 
     def _found(self, key: Key, problem: Problem) -> tuple[Record | None, Origin]:
@@ -170,7 +164,7 @@ class _Referee:
 
 @lru_cache(maxsize=8)
 def _judge(objective: str, require: tuple[str, ...]) -> Objective:
-    return subject_to(OBJECTIVES[objective], [Condition.of(text) for text in require])
+    return subject_to(named_objective(objective), [Condition.of(text) for text in require])
 
 
 def _weights_of(placer: Placer) -> Path | None:

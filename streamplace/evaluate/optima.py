@@ -17,7 +17,7 @@ from streamplace.evaluate.records import Record, RecordFile
 from streamplace.io.caches import user_cache
 from streamplace.io.files import make_folder, spot
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.registry import Objective, named_objective
 
 LOG = logging.getLogger(__name__)
 PROVER = "exact"
@@ -68,17 +68,20 @@ def is_answer(record: Record, problem: Problem) -> bool:
     devices = np.array(record.devices, np.int32)
     if record.value is None or len(devices) != problem.n_operators:
         return False
-    if record.objective not in OBJECTIVES:
-        return False
-    if record.bound is not None and record.bound < record.value - ROUNDING:
-        return False
     try:
+        judge = named_objective(record.objective)
         placement = problem.placement(devices)
         problem.check(placement)
     except StreamplaceError:
         return False
-    value = OBJECTIVES[record.objective].value(problem, placement)
-    return abs(value - record.value) <= ROUNDING
+    if record.bound is not None and judge.better(record.value, record.bound + _slack(judge)):
+        return False
+    return abs(judge.value(problem, placement) - record.value) <= ROUNDING
+
+
+def _slack(judge: Objective) -> float:
+    """What a value may be better than its bound by."""
+    return ROUNDING if judge.sense == "max" else -ROUNDING
 
 
 @cache

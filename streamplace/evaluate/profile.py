@@ -57,6 +57,11 @@ class Profile:
         Devices' worth of CPU of every operator of every graph.
     saturation
         Traffic of every stream as a share of one link.
+    devices
+        Devices of every problem that brings a cluster of its own.
+    ccr
+        Of the same, communication to computation: the mean transfer between two devices / the mean
+        time of an operator.
     classes
         Graphs grouped by attributes; empty where there are more than a hundred groups.
     """
@@ -69,11 +74,18 @@ class Profile:
     utilisation: Floats
     saturation: Floats
     splits: dict[str, int]
+    devices: tuple[int, ...]
+    ccr: tuple[float, ...]
     classes: tuple[GraphClass, ...]
 
 
-def profile(graphs: Iterable[StreamGraph], *, mips: float, bandwidth_bps: float) -> Profile:
-    """Measure graphs against devices of a speed and links of a bandwidth."""
+def profile(
+    given: Iterable[StreamGraph | Problem], *, mips: float, bandwidth_bps: float
+) -> Profile:
+    """Measure graphs against devices of a speed and links of a bandwidth.
+
+    Of problems, also what their own clusters are like.
+    """
     device = Cluster.uniform(1, mips=mips)
     sizes: list[tuple[int, int, int, int]] = []
     cpu: list[float] = []
@@ -81,7 +93,13 @@ def profile(graphs: Iterable[StreamGraph], *, mips: float, bandwidth_bps: float)
     saturation: list[Floats] = []
     splits: Counter[str] = Counter()
     classes: defaultdict[tuple[tuple[str, Attribute], ...], list[float]] = defaultdict(list)
-    for graph in graphs:
+    devices: list[int] = []
+    ccr: list[float] = []
+    for one in given:
+        if isinstance(one, Problem):
+            devices.append(one.n_devices)
+            ccr.append(_ccr(one))
+        graph = one.graph if isinstance(one, Problem) else one
         sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
         instance = Problem(graph, device).instance
         utilisation.append(instance.load[:, 0])
@@ -102,8 +120,20 @@ def profile(graphs: Iterable[StreamGraph], *, mips: float, bandwidth_bps: float)
         np.concatenate(utilisation or [np.empty(0)]),
         np.concatenate(saturation or [np.empty(0)]),
         dict(splits),
+        tuple(devices),
+        tuple(ccr),
         _classes(classes),
     )
+
+
+def _ccr(problem: Problem) -> float:
+    """Mean seconds of a transfer between two devices / mean seconds of an operator."""
+    one = problem.one_pass
+    computing = float(one.work[:, problem.instance.device_type].mean())
+    remote = ~np.eye(problem.n_devices, dtype=bool)
+    size = float(one.streams["size"].mean()) if problem.graph.n_streams else 0.0
+    sending = one.links["latency"][remote] + size * one.links["seconds_per_byte"][remote]
+    return float(sending.mean()) / computing if computing and remote.any() else 0.0
 
 
 def _classes(

@@ -16,6 +16,7 @@ from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
 from streamplace.placers.registry import Budget
 
 EFFORT = Budget(seconds=10.0, evaluations=30_000)
@@ -71,9 +72,10 @@ class Solver:
         self, graphs: Sequence[StreamGraph], placer: str, title: str
     ) -> list[list[Record]]:
         lesson = self.lesson
-        contest = Contest((placer,), lesson.cluster, lesson.rates, lesson.seed, EFFORT)
+        contest = Contest((placer,), lesson.rates, lesson.seed, EFFORT)
+        problems = [Problem(graph, lesson.cluster) for graph in graphs]
         with _script_left_alone():
-            found = compare(contest, graphs, RecordFile(self.file))
+            found = compare(contest, problems, RecordFile(self.file))
             return list(self.track(found, title, len(graphs)))
 
 

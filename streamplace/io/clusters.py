@@ -1,11 +1,13 @@
-"""Cluster and constraints files (TOML)."""
+"""Clusters and constraints: TOML files, and parts of problem documents."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.schema import parse_toml
 from streamplace.model.cluster import Cluster, check_size
@@ -66,6 +68,40 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy)
 
 
+def cluster_to_tables(cluster: Cluster) -> dict[str, Any]:
+    """Tables of a cluster file; links that are as most links are left out."""
+    tables: dict[str, Any] = {
+        "devices": [_device(cluster.devices, d) for d in range(cluster.n_devices)]
+    }
+    remote = ~np.eye(cluster.n_devices, dtype=bool)
+    unusual: dict[tuple[int, int], dict[str, float]] = {}
+    for key, matrix in (("bandwidth", cluster.bandwidth_bps), ("latency", cluster.latency_s)):
+        usual = _most_common(matrix[remote])
+        if usual is not None:
+            tables[key] = plain(usual)
+        for a, b in np.argwhere(remote & (matrix != usual)).tolist():
+            unusual.setdefault((a, b), {})[key] = plain(matrix[a, b])
+    names = cluster.devices.name
+    if unusual:
+        tables["links"] = [
+            {"from": names[a], "to": names[b], **facts} for (a, b), facts in unusual.items()
+        ]
+    costs = {"overhead": cluster.overhead_s, "gap": cluster.gap_s}
+    costs["joules_per_byte"] = cluster.joules_per_byte
+    return {**tables, **{key: plain(cost) for key, cost in costs.items() if cost}}
+
+
+def constraints_to_tables(constraints: Constraints) -> dict[str, Any]:
+    """Tables of a constraints file."""
+    tables = {
+        "pin": dict(constraints.pin),
+        "colocate": [sorted(group) for group in constraints.colocate],
+        "exlocate": [sorted(group) for group in constraints.exlocate],
+        "allowed": {name: sorted(devices) for name, devices in constraints.allowed.items()},
+    }
+    return {key: table for key, table in tables.items() if table}
+
+
 def _devices(row: dict[str, Any]) -> list[Device]:
     facts = {key: row[key] for key in row if key not in ("name", "count", "tags")}
     tags = frozenset(row.get("tags", ()))
@@ -94,3 +130,26 @@ def _matrix(
 
 def _label(link: dict[str, Any]) -> str:
     return f"link {shown(link['from'])}→{shown(link['to'])}"
+
+
+def _device(devices: Devices, d: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": devices.name[d], "mips": plain(devices.mips[d])}
+    if devices.cores[d] != 1:
+        row["cores"] = int(devices.cores[d])
+    if devices.tags[d]:
+        row["tags"] = sorted(devices.tags[d])
+    limits = {
+        "memory": devices.memory[d],
+        "egress": devices.egress_bps[d],
+        "ingress": devices.ingress_bps[d],
+    }
+    row |= {key: plain(limit) for key, limit in limits.items() if np.isfinite(limit)}
+    if devices.watts[d]:
+        row["watts"] = plain(devices.watts[d])
+    return row
+
+
+def _most_common(values: Floats) -> float | None:
+    """Value that occurs most often, the smallest of equals; None where there is none."""
+    counts: Counter[float] = Counter(values.tolist())
+    return min(counts, key=lambda value: (-counts[value], value), default=None)

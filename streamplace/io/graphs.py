@@ -2,13 +2,16 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from pydantic_core import from_json
 
 from streamplace.errors import FormatError, GraphError
+from streamplace.io.fields import plain
 from streamplace.io.files import (
     LONGEST_LINE,
     encoded,
@@ -29,21 +32,43 @@ from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
 _Row = dict[str, Any]
 _LINES = (".jsonl", ".jsonl.gz")
+_GRAPH_FIELD = re.compile(rb'"graph"\s*:')
+_T = TypeVar("_T")
 
 
-def read_graph(path: Path) -> StreamGraph:
-    """The one graph in a file."""
-    graphs = read_graphs(path)
-    first = next(graphs, None)
-    if first is None:
-        raise FormatError(f"{spot(path)}: holds no graph; name a file with one")
-    if next(graphs, None) is not None:
-        raise FormatError(f"{spot(path)}: holds several graphs; name a file with one")
-    return first
+class Document(NamedTuple):
+    """A document that was read and validated.
+
+    Attributes
+    ----------
+    parts
+        Documents of the ``graph`` and of what else the file knows of the problem.
+    where
+        Place of the document, for errors.
+    default_name
+        Name of a graph that says none.
+    """
+
+    parts: dict[str, Any]
+    where: str
+    default_name: str
+
+    @classmethod
+    def of(cls, content: bytes, where: str, default_name: str = "graph") -> "Document":
+        """Validate a document of a problem, or of a graph alone."""
+        if _is_problem(content):
+            return cls(parse_json("problem", content, where), where, default_name)
+        return cls({"graph": parse_json("graph", content, where)}, where, default_name)
+
+    def graph(self) -> StreamGraph:
+        """The graph of the document."""
+        with located(self.where):
+            return graph_from_dict(self.parts["graph"], self.default_name)
 
 
-def read_graphs(path: Path) -> Iterator[StreamGraph]:
-    """All graphs of a file or of the ``.json`` files of a folder, one after the other."""
+def documents(name: str | Path) -> Iterator[Document]:
+    """All documents of a file or of the ``.json`` files of a folder, one after the other."""
+    path = Path(name)
     if is_folder(path):
         files = sorted(f for f in path.glob("*.json") if not f.name.endswith(".manifest.json"))
         if not files:
@@ -52,13 +77,37 @@ def read_graphs(path: Path) -> Iterator[StreamGraph]:
             yield _read_single(file)
     elif path.name.endswith(_LINES):
         for number, line in read_lines(path):
-            yield parse_graph(line, f"{spot(path)}:{number}", f"{_stem(path)}:{number}")
+            yield Document.of(line, f"{spot(path)}:{number}", f"{_stem(path)}:{number}")
     else:
         yield _read_single(path)
 
 
-def write_graph(graph: StreamGraph, path: Path) -> None:
+def only(items: Iterator[_T], path: str | Path, noun: str) -> _T:
+    """Return the one thing that a file holds."""
+    first = next(items, None)
+    if first is None:
+        raise FormatError(f"{spot(Path(path))}: holds no {noun}; name a file with one")
+    if next(items, None) is not None:
+        raise FormatError(f"{spot(Path(path))}: holds several {noun}s; name a file with one")
+    return first
+
+
+def read_graph(path: str | Path) -> StreamGraph:
+    """The one graph in a file."""
+    return only(read_graphs(path), path, "graph")
+
+
+def read_graphs(path: str | Path) -> Iterator[StreamGraph]:
+    """All graphs of a file or of the ``.json`` files of a folder, one after the other.
+
+    Of documents that describe a whole problem, the graph.
+    """
+    return (document.graph() for document in documents(path))
+
+
+def write_graph(graph: StreamGraph, name: str | Path) -> None:
     """Write one graph as readable JSON, or as the only line of a data set."""
+    path = Path(name)
     if path.name.endswith(_LINES):
         write_graphs([graph], path)
         return
@@ -85,17 +134,21 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def write_graphs(graphs: Iterable[StreamGraph], path: Path) -> int:
+def write_graphs(graphs: Iterable[StreamGraph], path: str | Path) -> int:
     """Write a data set, one graph per line; returns how many."""
+    return write_lines(((graph.name, graph_line(graph)) for graph in graphs), Path(path), "graph")
+
+
+def write_lines(lines: Iterable[tuple[str, bytes]], path: Path, noun: str) -> int:
+    """Write a data set of named lines; returns how many."""
     if not path.name.endswith(_LINES):
         raise FormatError(f"{spot(path)}: a data set's name must end in .jsonl or .jsonl.gz")
     count = 0
     with writing(path) as file:
-        for graph in graphs:
-            line = graph_line(graph)
+        for name, line in lines:
             if len(line) > LONGEST_LINE:
                 raise FormatError(
-                    f"{spot(path)}: graph {quoted(graph.name)} needs a line longer than "
+                    f"{spot(path)}: {noun} {quoted(name)} needs a line longer than "
                     f"{LONGEST_LINE >> 20} MiB; write it to a .json file of its own"
                 )
             file.write(line)
@@ -111,9 +164,7 @@ def graph_line(graph: StreamGraph) -> bytes:
 
 def parse_graph(content: bytes, where: str, default_name: str = "graph") -> StreamGraph:
     """Graph from the text of a native JSON document; ``where`` stands in errors."""
-    document = parse_json("graph", content, where)
-    with located(where):
-        return graph_from_dict(document, default_name)
+    return Document.of(content, where, default_name).graph()
 
 
 def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> StreamGraph:
@@ -174,10 +225,10 @@ def _stream_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
 
 def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     operators = graph.operators
-    row: dict[str, Any] = {"name": operators.name[i], "ipt": _plain(operators.ipt[i])}
+    row: dict[str, Any] = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
     for key, column in (("payload", operators.payload), ("rate", operators.rate)):
         if column[i]:
-            row[key] = _plain(column[i])
+            row[key] = plain(column[i])
     if operators.parallelism[i] != 1:
         row["parallelism"] = int(operators.parallelism[i])
     if operators.kind[i]:
@@ -185,35 +236,29 @@ def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     if operators.requires[i]:
         row["requires"] = sorted(operators.requires[i])
     if operators.memory[i]:
-        row["memory"] = _plain(operators.memory[i])
+        row["memory"] = plain(operators.memory[i])
     if i in operators.window:
         row["window"] = _window_row(operators.window[i])
     return row
 
 
 def _window_row(window: Window) -> dict[str, Any]:
-    row = {key: _plain(getattr(window, key)) for key in ("size", "advance", "base", "factor")}
-    return row if math.isinf(window.limit) else {**row, "limit": _plain(window.limit)}
+    row = {key: plain(getattr(window, key)) for key in ("size", "advance", "base", "factor")}
+    return row if math.isinf(window.limit) else {**row, "limit": plain(window.limit)}
 
 
 def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     streams, names = graph.streams, graph.operators.name
     row: dict[str, Any] = {"from": names[streams.source[i]], "to": names[streams.target[i]]}
     if streams.selectivity[i] != 1:
-        row["selectivity"] = _plain(streams.selectivity[i])
+        row["selectivity"] = plain(streams.selectivity[i])
     if not np.isnan(streams.payload[i]):
-        row["payload"] = _plain(streams.payload[i])
+        row["payload"] = plain(streams.payload[i])
     if streams.partitioning[i]:
         row["partitioning"] = streams.partitioning[i]
     if streams.input[i]:
         row["input"] = streams.input[i]
     return row
-
-
-def _plain(number: float) -> int | float:
-    """Whole numbers without the point, which halves a file."""
-    value = float(number)
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
 def _numbers(
@@ -268,8 +313,19 @@ def _window(row: _Row) -> Window:
         return Window(**row["window"])
 
 
-def _read_single(path: Path) -> StreamGraph:
-    return parse_graph(read_bytes(path), spot(path), _stem(path).split(".")[0])
+def _read_single(path: Path) -> Document:
+    return Document.of(read_bytes(path), spot(path), _stem(path).split(".")[0])
+
+
+def _is_problem(content: bytes) -> bool:
+    """Whether a document has a field ``graph`` and no ``operators``; most are told at a glance."""
+    if not _GRAPH_FIELD.search(content):
+        return False
+    try:
+        document = from_json(content)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and "graph" in document and "operators" not in document
 
 
 def _stem(path: Path) -> str:

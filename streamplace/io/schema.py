@@ -223,8 +223,26 @@ class ConstraintsToml(TypedDict):
     allowed: NotRequired[Annotated[_Dict[_List[str]], Field(description="operator → devices")]]
 
 
+@with_config(STRICT)
+class ProblemJson(TypedDict):
+    """A problem: a graph, and what is known of where it is placed."""
+
+    graph: GraphJson
+    cluster: NotRequired[Annotated[ClusterToml, Field(description="the keys of a cluster file")]]
+    constraints: NotRequired[
+        Annotated[ConstraintsToml, Field(description="the keys of a constraints file")]
+    ]
+    seconds: NotRequired[
+        Annotated[
+            _List[_List[_Number]],
+            Field(description="core seconds per tuple, operators × devices, where not ipt / MIPS"),
+        ]
+    ]
+
+
 FILES: dict[str, type] = {
     "graph": GraphJson,
+    "problem": ProblemJson,
     "placement": PlacementJson,
     "cluster": ClusterToml,
     "constraints": ConstraintsToml,

@@ -110,6 +110,10 @@ class Problem:
         """Number of devices, D."""
         return self.cluster.n_devices
 
+    def at_rate(self, total: float) -> "Problem":
+        """Return the same problem at another total rate of the sources."""
+        return Problem(self.graph.at_rate(total), self.cluster, self.constraints, self.seconds)
+
     def placement(self, devices: ArrayLike, priority: ArrayLike | None = None) -> Placement:
         """Placement from one device row per operator, and a priority for each if there is one."""
         return Placement(self.graph.operators.name, self.cluster.devices.name, devices, priority)

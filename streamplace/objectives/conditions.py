@@ -13,14 +13,14 @@ from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import seconds
-from streamplace.objectives.registry import OBJECTIVES, Objective, Values
+from streamplace.objectives.registry import Objective, Values, named_objective
 
 BEYOND: Final = 1e18
 """No value that a placement can have is as large."""
 MET: Final = 1e-9
 """A condition is met up to this share of its limit."""
 
-_WRITTEN = re.compile(r"\s*([\w-]+)\s*(>=|<=)\s*(.+?)\s*")
+_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[\w-]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Condition:
                 "OBJECTIVE<=NUMBER, as in throughput>=0.99 or latency<=20ms"
             )
         name, sign, number = written.groups()
-        objective = OBJECTIVES[name]
+        objective = named_objective(name)
         return cls(objective, "max" if sign == ">=" else "min", _number(number, objective, text))
 
     @property
@@ -86,7 +86,7 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
 
     Examples
     --------
-    >>> fewest = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
+    >>> fewest = subject_to(named_objective("devices"), [Condition.of("throughput>=1")])
     >>> fewest.name, fewest.sense
     ('devices with throughput>=1', 'min')
     """

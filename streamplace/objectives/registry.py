@@ -6,7 +6,7 @@ particular to it. What a room leaves out has a default that is right for any num
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
@@ -91,6 +91,8 @@ class Objective:
         What a drawing marks.
     measures
         Further numbers by name that a comparison averages, from a value.
+    variant
+        The same objective under options, such as another model of the network.
     base, conditions
         What is optimised, and what has to hold besides; `streamplace.objectives.conditions`.
     """
@@ -107,8 +109,18 @@ class Objective:
     refuses: Callable[[Problem], str | None] = lambda problem: None
     picture: Callable[[Problem, Placement], Picture] | None = None
     measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}
+    variant: "Callable[[Mapping[str, str]], Objective] | None" = None
     base: "Objective | None" = None
     conditions: "tuple[Condition, ...]" = ()
+
+    @property
+    def quantity(self) -> str:
+        """What is measured, whatever the options and the conditions.
+
+        >>> named_objective("makespan:network=link").quantity
+        'makespan'
+        """
+        return (self.base or self).name.partition(":")[0]
 
     def values(
         self, problem: Problem, placements: Ints, priorities: Floats | None = None
@@ -176,8 +188,8 @@ class Plain:
     @property
     def words(self) -> str:
         """The value in words, and the conditions that it meets."""
-        asked, told = self.objective.base or self.objective, self.objective.told(self.value)
-        words = told if asked.name == asked.unit else f"{asked.name} {told}"
+        asked, told = self.objective, self.objective.told(self.value)
+        words = told if asked.quantity == asked.unit else f"{asked.quantity} {told}"
         return ", ".join([words, *(condition.text for condition in self.objective.conditions)])
 
     @property
@@ -191,7 +203,7 @@ class Plain:
 
     def document(self) -> dict[str, Any]:
         """Facts for a machine."""
-        return {self.objective.name: self.value, "pes": self.placement.pes()}
+        return {self.objective.quantity: self.value, "pes": self.placement.pes()}
 
     def brief(self) -> Report:
         """Operators by device."""
@@ -221,6 +233,28 @@ def objective(name: str, *, sense: Sense, **room: Any) -> Callable[[Evaluate], E
         return evaluate
 
     return register
+
+
+def named_objective(text: str) -> Objective:
+    """Objective by name, its options after colons, as in ``makespan:network=link``."""
+    name, *parts = text.split(":")
+    found = OBJECTIVES[name]
+    if not parts:
+        return found
+    if found.variant is None:
+        raise SettingError(f"objective {name} takes no options; write {name} alone")
+    options = {}
+    for part in parts:
+        key, sign, value = part.partition("=")
+        if not (key and sign and value):
+            raise SettingError(
+                f"option {quoted(part)} of objective {name} cannot be read; write KEY=VALUE"
+            )
+        if key in options:
+            raise SettingError(f"option {key} of objective {name} is given twice; drop one")
+        options[key] = value
+    told = "".join(f":{key}={value}" for key, value in sorted(options.items()))
+    return replace(found.variant(options), name=name + told)
 
 
 def suggested_by(graph: StreamGraph) -> str:

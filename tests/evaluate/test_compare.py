@@ -15,11 +15,12 @@ from streamplace.evaluate.records import Record, RecordFile
 from streamplace.evaluate.standings import standings
 from streamplace.evaluate.tally import Tally
 from streamplace.evaluate.workers import FEW
-from streamplace.model import Cluster, Problem, StreamGraph
+from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer, Result
 
-GRAPHS = [chain(), diamond(), fork_join(), chain(6)]
+DEVICES = Cluster.uniform(5)
+PROBLEMS = [Problem(graph, DEVICES) for graph in (chain(), diamond(), fork_join(), chain(6))]
 
 
 @pytest.fixture(autouse=True)
@@ -36,14 +37,12 @@ def file(tmp_path: Path) -> RecordFile:
 def contest(*placers: str) -> Contest:
     """Two rates on five devices with a budget in evaluations."""
     budget = Budget(seconds=None, evaluations=200)
-    return Contest(placers, Cluster.uniform(5), rates=(1e4, 2e4), budget=budget)
+    return Contest(placers, rates=(1e4, 2e4), budget=budget)
 
 
-def played(
-    who: Contest, file: RecordFile, graphs: list[StreamGraph], jobs: int = 1
-) -> list[Record]:
+def played(who: Contest, file: RecordFile, problems: list[Problem], jobs: int = 1) -> list[Record]:
     """All records of a comparison."""
-    return [record for found in compare(who, graphs, file, jobs=jobs) for record in found]
+    return [record for found in compare(who, problems, file, jobs=jobs) for record in found]
 
 
 def timeless(records: list[Record]) -> list[tuple[object, ...]]:
@@ -53,14 +52,14 @@ def timeless(records: list[Record]) -> list[tuple[object, ...]]:
 
 def test_every_placer_meets_every_graph_at_every_rate(file: RecordFile) -> None:
     """Two placers, four graphs, two rates."""
-    records = played(contest("round-robin", "random"), file, GRAPHS)
+    records = played(contest("round-robin", "random"), file, PROBLEMS)
     assert len(records) == 2 * 4 * 2
     assert timeless(records) == timeless(list(file))
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     """Records come in the order of the graphs whoever computes them."""
-    many = [chain(n) for n in range(2, 22)]
+    many = [Problem(chain(n), DEVICES) for n in range(2, 22)]
     one, two = (
         timeless(played(contest("random"), RecordFile(tmp_path / f"{j}.jsonl"), many, jobs=j))
         for j in (1, 2)
@@ -72,23 +71,23 @@ def test_a_stopped_comparison_goes_on_where_it_was(
     file: RecordFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is computed twice, even when the last line was cut off."""
-    run: Iterator[list[Record]] = compare(contest("random"), GRAPHS, file, jobs=1)
+    run: Iterator[list[Record]] = compare(contest("random"), PROBLEMS, file, jobs=1)
     next(run), next(run)
     run.close()  # type: ignore[attr-defined]
     path = file.path
     path.write_bytes(path.read_bytes()[:-20])
-    played(contest("random"), file, GRAPHS)
+    played(contest("random"), file, PROBLEMS)
     assert len(list(file)) == 8
     before = path.read_bytes()
-    played(contest("random"), file, GRAPHS)
+    played(contest("random"), file, PROBLEMS)
     assert path.read_bytes() == before
 
 
 def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
     """The lines of the first run stay as they are."""
-    played(contest("random"), file, GRAPHS)
+    played(contest("random"), file, PROBLEMS)
     before = file.path.read_bytes()
-    played(contest("random", "round-robin"), file, GRAPHS)
+    played(contest("random", "round-robin"), file, PROBLEMS)
     after = file.path.read_bytes()
     assert after.startswith(before)
     assert after[len(before) :].count(b"round-robin") == 8
@@ -97,9 +96,9 @@ def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
 
 def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
     """A result is reused only for the terms it was computed on."""
-    played(contest("random"), file, GRAPHS)
-    longer = Contest(("random",), Cluster.uniform(5), (1e4, 2e4), 0, Budget(None, 300))
-    played(longer, file, GRAPHS)
+    played(contest("random"), file, PROBLEMS)
+    longer = Contest(("random",), (1e4, 2e4), 0, Budget(None, 300))
+    played(longer, file, PROBLEMS)
     assert len(list(file)) == 16
 
 
@@ -109,14 +108,14 @@ def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> N
     pilot = contest(f"pilot:weights={path}:refine=none")
     for seed, results in ((1, 8), (1, 8), (2, 16)):
         weights_file(path, seed)
-        played(pilot, file, GRAPHS)
+        played(pilot, file, PROBLEMS)
         assert len(list(file)) == results
 
 
 def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:
     """No results file appears."""
     with pytest.raises(SettingError, match="there is no placer 'magic'"):
-        played(contest("magic"), file, GRAPHS)
+        played(contest("magic"), file, PROBLEMS)
     assert not file.path.exists()
 
 
@@ -124,7 +123,7 @@ def test_a_foreign_file_is_not_taken_for_results(file: RecordFile) -> None:
     """A line that is no record is an error, not a crash."""
     file.path.write_text('{"hello": 1}\n')
     with pytest.raises(FormatError, match="is no result"):
-        played(contest("random"), file, GRAPHS)
+        played(contest("random"), file, PROBLEMS)
 
 
 def record(placer: str, graph: str, value: float | None, bound: float | None = None) -> Record:
@@ -161,7 +160,7 @@ def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
 
 def test_records_are_plain_json_lines(file: RecordFile) -> None:
     """Any tool can read the results."""
-    played(contest("round-robin"), file, GRAPHS[:1])
+    played(contest("round-robin"), file, PROBLEMS[:1])
     row = json.loads(file.path.read_text().splitlines()[0])
     assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(row)
 
@@ -175,24 +174,24 @@ def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
 
 def exactly(seconds: float) -> Contest:
     """The exact placer with a budget in seconds."""
-    return Contest(("exact",), Cluster.uniform(5), (1e4,), budget=Budget(seconds))
+    return Contest(("exact",), (1e4,), budget=Budget(seconds))
 
 
 def test_answers_are_remembered_between_comparisons(file: RecordFile, tmp_path: Path) -> None:
     """A second comparison elsewhere solves nothing again, nor does it remember it twice."""
-    first = played(exactly(5), file, GRAPHS)
+    first = played(exactly(5), file, PROBLEMS)
     kept = cache_path().read_bytes()
-    second = played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS)
+    second = played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), PROBLEMS)
     assert second == first
     assert cache_path().read_bytes() == kept
 
 
 def test_what_was_proven_on_other_terms_is_no_answer(file: RecordFile, tmp_path: Path) -> None:
     """Else a table would depend on what its user happened to compare before."""
-    played(exactly(5), file, GRAPHS)
+    played(exactly(5), file, PROBLEMS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("streamplace.placers.registry.Placer.place", unproven)
-        records = played(exactly(4), RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS)
+        records = played(exactly(4), RecordFile(tmp_path / "elsewhere.jsonl"), PROBLEMS)
     assert not any(record.proven for record in records)
 
 
@@ -200,8 +199,8 @@ def test_what_could_not_be_proven_is_remembered_too(file: RecordFile, tmp_path: 
     """Else every further try, lucky or not, would add to what a table calls proven."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("streamplace.placers.registry.Placer.place", unproven)
-        first = played(exactly(5), file, GRAPHS)
-    assert played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), GRAPHS) == first
+        first = played(exactly(5), file, PROBLEMS)
+    assert played(exactly(5), RecordFile(tmp_path / "elsewhere.jsonl"), PROBLEMS) == first
 
 
 def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Result:
@@ -213,7 +212,7 @@ def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Resu
 
 def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
     """Without a file the records are told and forgotten."""
-    records = [r for found in compare(contest("random"), GRAPHS) for r in found]
+    records = [r for found in compare(contest("random"), PROBLEMS) for r in found]
     assert len(records) == 8
     assert not list(tmp_path.iterdir())
 
@@ -221,8 +220,8 @@ def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
 def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
     """A data set need not fit into memory."""
     read = []
-    graphs = (read.append(n) or chain(n) for n in range(2, 1000))
-    run = compare(contest("round-robin"), graphs, file, jobs=1)
+    problems = (read.append(n) or Problem(chain(n), DEVICES) for n in range(2, 1000))
+    run = compare(contest("round-robin"), problems, file, jobs=1)
     next(run)
     assert len(read) <= FEW
     run.close()  # type: ignore[attr-defined]
@@ -231,12 +230,12 @@ def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
 
 def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> None:
     """While the first one runs."""
-    first = compare(contest("random"), GRAPHS, file)
+    first = compare(contest("random"), PROBLEMS, file)
     next(first)
     with pytest.raises(FormatError, match="another process is adding results"):
-        played(contest("round-robin"), file, GRAPHS)
+        played(contest("round-robin"), file, PROBLEMS)
     assert len([*first]) == 3
-    assert len(played(contest("round-robin"), file, GRAPHS)) == 8
+    assert len(played(contest("round-robin"), file, PROBLEMS)) == 8
 
 
 def test_an_unfinished_line_costs_no_record(file: RecordFile) -> None:

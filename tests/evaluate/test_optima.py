@@ -10,13 +10,11 @@ from problems import chain, diamond
 from streamplace.evaluate.compare import Contest, compare
 from streamplace.evaluate.optima import _tell, cache_path, known_answers, remember
 from streamplace.evaluate.records import Record, RecordFile
-from streamplace.model import Cluster
+from streamplace.model import Cluster, Problem
 from streamplace.placers.registry import Budget
 
-GRAPHS = [chain(), diamond()]
-CONTEST = Contest(
-    ("exact",), Cluster.uniform(3), rates=(2e4,), budget=Budget(seconds=None, evaluations=500)
-)
+GRAPHS = [Problem(graph, Cluster.uniform(3)) for graph in (chain(), diamond())]
+CONTEST = Contest(("exact",), rates=(2e4,), budget=Budget(seconds=None, evaluations=500))
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from streamplace.evaluate.compare import Contest
 from streamplace.evaluate.lesson import Lesson
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.evaluate.solutions import Solver
-from streamplace.model import StreamGraph
+from streamplace.model import Problem
 
 GRAPHS = (chain(2), chain(3))
 ANSWERS = {
@@ -35,10 +35,11 @@ def solver(
     """A solver that reads its answers from a table."""
 
     def compare(
-        contest: Contest, graphs: Sequence[StreamGraph], file: RecordFile
+        contest: Contest, problems: Sequence[Problem], file: RecordFile
     ) -> Iterator[list[Record]]:
         prepared.append(get_preparation_data("worker"))
-        for graph in graphs:
+        for problem in problems:
+            graph = problem.graph
             (placer,) = contest.placers
             value, bound, devices = ANSWERS[placer, graph.name]
             facts: tuple[Any, ...] = (graph.name, graph.name, 1e4, placer, "")

@@ -3,14 +3,16 @@ from problems import chain
 
 from streamplace.evaluate.compare import Contest, compare
 from streamplace.evaluate.records import RecordFile
-from streamplace.model import Cluster
+from streamplace.model import Cluster, Problem
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "missing"])
 def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(name, tmp_path, monkeypatch):
     """By the record of the placer that was to use them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    contest = Contest(placers=(f"dream:weights={name}",), cluster=Cluster.uniform(2))
-    ((record,),) = compare(contest, [chain()], RecordFile(tmp_path / "results.jsonl"))
+    contest = Contest(placers=(f"dream:weights={name}",))
+    ((record,),) = compare(
+        contest, [Problem(chain(), Cluster.uniform(2))], RecordFile(tmp_path / "results.jsonl")
+    )
     assert record.value is None
     assert "cannot be read" in str(record.error)

@@ -26,6 +26,7 @@ from streamplace.generate.registry import FAMILIES
 from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
 from streamplace.io.graphs import parse_graph, read_graphs
 from streamplace.io.placements import parse_placement
+from streamplace.io.problems import read_problem
 from streamplace.io.registry import FORMATS
 from streamplace.io.schema import FILES, json_schema, parse_json, parse_toml
 from streamplace.io.weights import read_weights
@@ -38,6 +39,7 @@ from streamplace.placers.registry import PLACERS
 SEEDS = Path(__file__).parent / "seeds"
 """Valid files of forms that streamplace itself does not write, named after their reader."""
 BARE = {"operators": [{"name": n, "rate": 1} for n in ("src", "join", "sink")]}
+WHOLE = {"graph": GRAPH, "cluster": CLUSTER, "seconds": [[1, 2.5, 3]] * 3}
 PROBLEM = Problem(parse_graph(to_json(BARE), "bare"), Cluster.uniform(2))
 
 Seeds = Callable[[], Sequence[bytes]]
@@ -83,6 +85,7 @@ def _native() -> list[Target]:
         _parsed("cluster", parse_cluster, to_toml(CLUSTER)),
         _parsed("constraints", _compiled, to_toml(CONSTRAINTS)),
         _file("graph file", ".json", lambda path: list(read_graphs(path)), [graph]),
+        _file("problem", ".json", read_problem, [to_json(WHOLE)]),
         _file("data set", ".jsonl", lambda path: list(read_graphs(path)), [lines]),
         _file("packed data set", ".jsonl.gz", lambda path: list(read_graphs(path)), _packed),
         _file("subtasks", ".json", read_vectors, [to_json(PLACEMENT)]),

@@ -24,5 +24,7 @@ def test_fields_are_described():
 
 def test_an_unknown_schema_is_refused():
     """The message lists the known ones."""
-    with pytest.raises(SettingError, match=r"there is no schema 'x'. Known: graph, placement"):
+    with pytest.raises(
+        SettingError, match=r"there is no schema 'x'. Known: graph, problem, placement"
+    ):
         json_schema("x")

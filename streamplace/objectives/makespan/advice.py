@@ -8,6 +8,7 @@ import numpy as np
 from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.makespan.way import Way
 
 if TYPE_CHECKING:
     from streamsim.passes import Schedule
@@ -26,9 +27,9 @@ class Move:
     makespan: float
 
 
-def best_move(problem: Problem, placement: Placement, seen: "Schedule") -> Move | None:
+def best_move(problem: Problem, placement: Placement, seen: "Schedule", way: Way) -> Move | None:
     """Return the legal move of what is on the critical chain that helps most, if any does."""
-    from streamsim.passes import Rules, makespans
+    from streamsim.passes import makespans
 
     groups = _candidates(problem, seen)
     moves = [(group, d) for group in groups for d in range(problem.n_devices)]
@@ -36,8 +37,9 @@ def best_move(problem: Problem, placement: Placement, seen: "Schedule") -> Move 
     for row, (group, d) in zip(batch, moves, strict=True):
         row[list(group)] = d
     legal = problem.legal(batch)
-    rules = Rules() if placement.priority is None else Rules(queue="priority")
-    values = makespans(problem.one_pass, batch, rules, priorities=placement.priority)
+    order = placement.priority if way.heeds_priorities else None
+    rules = way.rules(ordered=order is not None)
+    values = makespans(problem.one_pass, batch, rules, priorities=order)
     values = np.where(legal, values, np.inf)
     best = int(np.argmin(values))
     if values[best] >= seen.makespan * (1 - WORTH):

@@ -10,6 +10,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.advice import Move, best_move
 from streamplace.objectives.makespan.bound import least_makespan
+from streamplace.objectives.makespan.way import Way
 from streamplace.objectives.report import Report, quantity
 
 if TYPE_CHECKING:
@@ -142,13 +143,10 @@ class OnePass:
         return report(self)
 
 
-def explain(problem: Problem, placement: Placement) -> OnePass:
+def explain(problem: Problem, placement: Placement, way: Way) -> OnePass:
     """Schedule, critical chain, bound and advice for one placement."""
-    from streamsim.passes import Rules, schedule
-
     problem.check(placement)
-    rules = Rules() if placement.priority is None else Rules(queue="priority")
-    seen = schedule(problem.one_pass, placement.index, rules, priorities=placement.priority)
+    seen = seen_by(problem, placement, way)
     names = problem.graph.operators.name
     return OnePass(
         makespan=seen.makespan,
@@ -161,8 +159,17 @@ def explain(problem: Problem, placement: Placement) -> OnePass:
         },
         transfers=_transfers(problem, placement, seen),
         busy={name: float(seen.device_busy[d]) for d, name in enumerate(placement.devices)},
-        move=best_move(problem, placement, seen),
+        move=best_move(problem, placement, seen, way),
     )
+
+
+def seen_by(problem: Problem, placement: Placement, way: Way) -> "Schedule":
+    """Schedule of one pass."""
+    from streamsim.passes import schedule
+
+    order = placement.priority if way.heeds_priorities else None
+    rules = way.rules(ordered=order is not None)
+    return schedule(problem.one_pass, placement.index, rules, priorities=order)
 
 
 def shortest_path(problem: Problem) -> float:

@@ -4,16 +4,15 @@ import numpy as np
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.makespan.explain import seen_by
+from streamplace.objectives.makespan.way import Way
 from streamplace.objectives.picture import Picture
 from streamplace.objectives.report import quantity
 
 
-def picture(problem: Problem, placement: Placement) -> Picture:
+def picture(problem: Problem, placement: Placement, way: Way) -> Picture:
     """Mark the operators and the streams on the critical chain."""
-    from streamsim.passes import Rules, schedule
-
-    rules = Rules() if placement.priority is None else Rules(queue="priority")
-    seen = schedule(problem.one_pass, placement.index, rules, priorities=placement.priority)
+    seen = seen_by(problem, placement, way)
     operators = np.zeros(problem.n_operators, np.bool_)
     streams = np.zeros(problem.graph.n_streams, np.bool_)
     operators[seen.chain.operator] = True

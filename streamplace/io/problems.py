@@ -1,0 +1,127 @@
+"""Problem documents: a graph, and what is known of its cluster, its constraints and its costs.
+
+A document of the graph alone is one, too; so every file of graphs is a file of problems. Like
+graphs they come in ``.json`` files, and one per line in data sets.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from streamplace.errors import FormatError
+from streamplace.io.clusters import (
+    cluster_from_tables,
+    cluster_to_tables,
+    constraints_to_tables,
+)
+from streamplace.io.fields import plain
+from streamplace.io.files import encoded, located, write_text
+from streamplace.io.graphs import (
+    Document,
+    documents,
+    graph_from_dict,
+    graph_to_dict,
+    only,
+    write_lines,
+)
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.messages import quoted
+from streamplace.model.problem import Problem
+
+
+@cache
+def usual_cluster() -> Cluster:
+    """Cluster of those who say nothing of theirs: five equal devices."""
+    return Cluster.uniform(5)
+
+
+def read_problem(
+    path: str | Path, cluster: Cluster | None = None, constraints: Constraints | None = None
+) -> Problem:
+    """The one problem in a file; see `read_problems`."""
+    return only(read_problems(path, cluster, constraints), path, "problem")
+
+
+def read_problems(
+    path: str | Path, cluster: Cluster | None = None, constraints: Constraints | None = None
+) -> Iterator[Problem]:
+    """All problems of a file or of the ``.json`` files of a folder, one after the other.
+
+    Parameters
+    ----------
+    cluster, constraints
+        Of documents that have none; by default five equal devices, and no constraints. A document
+        that has its own is refused, for it would be another problem.
+    """
+    usual = cluster or usual_cluster()
+    for document in documents(path):
+        own = "cluster" in document.parts
+        yield problem_of(document, cluster if own else usual, constraints)
+
+
+def write_problem(problem: Problem, path: str | Path) -> None:
+    """Write one problem as readable JSON."""
+    text = json.dumps(problem_to_dict(problem), indent=1, ensure_ascii=False)
+    write_text(Path(path), text + "\n")
+
+
+def write_problems(problems: Iterable[Problem], path: str | Path) -> int:
+    """Write a data set, one problem per line; returns how many."""
+    lines = ((problem.graph.name, problem_line(problem)) for problem in problems)
+    return write_lines(lines, Path(path), "problem")
+
+
+def problem_line(problem: Problem) -> bytes:
+    """One line of a data set."""
+    text = json.dumps(problem_to_dict(problem), separators=(",", ":"), ensure_ascii=False)
+    return encoded(text + "\n", f"problem {quoted(problem.graph.name)}")
+
+
+def problem_to_dict(problem: Problem) -> dict[str, Any]:
+    """Document of a problem; what equals its default is left out.
+
+    >>> from streamplace import Operator, StreamGraph
+    >>> pipe = StreamGraph.of("one", [Operator("a", rate=1.0)])
+    >>> problem_to_dict(Problem(pipe, Cluster.uniform(1)))["cluster"]["devices"]
+    [{'name': 'd0', 'mips': 2500}]
+    """
+    document: dict[str, Any] = {
+        "graph": graph_to_dict(problem.graph),
+        "cluster": cluster_to_tables(problem.cluster),
+    }
+    if rules := constraints_to_tables(problem.constraints):
+        document["constraints"] = rules
+    if problem.seconds is not None:
+        document["seconds"] = [[plain(cell) for cell in row] for row in problem.seconds.tolist()]
+    return document
+
+
+def problem_of(
+    document: Document, cluster: Cluster | None, constraints: Constraints | None
+) -> Problem:
+    """Problem of a document, which must bring what is not given, and not what is."""
+    with located(document.where):
+        return _problem(document.parts, document.default_name, cluster, constraints)
+
+
+def _problem(
+    parts: dict[str, Any],
+    default_name: str,
+    cluster: Cluster | None,
+    constraints: Constraints | None,
+) -> Problem:
+    if "cluster" in parts and cluster is not None:
+        raise FormatError("brings its own cluster; drop yours, or remove 'cluster' from it")
+    if "constraints" in parts and constraints is not None:
+        raise FormatError("brings its own constraints; drop yours, or remove them from it")
+    graph = graph_from_dict(parts["graph"], default_name)
+    if "cluster" in parts:
+        with located("cluster"):
+            cluster = cluster_from_tables(parts["cluster"])
+    if "constraints" in parts:
+        with located("constraints"):
+            constraints = Constraints(**parts["constraints"])
+    return Problem(graph, cluster or usual_cluster(), constraints, parts.get("seconds"))

@@ -1,0 +1,163 @@
+"""Documents of problems."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.documents import CLUSTER, GRAPH, to_json
+from hypothesis import given, settings
+from problems import PROBLEMS, chain
+from strategies import problems
+
+from streamplace.errors import StreamplaceError
+from streamplace.io.graphs import read_graph, read_graphs, write_graph
+from streamplace.io.problems import (
+    problem_line,
+    problem_to_dict,
+    read_problem,
+    read_problems,
+    write_problem,
+    write_problems,
+)
+from streamplace.model import Cluster, Constraints, Device, Problem
+
+SMALL = {"operators": [{"name": name, "rate": 1} for name in ("a", "b")]}
+
+
+def same(a: Problem, b: Problem) -> bool:
+    """Whether two problems say the same."""
+    costs = [one.seconds for one in (a, b)]
+    alike = all(c is None for c in costs) or np.array_equal(*costs)  # type: ignore[arg-type]
+    return (a.graph, a.cluster, a.constraints) == (b.graph, b.cluster, b.constraints) and alike
+
+
+def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
+    """Problem of a document."""
+    path = tmp_path / "p.json"
+    path.write_bytes(to_json(document))
+    return read_problem(path, **given)
+
+
+def refusal(tmp_path: Path, document: Any, **given: Any) -> str:
+    """What a document is refused with."""
+    with pytest.raises(StreamplaceError) as caught:
+        read(tmp_path, document, **given)
+    message = str(caught.value)
+    assert message.startswith(str(tmp_path / "p.json"))
+    assert message.isprintable()
+    return message
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("file", ["p.json", "p.jsonl", "p.jsonl.gz"])
+def test_a_problem_survives_its_file(tmp_path: Path, name: str, file: str) -> None:
+    problem, path = PROBLEMS[name], tmp_path / file
+    if file == "p.json":
+        write_problem(problem, path)
+    else:
+        assert write_problems([problem, problem], path) == 2
+    for found in read_problems(path):
+        assert same(found, problem)
+        assert found.instance.load.tobytes() == problem.instance.load.tobytes()
+
+
+@settings(max_examples=50)
+@given(problems())
+def test_any_problem_survives_its_line(tmp_path_factory: Any, problem: Problem) -> None:
+    path = tmp_path_factory.mktemp("p") / "p.jsonl"
+    path.write_bytes(problem_line(problem))
+    assert same(read_problem(path), problem)
+
+
+def test_every_fact_of_a_cluster_is_kept(tmp_path: Path) -> None:
+    devices = [
+        Device("x", 100, 2, frozenset({"gpu"}), 1e9, 1e8, 1e7, 30.0),
+        Device("y", 250.5),
+        Device("z", 250.5),
+    ]
+    bandwidth = np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]]) * 1e6
+    latency = np.array([[0, 1, 1], [1, 0, 2], [1, 1, 0]]) * 1e-3
+    cluster = Cluster.of(devices, bandwidth=bandwidth, latency=latency, overhead=1e-6, gap=2e-6)
+    problem = Problem(chain(3), cluster, Constraints(pin={"v0": "x"}), np.arange(9).reshape(3, 3))
+    write_problem(problem, tmp_path / "p.json")
+    assert same(read_problem(tmp_path / "p.json"), problem)
+
+
+def test_a_graph_alone_is_a_problem_that_leaves_all_else_open(tmp_path: Path) -> None:
+    write_graph(chain(), tmp_path / "g.json")
+    assert read_problem(tmp_path / "g.json").n_devices == 5
+    pinned = Constraints(pin={"v1": "d1"})
+    problem = read_problem(tmp_path / "g.json", Cluster.uniform(2), pinned)
+    assert (problem.n_devices, problem.constraints) == (2, pinned)
+
+
+def test_a_problem_is_read_wherever_a_graph_is(tmp_path: Path) -> None:
+    write_problem(Problem(chain(), Cluster.uniform(2)), tmp_path / "a.json")
+    write_graph(chain(3), tmp_path / "b.json")
+    assert read_graph(tmp_path / "a.json") == chain()
+    assert [graph.n_operators for graph in read_graphs(tmp_path)] == [4, 3]
+    assert [problem.n_devices for problem in read_problems(tmp_path)] == [2, 5]
+
+
+def test_graphs_and_problems_share_a_data_set(tmp_path: Path) -> None:
+    lines = [json.dumps(SMALL), json.dumps({"cluster": CLUSTER, "graph": GRAPH}), ""]
+    path = tmp_path / "p.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = list(read_problems(path, constraints=None))
+    assert [(one.graph.name, one.n_devices) for one in found] == [("p.jsonl.gz:1", 5), ("g", 3)]
+
+
+def test_the_word_graph_makes_no_problem(tmp_path: Path) -> None:
+    """Neither as a name nor as an attribute."""
+    named = {"name": "graph", "attributes": {"graph": 1}, **SMALL}
+    assert read(tmp_path, named).graph.attributes == {"graph": 1}
+
+
+def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path) -> None:
+    document = {"graph": SMALL, "cluster": {"devices": [{"name": "x"}]}}
+    assert "brings its own cluster; drop yours" in refusal(
+        tmp_path, document, cluster=Cluster.uniform(2)
+    )
+    document = {"graph": SMALL, "constraints": {"pin": {"a": "d0"}}}
+    assert "brings its own constraints" in refusal(
+        tmp_path, document, constraints=Constraints(pin={"a": "d1"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"seconds": [[1, 2, 3], [1, 2, 3]]}, "the cost matrix is (2, 3); it must be operators"),
+        ({"seconds": [[1, 2], [1]]}, "the cost matrix must be numbers, operators × devices"),
+        ({"seconds": [[1, -2], [1, 1]]}, "seconds[0][1] is -2"),
+        ({"seconds": [["1 ms", 2], [1, 1]]}, "seconds[0][0] is '1 ms'"),
+        ({"second": []}, "second is not a known field"),
+        ({"graph": {"name": "g"}}, "graph.operators is missing"),
+        ({"cluster": {"devices": [{"name": "x", "mips": 0}]}}, "cluster: "),
+        ({"cluster": {"devices": [{"name": "x", "mps": 1}]}}, "cluster.devices[0].mps"),
+        ({"constraints": {"pin": {"c": "x"}}}, "'c'"),
+        ({"constraints": {"pins": {}}}, "constraints.pins is not a known field"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    tmp_path: Path, change: dict[str, Any], complaint: str
+) -> None:
+    document = {
+        "graph": SMALL,
+        "cluster": {"devices": [{"name": "x"}, {"name": "y"}]},
+        "constraints": {"pin": {"a": "x"}},
+    }
+    assert complaint in refusal(tmp_path, {**document, **change})
+
+
+def test_what_most_links_have_is_said_once() -> None:
+    bandwidth = np.full((4, 4), 1e9)
+    bandwidth[1, 2] = 1e6
+    tables = problem_to_dict(
+        Problem(chain(), Cluster.of([Device(f"d{i}") for i in range(4)], bandwidth=bandwidth))
+    )["cluster"]
+    assert tables["bandwidth"] == 1e9
+    assert tables["links"] == [{"from": "d1", "to": "d2", "bandwidth": 1e6}]
