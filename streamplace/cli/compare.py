@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +185,7 @@ def as_document(judge: "Objective", table: "Table") -> dict[str, Any]:
     return {
         "objective": judge.name,
         "rates": {
-            _key(rate): {"placers": {name: _without_nan(asdict(s)) for name, s in found.items()}}
+            _key(rate): {"placers": {name: _finite(asdict(s)) for name, s in found.items()}}
             for rate, found in sorted(table.items())
         },
     }
@@ -196,8 +197,16 @@ def _key(rate: float | None) -> str:
     return f"{rate:g}" if rate < 1e6 else str(int(rate))
 
 
-def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: None if value != value else value for key, value in row.items()}
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that JSON knows; None for others, such as a multiple of a best of 0."""
+    return {
+        key: [_number(one) for one in value] if isinstance(value, tuple) else _number(value)
+        for key, value in row.items()
+    }
+
+
+def _number(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def show(judge: "Objective", table: "Table", reference: str) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.evaluate.figures import GREY, new_figure
-from streamplace.evaluate.standings import Standing, Table, heading
+from streamplace.evaluate.standings import Standing, Table, heading, ratio
 from streamplace.evaluate.tally import Optima, Results, Tally
 from streamplace.objectives.registry import Objective
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PALETTE = ("#3366aa", "#dd7733", "#44997a", "#b0467c", "#8a7333", "#6a55b0", "#55a9d4", "#333333")
+LEAST_RANGE = 1.05
+"""Of multiples of the best, where all are close to it."""
 LINES = ("-", "--", "-.", ":")
 
 
@@ -26,11 +28,13 @@ def draw_cdf(tally: Tally, judge: Objective) -> "Figure":
     figure, axes = new_figure(len(rates), width=4.6, height=3.4)
     best = tally.best()
     for axis, (rate, by_placer) in zip(axes, rates.items(), strict=True):
-        first, last = (1.0, 1.0) if judge.unit else (0.0, 1.0)
+        first, last = (1.0, LEAST_RANGE) if judge.sense == "min" else (0.0, 1.0)
         for i, (name, results) in enumerate(by_placer.items()):
-            values = results.value / (best.at(results.problem) if judge.unit else 1.0)
-            values = np.sort(values[~np.isnan(values)])
-            last = max(last, *values[-1:])
+            values = results.value
+            if judge.unit:
+                values = ratio(values, best.at(results.problem))
+            values = np.sort(values[np.isfinite(values)])
+            last = max([last, *values[-1:].tolist()])
             shares = np.arange(1, len(values) + 1) / max(1, len(values))
             axis.plot(
                 [first, *values, last],
@@ -80,7 +84,7 @@ def draw_scatter(tally: Tally, best: Optima, judge: Objective) -> "Figure | None
         axis.set_visible(False)
     axes = axes[: len(names)]
     for axis, name in zip(axes, names, strict=True):
-        most = 1.0 if not judge.unit else float(best.value.max())
+        most = (float(best.value.max()) if judge.unit else 1.0) or 1.0
         axis.plot([0, most], [0, most], color=GREY, linewidth=0.8)
         for i, (rate, by_placer) in enumerate(rates.items()):
             axis.plot(

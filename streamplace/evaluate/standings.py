@@ -7,6 +7,7 @@ import numpy as np
 
 from streamplace.evaluate.tally import Optima, Results, Tally, looked_up
 from streamplace.evaluate.verdict import PROVEN
+from streamplace.model.columns import Floats
 
 TIE = 1e-9
 """Values that differ by no more than this share are equal."""
@@ -86,8 +87,8 @@ def _standing(
     values = results.value[placed] if placed.any() else np.array([nan])
     optimum = known.at(results.problem)
     judged = placed & ~np.isnan(optimum)
-    shares = results.value[judged] / optimum[judged]
-    of_best = (results.value / best.at(results.problem))[placed]
+    shares = ratio(results.value[judged], optimum[judged])
+    of_best = ratio(results.value, best.at(results.problem))[placed]
     of_best = of_best if len(of_best) else np.array([nan])
     signs = {name: _signs(results, rival, sign) for name, rival in rivals.items()}
     q1, median = np.quantile(values, (0.25, 0.5))
@@ -110,6 +111,12 @@ def _standing(
         graphs=len(placed),
         failed=len(placed) - int(placed.sum()),
     )
+
+
+def ratio(values: Floats, best: Floats) -> Floats:
+    """How many times the best each value is: 1 where it is the best, even if that is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values == best, 1.0, values / best)
 
 
 def _signs(results: Results, rival: Results, sign: float) -> dict[int, float]:
