@@ -21,24 +21,30 @@ class Carried:
 
     @property
     def words(self) -> str:
+        """The value in words."""
         return f"the network carries {quantity(self.value, 'B/s')}"
 
     @property
     def verdict(self) -> str:
+        """What carries most."""
         heaviest = next(iter(self.streams), None)
         return self.words if heaviest is None else f"{self.words}, most of it by {heaviest}"
 
     def headline(self) -> dict[str, Any]:
+        """How many streams leave their device."""
         return {"remote_streams": len(self.streams)}
 
     def document(self) -> dict[str, Any]:
+        """All facts, for a machine."""
         return {"network-bytes": self.value, "streams": self.streams}
 
     def brief(self) -> Report:
+        """The heaviest streams."""
         rows = tuple((name, quantity(carried, "B/s")) for name, carried in self.streams.items())
         return Report((Sheet(("stream", "carries"), rows),))
 
     def report(self) -> Report:
+        """The same, with the value."""
         return Report(self.brief().parts, self.words)
 
 
