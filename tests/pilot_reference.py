@@ -146,7 +146,7 @@ def _room_over_coming(
 
 
 def _is_open(problem: Problem, place: Place, members: list[int], a: int) -> bool:
-    """Allowed, no rival there, and not the same as an empty device before it."""
+    """Allowed, no rival there, room enough, and not the same as an empty device before it."""
     classes, rules = problem.interchangeable, problem.rules
     empty = [b for b in range(problem.n_devices) if b not in place.values()]
     if a in empty and any(b < a and classes[b] == classes[a] for b in empty):
@@ -155,7 +155,11 @@ def _is_open(problem: Problem, place: Place, members: list[int], a: int) -> bool
         return True
     unit = rules.unit[members[0]]
     rivals = {int(q) for pair in rules.apart.tolist() for q in pair if unit in pair and q != unit}
-    met = {int(rules.unit[v]) for v, b in place.items() if b == a}
+    there = [v for v, b in place.items() if b == a]
+    met = {int(rules.unit[v]) for v in there}
+    sizes = problem.graph.operators.memory
+    if sizes[members].sum() > problem.cluster.devices.memory[a] - sizes[there].sum():
+        return False
     return bool(rules.allowed[unit, a]) and not rivals & met
 
 

@@ -1,5 +1,6 @@
 """Tiny named problems of every kind that a placer meets."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,44 @@ def joined() -> StreamGraph:
     return StreamGraph.of("joined", operators, [Stream(*ends) for ends in ways])
 
 
+def hungry() -> Problem:
+    """Branches of differing memory that fill three unequal devices to the last byte but one GB."""
+    graph = fork_join(2)
+    sizes = {"src": 1e9, "sink": 0.0, "b0s1": 4e9, "b0s2": 3e9, "b1s1": 2e9, "b1s2": 2e9}
+    operators = [replace(row, memory=sizes[row.name]) for row in graph.operators]
+    devices = [
+        Device("large", memory=6e9),
+        Device("small", memory=3e9),
+        Device("other", memory=4e9),
+    ]
+    return Problem(StreamGraph.of("hungry", operators, list(graph.streams)), Cluster.of(devices))
+
+
+def ruled_and_hungry() -> Problem:
+    """Little memory, and rules besides."""
+    graph = fork_join(3)
+    operators = [replace(row, memory=1e9) for row in graph.operators]
+    rules = Constraints(
+        pin={"src": "d1"}, colocate=[{"b0s1", "b0s2"}], exlocate=[{"b1s1", "b2s1", "sink"}]
+    )
+    cluster = Cluster.of([Device(f"d{i}", memory=2e9) for i in range(4)])
+    return Problem(StreamGraph.of("ruled", operators, list(graph.streams)), cluster, rules)
+
+
+def full_and_fair() -> Problem:
+    """Many sources on devices whose memory is exactly full."""
+    graph = many_sources()
+    operators = [replace(row, memory=1.0) for row in graph.operators]
+    each = -(-len(operators) // 3)
+    rest = len(operators) - 2 * each
+    devices = [Device(f"d{i}", memory=size) for i, size in enumerate((each, each, rest))]
+    return Problem(StreamGraph.of("full", operators, list(graph.streams)), Cluster.of(devices))
+
+
 PROBLEMS = {
+    "little memory": hungry(),
+    "little memory and rules": ruled_and_hungry(),
+    "memory that is full, many sources": full_and_fair(),
     "joined": Problem(joined(), Cluster.uniform(3)),
     "chain": Problem(chain(), Cluster.uniform(3)),
     "long chain on one device": Problem(chain(9), Cluster.uniform(1)),

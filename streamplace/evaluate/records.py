@@ -224,6 +224,9 @@ def problem_hash(problem: Problem) -> str:
     arrays = [np.asarray(column) for column in columns.values()]
     if problem.rules is not None:
         arrays += [problem.rules.unit, problem.rules.allowed, problem.rules.apart]
+        arrays += [
+            limit for limit in (problem.rules.memory, problem.rules.room) if limit is not None
+        ]
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -50,6 +50,8 @@ class Level(NamedTuple):
     ingress: Floats  # [D]
     overhead: float
     gap: float
+    memory: Floats  # [U] bytes, or [0] where memory does not limit
+    room: Floats  # [D] bytes
     ruled: bool  # not everything is allowed everywhere
     plain: bool  # only devices and links limit
 
@@ -79,6 +81,8 @@ def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
         instance.ingress,
         instance.overhead,
         instance.gap,
+        np.zeros(0),
+        np.zeros(0),
         False,
         plain,
     )
@@ -119,7 +123,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     """
     size = (n_groups, level.load.shape[1])
     load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
-    kind = np.zeros(n_groups, np.int32)
+    kind, memory = np.zeros(n_groups, np.int32), np.zeros(min(n_groups, len(level.memory)))
     first, member = group_by(group, n_groups)
     start = np.zeros(n_groups + 1, np.int64)
     most = len(level.peer)
@@ -132,6 +136,8 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
         for k in range(first[g], first[g + 1]):
             u = member[k]
             kind[g] = level.kind[u]
+            if len(memory):
+                memory[g] += level.memory[u]
             for c in range(size[1]):
                 load[g, c] += level.load[u, c]
                 if len(core):
@@ -171,6 +177,8 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
         level.ingress,
         level.overhead,
         level.gap,
+        memory,
+        level.room,
         level.ruled,
         level.plain,
     )
@@ -238,5 +246,7 @@ def _ruled(level: Level, rules: "Rules") -> Level:
         kind=kind.ravel().astype(np.int32),
         rival_start=start,
         rival=np.ascontiguousarray(both[:, 1], np.int32),
+        memory=np.zeros(0) if rules.memory is None else rules.memory,
+        room=np.zeros(0) if rules.room is None else rules.room,
         ruled=True,
     )

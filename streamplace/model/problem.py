@@ -12,10 +12,10 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.columns import Floats, Ints, frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.messages import listed, quoted
 from streamplace.model.placement import Placement
 from streamplace.model.rules import Rules, compile_rules
-from streamplace.model.units import LARGEST
+from streamplace.model.units import LARGEST, format_bytes
 
 if TYPE_CHECKING:
     from streamsim import Instance
@@ -141,17 +141,32 @@ class Problem:
             raise PlacementError("the placement is for another graph; its operators differ")
         if placement.devices != self.cluster.devices.name:
             raise PlacementError("the placement is for another cluster; its devices differ")
-        if self.rules is not None and not self.legal(placement.index)[0]:
-            broken = self.rules.broken(placement.index)
-            a, b = (quoted(placement.operators[v]) for v in broken[1:])
-            on = f"{a} on {quoted(placement[placement.operators[broken[1]]])}"
-            raise PlacementError(
-                {
-                    "together": f"{a} and {b} must share a device; put them on the same one",
-                    "allowed": f"the constraints forbid {on}; use a device that they allow",
-                    "apart": f"{a} and {b} must not share a device; move one of them",
-                }[broken[0]]
-            )
+        if self.rules is None or self.legal(placement.index)[0]:
+            return
+        if (overfull := self.rules.overfull(placement.index)) is not None:
+            raise PlacementError(self._too_much(placement, *overfull))
+        broken = self.rules.broken(placement.index)
+        a, b = (quoted(placement.operators[v]) for v in broken[1:])
+        on = f"{a} on {quoted(placement[placement.operators[broken[1]]])}"
+        raise PlacementError(
+            {
+                "together": f"{a} and {b} must share a device; put them on the same one",
+                "allowed": f"the constraints forbid {on}; use a device that they allow",
+                "apart": f"{a} and {b} must not share a device; move one of them",
+            }[broken[0]]
+        )
+
+    def _too_much(self, placement: Placement, device: int, excess: float) -> str:
+        """What lies on a device that has too little memory."""
+        sizes = self.graph.operators.memory
+        there = np.flatnonzero((placement.index == device) & (sizes > 0))
+        largest = there[np.argsort(-sizes[there], kind="stable")].tolist()
+        names = [placement.operators[v] for v in largest]
+        return (
+            f"device {quoted(placement.devices[device])} has "
+            f"{format_bytes(float(self.cluster.devices.memory[device]))} of memory, "
+            f"{format_bytes(excess)} too little for {listed(names)}; move some of them elsewhere"
+        )
 
     def canonical(self, placements: ArrayLike) -> Ints:
         """Renumber interchangeable devices by first appearance; shape [N] or [B, N].

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from streamplace.errors import ProblemError
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Ints
+from streamplace.model.columns import Floats, Ints
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rivals_of
+from streamplace.model.memory import left_over, made_room, most, needed, packed, used
 from streamplace.model.messages import listed, quoted
+from streamplace.model.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,17 @@ class Rules:
         [P, 2] pairs of units that must not share a device, lower one first.
     witness
         [U] a device for every unit that respects everything.
+    memory, room
+        [U] bytes that every unit takes, [D] bytes that every device has; None where all units fit
+        together on any device.
     """
 
     unit: Ints
     allowed: NDArray[np.bool_]
     apart: Ints
     witness: Ints
+    memory: Floats | None = None
+    room: Floats | None = None
 
     @property
     def n_units(self) -> int:
@@ -67,7 +74,10 @@ class Rules:
                 return np.asarray(self.witness[self.unit])
             wish = int(placement[self.first_operator[u]])
             chosen[u] = settled[u] = _next_free(free, wish)
-        return chosen[self.unit]
+        if self.memory is not None and self.room is not None:
+            fitted = made_room(chosen, self.allowed, self.apart, self.memory, self.room)
+            chosen = self.witness if fitted is None else fitted
+        return np.asarray(chosen[self.unit])
 
     def rivals(self) -> dict[int, NDArray[np.int64]]:
         """Return the units that each unit must not meet."""
@@ -79,10 +89,26 @@ class Rules:
         together = (of_unit[:, self.unit] == placements).all(axis=1)
         inside = self.allowed[np.arange(self.n_units), of_unit].all(axis=1)
         apart = (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
-        return np.asarray(together & inside & apart)
+        return np.asarray(together & inside & apart & self._fits(of_unit))
+
+    def overfull(self, placement: Ints) -> tuple[int, float] | None:
+        """Device that a placement [N] asks the most memory too much of, and how much; or None."""
+        if self.memory is None or self.room is None:
+            return None
+        of_unit = placement[self.first_operator][None]
+        (taken,) = used(of_unit, self.memory, len(self.room))
+        excess = np.where(taken > most(self.room), taken - self.room, -np.inf)
+        d = int(np.argmax(excess))
+        return (d, float(excess[d])) if excess[d] > 0 else None
+
+    def _fits(self, of_unit: Ints) -> NDArray[np.bool_]:
+        if self.memory is None or self.room is None:
+            return np.ones(len(of_unit), np.bool_)
+        taken = used(of_unit, self.memory, len(self.room))
+        return np.asarray((taken <= most(self.room)).all(axis=1))
 
     def broken(self, placement: Ints) -> tuple[Literal["together", "allowed", "apart"], int, int]:
-        """Name a rule that an illegal placement [N] breaks, and two operators that break it."""
+        """Name a rule that a placement [N] breaks, memory apart, and two operators that do."""
         first = self.first_operator
         of_unit = placement[first]
         strayed = of_unit[self.unit] != placement
@@ -108,12 +134,71 @@ def compile_rules(graph: StreamGraph, cluster: Cluster, constraints: Constraints
     """
     tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
     c = constraints
-    if not (c.pin or c.colocate or c.exlocate or c.allowed or tagged):
+    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or tagged)
+    if unruled and not graph.operators.memory.any():
         return None
     unit = _units(graph, c.colocate)
+    need = needed(graph, cluster, unit)
+    if unruled and need is None:
+        return None
     allowed = _allowed(graph, cluster, c, unit, tagged)
     apart = _apart(graph, cluster, c.exlocate, unit)
-    return Rules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
+    if need is None:
+        return Rules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
+    allowed = _roomy(graph, unit, allowed, *need)
+    return Rules(unit, allowed, apart, _fitting(graph, unit, allowed, apart, *need), *need)
+
+
+def _roomy(
+    graph: StreamGraph, unit: Ints, allowed: NDArray[np.bool_], memory: Floats, room: Floats
+) -> NDArray[np.bool_]:
+    """Devices that a unit may use and that are large enough for it alone."""
+    large = allowed & (memory[:, None] <= most(room))
+    lost = ~large.any(axis=1)
+    if lost.any():
+        u = int(np.argmax(lost))
+        names = [graph.operators.name[v] for v in np.flatnonzero(unit == u)]
+        largest = float(room[allowed[u]].max())
+        raise ProblemError(
+            f"{listed(names)} cannot fit anywhere: {format_bytes(memory[u])} of memory needed, "
+            f"and the largest device allowed has {format_bytes(largest)}, "
+            f"{format_bytes(memory[u] - largest)} too little"
+        )
+    return large
+
+
+def _fitting(
+    graph: StreamGraph,
+    unit: Ints,
+    allowed: NDArray[np.bool_],
+    apart: Ints,
+    memory: Floats,
+    room: Floats,
+) -> Ints:
+    """Find a legal device for every unit where memory is short."""
+    lack = float(memory.sum() - most(room).sum())
+    if lack > 0:
+        raise ProblemError(
+            f"the operators cannot fit: {format_bytes(float(memory.sum()))} of memory needed "
+            f"together, {format_bytes(lack)} more than all devices have"
+        )
+    _witness(graph, unit, allowed, apart)
+    found = packed(allowed, apart, memory, room)
+    if found is None:
+        units, left = left_over(allowed, memory, room)
+        first = np.unique(unit, return_index=True)[1]
+        names = [graph.operators.name[first[u]] for u in units]
+        told = (
+            f"{listed(names)} need {format_bytes(float(memory[units].sum()))}, where no "
+            f"device has more than {format_bytes(left)} left"
+            if names
+            else "what must be kept apart leaves too little room"
+        )
+        raise ProblemError(
+            f"found no way to fit all operators into the devices' memory: {told}; give devices "
+            "more memory or loosen a rule"
+        )
+    return found
 
 
 def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:

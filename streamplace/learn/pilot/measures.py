@@ -175,9 +175,24 @@ def _open(view: View, state: State, u: int, is_open: Flags) -> bool:
         for i in range(level.rival_start[u], level.rival_start[u + 1]):
             if state.place[level.rival[i]] >= 0:
                 is_open[state.place[level.rival[i]]] = False
+    if len(level.memory):
+        _close_full(view, state, u, is_open)
     for a in range(len(view.group)):
         found |= is_open[a]
     return found
+
+
+@kernel
+def _close_full(view: View, state: State, u: int, is_open: Flags) -> None:
+    """Close the devices that have too little memory left for unit u."""
+    level = view.level
+    left = level.room.copy()
+    for v in range(len(level.memory)):
+        if state.place[v] >= 0:
+            left[state.place[v]] -= level.memory[v]
+    for a in range(len(left)):
+        if level.memory[u] > left[a]:
+            is_open[a] = False
 
 
 @kernel

@@ -90,10 +90,10 @@ class Steps:
             rollout = np.repeat(np.arange(row, row + s), u)
             placed[rollout, step], went[rollout, step, to] = unit, 1
             devices = np.zeros((s * u, most_d, N_DEVICE), np.float32)
-            devices[:, :d] = record.devices.reshape(s * u, d, -1)
+            devices[:, :d] = record.devices.reshape(s * u, d, N_DEVICE)
             is_open = np.zeros((s * u, most_d), np.bool_)
             is_open[:, :d] = record.open.reshape(s * u, d)
-            steps = record.steps.reshape(s * u, -1)
+            steps = record.steps.reshape(s * u, N_STEP)
             packed.append((devices, steps, is_open, unit, to, rollout * longest + step))
             row += s
         joined = [np.concatenate(column) for column in zip(*packed, strict=True)]

@@ -12,6 +12,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel
 
 from streamplace.model.level import Ints, Level
 from streamplace.placers.anneal.proposals import accepted, apart, mix, propose
+from streamplace.placers.anneal.room import count_used, take_room
 from streamplace.placers.anneal.search import scatter
 from streamplace.placers.anneal.walk import (
     BEST_PEAK,
@@ -41,8 +42,9 @@ def _lead(instance: Instance, state: State, member: Ints, first: Ints, u: int, t
 
 
 @borrowing_kernel
-def begin_fair(instance: Instance, walk: Walk, state: State) -> None:
+def begin_fair(instance: Instance, level: Level, walk: Walk, state: State) -> None:
     """Judge the first placement."""
+    count_used(level, walk)
     mix(walk, 0.3, 0.2, 0.5)
     walk.numbers[BEST_PEAK] = walk.numbers[ENERGY] = _judged(instance, state)
     walk.counts[LENGTH] = FIRST_ROUND // 2
@@ -77,12 +79,19 @@ def fair_steps(
 
 @borrowing_kernel
 def go_to(
-    instance: Instance, walk: Walk, state: State, member: Ints, first: Ints, place: Ints
+    instance: Instance,
+    level: Level,
+    walk: Walk,
+    state: State,
+    member: Ints,
+    first: Ints,
+    place: Ints,
 ) -> None:
     """Bring every unit where a placement wants it, and keep that if it is the best."""
     for u in range(len(place)):
         walk.place[u] = place[u]
         _lead(instance, state, member, first, u, place[u])
+    count_used(level, walk)
     walk.numbers[ENERGY] = _judged(instance, state)
     _keep_if_best(walk)
 
@@ -97,9 +106,10 @@ def _next_round(
     walk.counts[STEP] = 0
     for u in range(len(walk.place)):
         walk.place[u] = walk.best[u]
+    count_used(level, walk)
     if walk.counts[ROUND] % 2 == 0:
         scatter(level, walk)
-    go_to(instance, walk, state, member, first, walk.place)
+    go_to(instance, level, walk, state, member, first, walk.place)
     walk.numbers[TEMPERATURE] = HOT
     walk.numbers[COOLING] = (COLD / HOT) ** (1.0 / walk.counts[LENGTH])
 
@@ -119,6 +129,7 @@ def _try_one(
         reached = _judged(instance, state)
         if accepted(walk.random, reached - walk.numbers[ENERGY], walk.numbers[TEMPERATURE]):
             walk.numbers[ENERGY] = reached
+            take_room(level, walk, n_moved, n_back, a, b)
             _keep_if_best(walk)
             return
     for i in range(n_moved + n_back):

@@ -4,6 +4,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
 from streamplace.model.level import Level
+from streamplace.placers.anneal.room import has_room
 from streamplace.placers.anneal.walk import (
     BESIDE,
     CLUSTERS,
@@ -50,7 +51,11 @@ def propose(level: Level, walk: Walk) -> tuple[int, int, int, int]:
         b = walk.place[v]
     else:
         b = _destination(level, walk, n_moved)
-    if a == b or (level.ruled and not _allowed(level, walk, n_moved, n_back, a, b)):
+    if (
+        a == b
+        or (level.ruled and not _allowed(level, walk, n_moved, n_back, a, b))
+        or (len(level.memory) and not has_room(level, walk, n_moved, n_back, a, b))
+    ):
         n_moved = 0
     return n_moved, n_back, a, b
 

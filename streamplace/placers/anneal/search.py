@@ -17,6 +17,7 @@ from streamplace.placers.anneal.proposals import (
     mix,
     propose,
 )
+from streamplace.placers.anneal.room import count_used, has_room, take_room
 from streamplace.placers.anneal.walk import (
     BEST_PEAK,
     COOLING,
@@ -76,6 +77,7 @@ def search(level: Level, walk: Walk, steps: int, enough: float) -> int:
             len(level.rival_start) == 0 or apart(level, walk, n_moved + n_back)
         ):
             numbers[ENERGY] += gain
+            take_room(level, walk, n_moved, n_back, a, b)
             if gain < 0:
                 _notice(level, walk)
             continue
@@ -89,6 +91,7 @@ def search(level: Level, walk: Walk, steps: int, enough: float) -> int:
 def begin(level: Level, walk: Walk, first_round: int) -> None:
     """Judge the first placement."""
     fill_loads(level, walk.place, walk.loads)
+    count_used(level, walk)
     walk.numbers[BEST_PEAK] = peak(level, walk)
     walk.numbers[HEAT] = _scale(level) ** 2
     walk.numbers[SLACK] = USUAL_SLACK
@@ -110,6 +113,7 @@ def begin_round(level: Level, walk: Walk) -> None:
     counts[STEP] = 0
     for u in range(len(walk.place)):
         walk.place[u] = walk.best[u]
+    count_used(level, walk)
     if counts[ROUND] % 4 == 0:
         scatter(level, walk)
     if counts[ROUND] > 1:
@@ -165,10 +169,16 @@ def scatter(level: Level, walk: Walk) -> None:
     """Put every unit on a random device that it may use, where the rules let it."""
     for u in range(len(walk.place)):
         old, b = walk.place[u], choose(walk.random, len(level.device_type))
-        if level.allowed[level.kind[u], b]:
-            walk.place[u] = b
-            if len(level.rival_start) and meets_rival(level, walk, u):
-                walk.place[u] = old
+        walk.moved[0] = u
+        if b == old or not level.allowed[level.kind[u], b]:
+            continue
+        if len(level.memory) and not has_room(level, walk, 1, 0, old, b):
+            continue
+        walk.place[u] = b
+        if len(level.rival_start) and meets_rival(level, walk, u):
+            walk.place[u] = old
+        else:
+            take_room(level, walk, 1, 0, old, b)
 
 
 @borrowing_kernel

@@ -68,7 +68,7 @@ def _alternate(
     state = incremental.start(instance, best.place[best.unit])
     first, member = group_by(writable(best.unit), level.n_units)
     search.begin(level, by_peak, search.FIRST_ROUND)
-    fair.begin_fair(instance, by_value, state)
+    fair.begin_fair(instance, level, by_value, state)
     turn = LEAST_TURN
     while best.value < 1.0 and not meter.over:
         left = turn
@@ -76,7 +76,7 @@ def _alternate(
             meter.spend(search.search(level, by_peak, chunk, ENOUGH))
             left -= chunk
         best.offer(by_peak.best)
-        fair.go_to(instance, by_value, state, member, first, best.place)
+        fair.go_to(instance, level, by_value, state, member, first, best.place)
         left = turn // EXACT_SHARE
         while best.value < 1.0 and (chunk := meter.chunk(min(left, 256))):
             meter.spend(fair.fair_steps(instance, level, by_value, state, member, first, chunk))

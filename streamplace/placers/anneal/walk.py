@@ -39,6 +39,7 @@ class Walk(NamedTuple):
 
     place: Ints  # [U]
     best: Ints  # [U]
+    used: Floats  # [D] bytes of memory, where that limits
     loads: Floats  # [R] devices, links, and unless the level is plain outgoing and incoming NICs
     moved: Ints  # [MOST_MOVED + 1] units of the move under trial
     mark: Longs  # [U] the last move that a unit was part of
@@ -58,6 +59,7 @@ def new_walk(level: Level, place: Ints, seed: int) -> Walk:
     return Walk(
         place.copy(),
         place.copy(),
+        np.zeros(d),
         np.zeros(d * (d + 1) if level.plain else d * (d + 3)),
         np.zeros(MOST_MOVED + 1, np.int32),
         np.zeros(n, np.int64),

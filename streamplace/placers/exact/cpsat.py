@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streamplace.model.columns import Floats, Ints
+from streamplace.model.memory import most
 from streamplace.placers.exact.units import Units
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ CLEARANCE = 5e-7
 """Below the cut by this share, so that rounding does not let the known placement in again."""
 MOST_BOOLEANS = 100_000
 POLL_SECONDS = 0.1
+MOST_GRAINS = 2.0**40
+"""A device's memory is counted in bytes, or in so many parts where it has more."""
 
 
 class Effort(NamedTuple):
@@ -96,6 +99,7 @@ class Model:
         self._open_in_order()
         self._limit_devices(goal)
         self._limit_network()
+        self._limit_memory()
         for a, b in units.apart.tolist():
             for d in self.x[a].keys() & self.x[b].keys():
                 self.cp.add_at_most_one(self.x[a][d], self.x[b][d])
@@ -157,6 +161,14 @@ class Model:
             self.cp.add(load <= self.peak)
             if goal.full[d] < goal.cut:
                 self.cp.add(load <= int(np.ceil(goal.full[d] * self._scale)))
+
+    def _limit_memory(self) -> None:
+        """Let fit what fits: sizes are rounded down, and room up."""
+        sizes, room = self.units.memory, self.units.room
+        for d in np.flatnonzero(np.isfinite(room)).tolist():
+            grain = max(1.0, room[d] / MOST_GRAINS)
+            terms = [int(sizes[u] / grain) * x[d] for u, x in enumerate(self.x) if d in x]
+            self.cp.add(sum(terms) <= int(np.ceil(most(room)[d] / grain)))
 
     def _limit_network(self) -> None:
         units = self.units

@@ -12,7 +12,7 @@ import numpy as np
 from streamplace.model.columns import Ints
 from streamplace.placers.exact import bounds, cpsat, hubs
 from streamplace.placers.exact.search import EXHAUSTED, IMPROVED, NODES, PAUSED, new_search, run
-from streamplace.placers.exact.units import Units, contracted
+from streamplace.placers.exact.units import Units, contracted, fits
 from streamplace.placers.exact.warm import FREE, anneal, write_loads
 from streamplace.placers.meter import Meter
 
@@ -86,7 +86,9 @@ class Prover:
         return self.peak * (1 - TOLERANCE)
 
     def _adopt(self, place: Ints) -> None:
-        """Take a placement of the units if it is better."""
+        """Take a placement of the units if it is better, and fits."""
+        if not fits(self.units, place[None])[0]:
+            return
         loads = np.empty(self.units.n_devices * (self.units.n_devices + 3))
         peak = write_loads(self.units, place, loads)
         if peak < self.peak:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.columns import Floats, Ints
+from streamplace.model.memory import SLACK
 from streamplace.placers.exact.patterns import Patterns
 from streamplace.placers.exact.units import Units
 
@@ -274,6 +275,7 @@ def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) 
         and loads[n + n * n + d] + sent * units.egress[d] < cut
         and loads[2 * n + n * n + d] + taken * units.ingress[d] < cut
         and not _meets_rival(units, search, u, d)
+        and has_memory(units, search.place, u, d)
     )
 
 
@@ -284,6 +286,18 @@ def _meets_rival(units: Units, search: Search, u: int, d: int) -> bool:
         if search.place[units.rivals[i]] == d:
             return True
     return False
+
+
+@borrowing_kernel
+def has_memory(units: Units, place: Ints, u: int, d: int) -> bool:
+    """Whether unit u fits on device d, beside the others that are there."""
+    if len(units.memory) == 0:
+        return True
+    taken = units.memory[u]
+    for v in range(len(place)):
+        if place[v] == d and v != u:
+            taken += units.memory[v]
+    return taken <= units.room[d] * (1 + SLACK)
 
 
 @borrowing_kernel

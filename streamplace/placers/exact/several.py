@@ -14,7 +14,7 @@ from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.bounds import powers
-from streamplace.placers.exact.units import Units
+from streamplace.placers.exact.units import Units, fits
 from streamplace.placers.meter import Meter
 
 MOST_PLACEMENTS = 200_000
@@ -127,4 +127,5 @@ def _legal(units: Units, places: Ints) -> np.ndarray:
     """Whether each placement [B, U] respects the constraints."""
     inside = np.isfinite(units.load[np.arange(units.n_units), places]).all(axis=1)
     a, b = units.apart.T
-    return inside & (places[:, a] != places[:, b]).all(axis=1)
+    apart = (places[:, a] != places[:, b]).all(axis=1)
+    return np.asarray(inside & apart & fits(units, places))

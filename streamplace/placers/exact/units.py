@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.memory import most, used
 from streamplace.model.problem import Problem
 
 
@@ -31,6 +32,8 @@ class Units(NamedTuple):
     ingress: Floats  # [D]
     handling: Floats  # [D] load that one remote tuple per second puts on an end
     classes: Ints  # [D] interchangeable devices
+    memory: Floats  # [U] bytes, or [0] where memory does not limit
+    room: Floats  # [D] bytes
 
     @property
     def n_units(self) -> int:
@@ -71,13 +74,25 @@ def units_of(problem: Problem) -> tuple[Units, Ints]:
         ingress=instance.ingress,
         handling=instance.overhead / instance.cores,
         classes=problem.interchangeable,
+        memory=np.zeros(0),
+        room=np.zeros(0),
     )
     if rules is None:
         unit = np.arange(problem.n_operators, dtype=np.int32)
         return merged(plain, unit), unit
     units = merged(plain, rules.unit)
     units.load[~rules.allowed] = np.inf
+    if rules.memory is not None and rules.room is not None:
+        units = units._replace(memory=rules.memory, room=rules.room)
     return _linked(units._replace(apart=rules.apart)), rules.unit
+
+
+def fits(units: Units, places: Ints) -> Flags:
+    """Whether the memory of devices suffices for each placement [B, U]; shape [B]."""
+    if not len(units.memory):
+        return np.ones(len(places), np.bool_)
+    taken = used(places, units.memory, units.n_devices)
+    return np.asarray((taken <= most(units.room)).all(axis=1))
 
 
 def merged(units: Units, group: Ints) -> Units:
@@ -100,8 +115,16 @@ def merged(units: Units, group: Ints) -> Units:
             traffic=np.bincount(row, units.traffic[outside], len(pairs)).astype(np.float64),
             tuples=np.bincount(row, units.tuples[outside], len(pairs)).astype(np.float64),
             apart=group[units.apart],
+            memory=_summed(units.memory, group),
         )
     )
+
+
+def _summed(memory: Floats, group: Ints) -> Floats:
+    """Memory of groups, of none where it does not limit."""
+    if not len(memory):
+        return memory
+    return np.bincount(group, memory).astype(np.float64)
 
 
 def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
@@ -121,8 +144,10 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
         joined = _joined(units.n_units, units.source[heavy], units.target[heavy])
         units, group = merged(units, joined), joined[group]
     alone = (units.apart[:, 0] != units.apart[:, 1]).all()
-    placeable = ((units.load < cut) & (units.core < cut)).any(axis=1).all()
-    return (units, group) if alone and placeable else None
+    open_to = (units.load < cut) & (units.core < cut)
+    if len(units.memory):
+        open_to &= units.memory[:, None] <= most(units.room)
+    return (units, group) if alone and open_to.any(axis=1).all() else None
 
 
 def _joined(n: int, source: Ints, target: Ints) -> Ints:

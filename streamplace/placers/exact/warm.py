@@ -4,6 +4,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.columns import Floats, Ints
+from streamplace.placers.exact.search import has_memory
 from streamplace.placers.exact.units import Units
 
 SWAPS = 0.3
@@ -108,4 +109,4 @@ def _legal(units: Units, place: Ints, u: int) -> bool:
     for i in range(units.rival_start[u], units.rival_start[u + 1]):
         if place[units.rivals[i]] == place[u]:
             return False
-    return True
+    return has_memory(units, place, u, place[u])

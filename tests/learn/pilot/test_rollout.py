@@ -38,8 +38,8 @@ CASES = {
     "busy network": Problem(tangle(7), Cluster.uniform(3)),
 }
 VIEWS = {name: view_of(problem) for name, problem in CASES.items()}
-TRAPS = ("torn", "constrained")
-"""Problems where some choices leave a rival without a device."""
+TRAPS = ("torn", "constrained", "little memory", "little memory and rules")
+"""Problems where some choices leave a unit without a device."""
 PLAIN = ("chain", "diamond", "fork-join", "parallel streams", "cost matrix", "busy network")
 MOST_WAYS = 7000
 FEW_WAYS = [

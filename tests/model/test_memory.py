@@ -1,0 +1,176 @@
+"""Memory as a rule: what runs on a device fits into it."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from problems import PROBLEMS, hungry, ruled_and_hungry
+
+from streamplace.errors import GraphError, PlacementError, ProblemError
+from streamplace.evaluate.records import problem_hash
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS, Budget
+
+
+def problem_of(sizes: list[int], rooms: list[int], **rules: Any) -> Problem:
+    """A chain of operators of these sizes on devices with this much room."""
+    n = len(sizes)
+    operators = [
+        Operator(f"v{i}", ipt=1e5 * (1 + i % 3), payload=1e3 * i, memory=size, rate=float(i == 0))
+        for i, size in enumerate(sizes)
+    ]
+    graph = StreamGraph.of(
+        "sizes", operators, [Stream(f"v{i}", f"v{i + 1}") for i in range(n - 1)]
+    ).at_rate(2e4)
+    devices = [Device(f"d{i}", memory=room) for i, room in enumerate(rooms)]
+    return Problem(graph, Cluster.of(devices), Constraints(**rules))
+
+
+def fitting(sizes: list[int], rooms: list[int], apart: bool = False) -> list[tuple[int, ...]]:
+    """All placements that fit, by trying all; v0 and v1 apart if wanted."""
+    found = []
+    for place in product(range(len(rooms)), repeat=len(sizes)):
+        taken = np.bincount(place, sizes, len(rooms))
+        if (taken <= rooms).all() and not (apart and place[0] == place[1]):
+            found.append(place)
+    return found
+
+
+SIZES = st.lists(st.integers(0, 9), min_size=2, max_size=6)
+ROOMS = st.lists(st.integers(1, 14), min_size=2, max_size=3)
+
+
+@given(SIZES, ROOMS, st.booleans())
+def test_a_problem_is_refused_exactly_where_nothing_fits(
+    sizes: list[int], rooms: list[int], apart: bool
+) -> None:
+    rules = {"exlocate": [{"v0", "v1"}]} if apart else {}
+    if not fitting(sizes, rooms, apart):
+        with pytest.raises(ProblemError, match=r"memory|apart"):
+            problem_of(sizes, rooms, **rules)
+        return
+    problem = problem_of(sizes, rooms, **rules)
+    if problem.rules is not None:
+        assert problem.legal(problem.rules.witness[problem.rules.unit])[0]
+
+
+@given(SIZES, ROOMS, st.booleans(), st.integers(0, 2**32 - 1))
+def test_repairing_leaves_what_fits_and_mends_the_rest(
+    sizes: list[int], rooms: list[int], apart: bool, seed: int
+) -> None:
+    legal = fitting(sizes, rooms, apart)
+    assume(legal)
+    problem = problem_of(sizes, rooms, **({"exlocate": [{"v0", "v1"}]} if apart else {}))
+    batch = np.random.default_rng(seed).integers(0, len(rooms), (8, len(sizes)))
+    repaired = problem.repaired(batch)
+    assert {tuple(row) for row in repaired.tolist()} <= set(legal)
+    for before, after in zip(batch.tolist(), repaired.tolist(), strict=True):
+        assert (tuple(before) in legal) == (before == after)
+        assert problem.legal(before)[0] == (tuple(before) in legal)
+
+
+@given(SIZES, ROOMS)
+def test_exact_is_the_best_of_all_that_fit(sizes: list[int], rooms: list[int]) -> None:
+    legal = fitting(sizes, rooms)
+    assume(legal)
+    problem, judge = problem_of(sizes, rooms), OBJECTIVES["throughput"]
+    best = judge.evaluate(problem, np.array(legal, np.int32)).max()
+    result = PLACERS["exact"].place(problem, judge, budget=Budget(None, 200_000))
+    assert result.value == pytest.approx(best)
+    assert result.bound == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("placer", ["anneal", "auto", "exact"])
+@pytest.mark.parametrize("problem", [hungry(), ruled_and_hungry()], ids=["hungry", "ruled"])
+def test_a_search_finds_the_best_that_fits(placer: str, problem: Problem) -> None:
+    judge = OBJECTIVES["throughput"]
+    every = np.array(list(product(range(problem.n_devices), repeat=problem.n_operators)), np.int32)
+    best = judge.evaluate(problem, every[problem.legal(every)]).max()
+    result = PLACERS[placer].place(problem, judge, budget=Budget(None, 30_000))
+    assert result.value == pytest.approx(best)
+
+
+def test_little_memory_costs_throughput() -> None:
+    """Else the tests above would show nothing."""
+    problem, judge = hungry(), OBJECTIVES["throughput"]
+    every = np.array(list(product(range(problem.n_devices), repeat=problem.n_operators)), np.int32)
+    values, legal = judge.evaluate(problem, every), problem.legal(every)
+    assert values[legal].max() < values.max()
+
+
+def test_a_large_graph_is_searched_level_by_level_within_memory() -> None:
+    """Neither the coarse levels nor the moves on the fine ones ask too much of a device."""
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, 10, 900)
+    room = int(sizes.sum() / 4 * 1.02)
+    problem = problem_of(sizes.tolist(), [room] * 4)
+    judge = OBJECTIVES["throughput"]
+    result = PLACERS["anneal"].place(problem, judge, budget=Budget(None, 200_000))
+    taken = np.bincount(result.placement.index, sizes, 4)
+    assert (taken <= room).all()
+    assert result.value > judge.value(problem, PLACERS["random"].place(problem, judge).placement)
+
+
+def test_memory_that_cannot_bind_is_no_rule() -> None:
+    assert problem_of([1, 2, 3], [6, 7]).rules is None
+    assert problem_of([1, 2, 3], [5, 7]).rules is not None
+
+
+def test_devices_of_differing_memory_are_not_interchangeable() -> None:
+    assert problem_of([1, 2, 3], [4, 5, 4]).interchangeable.tolist() == [0, 1, 0]
+
+
+def test_subtasks_share_their_operators_memory() -> None:
+    """Four subtasks of 2 GB each fit where their operator of 8 GB does not."""
+    heavy = Operator("a", ipt=1.0, rate=1.0, parallelism=4, memory=8e9)
+    graph = StreamGraph.of("one", [heavy])
+    cluster = Cluster.of([Device(f"d{i}", memory="4 GB") for i in range(2)])
+    with pytest.raises(ProblemError, match="8 GB of memory needed"):
+        Problem(graph, cluster)
+    subtasks = Problem(graph.expand().graph, cluster)
+    assert subtasks.legal([0, 0, 1, 1])[0]
+    assert not subtasks.legal([0, 0, 0, 1])[0]
+
+
+def test_a_placement_that_does_not_fit_is_refused_with_what_is_too_much() -> None:
+    problem = problem_of([3_000_000_000, 1_000_000_000, 0], [3_500_000_000, 3_500_000_000])
+    with pytest.raises(PlacementError) as caught:
+        problem.check(problem.placement([0, 0, 0]))
+    assert str(caught.value) == (
+        "device 'd0' has 3.5 GB of memory, 500 MB too little for 'v0', 'v1'; "
+        "move some of them elsewhere"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rooms", "rules", "complaint"),
+    [
+        ([5, 1], [4, 3], {}, "'v0' cannot fit anywhere: 5 B of memory needed, and the largest "
+         "device allowed has 4 B, 1 B too little"),
+        ([3, 3], [4, 5], {"colocate": [{"v0", "v1"}]}, "'v0', 'v1' cannot fit anywhere: 6 B"),
+        ([4, 1], [4, 3], {"pin": {"v0": "d1"}}, "largest device allowed has 3 B"),
+        ([3, 3, 3], [4, 4], {}, "9 B of memory needed together, 1 B more than all devices have"),
+        ([3, 3, 3, 1], [5, 5], {}, "'v2' need 3 B, where no device has more than 2 B left"),
+    ],
+)  # fmt: skip
+def test_what_cannot_fit_is_told_by_name_and_amount(
+    sizes: list[int], rooms: list[int], rules: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ProblemError, match=complaint):
+        problem_of(sizes, rooms, **rules)
+
+
+@pytest.mark.parametrize("memory", [-1.0, float("nan"), float("inf")])
+def test_memory_that_makes_no_sense_is_refused(memory: float) -> None:
+    with pytest.raises(GraphError, match="memory"):
+        StreamGraph.of("g", [Operator("a", rate=1.0, memory=memory)])
+
+
+def test_memory_is_part_of_what_makes_a_problem() -> None:
+    """A result for devices of more memory is no result for these."""
+    assert problem_hash(problem_of([1, 2], [2, 2])) != problem_hash(problem_of([1, 2], [2, 3]))
+    assert "little memory" in PROBLEMS
