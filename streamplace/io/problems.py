@@ -6,6 +6,7 @@ graphs they come in ``.json`` files, and one per line in data sets.
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from streamplace.io.files import encoded, located, write_text
 from streamplace.io.graphs import (
     Document,
     documents,
-    graph_from_dict,
     graph_to_dict,
     only,
     write_lines,
@@ -103,25 +103,18 @@ def problem_of(
     document: Document, cluster: Cluster | None, constraints: Constraints | None
 ) -> Problem:
     """Problem of a document, which must bring what is not given, and not what is."""
+    graph, parts = document.graph(), document.parts
     with located(document.where):
-        return _problem(document.parts, document.default_name, cluster, constraints)
-
-
-def _problem(
-    parts: dict[str, Any],
-    default_name: str,
-    cluster: Cluster | None,
-    constraints: Constraints | None,
-) -> Problem:
-    if "cluster" in parts and cluster is not None:
-        raise FormatError("brings its own cluster; drop yours, or remove 'cluster' from it")
-    if "constraints" in parts and constraints is not None:
-        raise FormatError("brings its own constraints; drop yours, or remove them from it")
-    graph = graph_from_dict(parts["graph"], default_name)
-    if "cluster" in parts:
-        with located("cluster"):
-            cluster = cluster_from_tables(parts["cluster"])
-    if "constraints" in parts:
-        with located("constraints"):
-            constraints = Constraints(**parts["constraints"])
-    return Problem(graph, cluster or usual_cluster(), constraints, parts.get("seconds"))
+        if "cluster" in parts:
+            if cluster is not None:
+                raise FormatError("brings its own cluster; drop yours, or remove 'cluster' from it")
+            with located("cluster"):
+                cluster = cluster_from_tables(parts["cluster"])
+        if "constraints" in parts:
+            if constraints is not None:
+                raise FormatError("brings its own constraints; drop yours, or remove its own")
+            with located("constraints"):
+                constraints = Constraints(**parts["constraints"])
+    alone = len(parts) == 1  # then what does not fit is no fault of the document
+    with nullcontext() if alone else located(document.where):
+        return Problem(graph, cluster or usual_cluster(), constraints, parts.get("seconds"))

@@ -10,7 +10,6 @@ from streamplace.placers.stopwatch import now
 
 def test_it_stands_still_while_a_kernel_is_compiled() -> None:
     """Only at the first call; the clock on the wall goes on."""
-
     salt = float(time.time_ns())  # nobody has compiled this one before
 
     @kernel
