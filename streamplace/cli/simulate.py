@@ -12,16 +12,20 @@ from streamplace.errors import SettingError
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from streamsim.engine import Settings
 
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
+    from streamplace.objectives.registry import Objective
+
+TRACE = ".trace.json"
 
 
 @click.command(
     "simulate",
-    epilog="Example: streamplace simulate graph.json placement.json --engine -o run.png",
+    epilog="Example: streamplace simulate tasks.json placement.json -o run.svg",
 )
 @click.argument("graph", type=FILE)
 @click.argument("placement", type=FILE)
@@ -43,7 +47,10 @@ if TYPE_CHECKING:
     "--policy", default="dynamic", show_default=True,
     help="How a device shares its CPU: dynamic, uniform or weighted.",
 )  # fmt: skip
-@common("Write the JSON document to this .json file, or with --engine the plot to this .png.")
+@common(
+    "Write the JSON document to this .json file; of one pass, the Gantt chart to this .png, .svg "
+    "or .pdf, or the trace to this .trace.json; with --engine, the plot of the queues."
+)
 def command(
     graph: Path,
     placement: Path,
@@ -66,28 +73,25 @@ def command(
     computed in closed form; loads are at the sources' full rate, so a resource at 150 % lets
     through two thirds of it. One pass is simulated event by event.
     """
-    from streamplace.api import simulate
+    from streamplace.api import chosen_objective, simulate
     from streamplace.cli._console import titled
     from streamplace.io.placements import read_placement
 
     problem = read_problem(graph, cluster, rate)
     placed = read_placement(placement, problem)
-    told, run = simulate(problem, placed, objective=_asked(objective, preset)), None
-    if engine:
+    asked = _asked(objective, preset)
+    told, run = simulate(problem, placed, objective=asked), None
+    settings = engine_settings(duration, dt, capacity, policy) if engine else None
+    if settings is not None:
         from streamplace.evaluate.queues import run_queues
 
-        settings = engine_settings(duration, dt, capacity, policy)
         run = run_queues(problem, placed, settings)
-        if output is not None and output.suffix != ".json":
-            _plot(problem, placed, settings, output)
-            output = None
-    if output is not None or as_json:
-        document = told.document() | ({} if run is None else engine_document(run))
-        if output is not None:
-            save_json(document, output)
-        if as_json:
-            print_json(document)
-            return
+    document = told.document() | ({} if run is None else engine_document(run))
+    if output is not None:
+        _write(output, document, problem, placed, chosen_objective(problem, asked), settings)
+    if as_json:
+        print_json(document)
+        return
     report = told.report()
     console().print(titled(problem.graph.name, f": {report.title}"))
     print_report(report)
@@ -117,12 +121,49 @@ def engine_settings(duration: float, dt: float, capacity: float, policy: str) ->
         raise SettingError(str(error)) from None
 
 
-def _plot(problem: "Problem", placed: "Placement", settings: "Settings", output: Path) -> None:
-    from streamplace.evaluate.figures import save
-    from streamplace.evaluate.queues import draw_queues
+def _write(
+    output: Path,
+    document: dict[str, Any],
+    problem: "Problem",
+    placed: "Placement",
+    judge: "Objective",
+    settings: "Settings | None",
+) -> None:
+    """Write what the name of the file asks for: a trace, the document, or a picture of the run."""
+    if output.name.endswith(TRACE):
+        if judge.trace is None:
+            raise SettingError(
+                f"{judge.name} has no trace, which is of one pass; add --objective makespan"
+            )
+        save_json(judge.trace(problem, placed), output)
+        say(f"trace → {output} (open it in https://ui.perfetto.dev)")
+    elif output.suffix == ".json":
+        save_json(document, output)
+    else:
+        from streamplace.evaluate.figures import save
 
-    save(draw_queues(problem, placed, settings), output)
-    say(f"plot → {output}")
+        save(_picture(problem, placed, judge, settings), output)
+        say(f"plot → {output}")
+
+
+def _picture(
+    problem: "Problem", placed: "Placement", judge: "Objective", settings: "Settings | None"
+) -> "Figure":
+    """Queues over time with the engine, else the objective's chart of the run."""
+    if settings is not None:
+        from streamplace.evaluate.queues import draw_queues
+
+        return draw_queues(problem, placed, settings)
+    if judge.chart is None:
+        raise SettingError(
+            f"{judge.name} has no picture of a run; add --engine for queues over time, or "
+            "--objective makespan for the Gantt chart of a pass"
+        )
+    from streamplace.evaluate.figures import empty_figure
+
+    figure = empty_figure()
+    judge.chart(problem, placed, figure)
+    return figure
 
 
 def engine_document(run: "QueueRun") -> dict[str, Any]:

@@ -25,15 +25,20 @@ def new_figure(
     columns: int, *, rows: int = 1, width: float = 4.0, height: float = 3.0
 ) -> "tuple[Figure, list[Axes]]":
     """Figure with a grid of axes, row by row, without the frame lines nobody reads."""
-    _load_quietly()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    figure = empty_figure(width * columns, height * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=9)
     return figure, axes
+
+
+def empty_figure(width: float = 4.0, height: float = 3.0) -> "Figure":
+    """Figure of a size in inches, which needs no display."""
+    _load_quietly()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 @cache

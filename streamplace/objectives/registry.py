@@ -23,6 +23,8 @@ from streamplace.objectives.report import Report, Sheet, percent, quantity, some
 from streamplace.registry import Registry
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from streamplace.objectives.conditions import Condition
 
 Sense = Literal["max", "min"]
@@ -89,6 +91,8 @@ class Objective:
         Why it cannot judge a problem, in one sentence; None where it can.
     picture
         What a drawing marks.
+    chart, trace
+        A run drawn onto an empty figure, and as a document in the Trace Event Format.
     measures
         Further numbers by name that a comparison averages, from a value.
     variant
@@ -108,6 +112,8 @@ class Objective:
     limit: float | None = None
     refuses: Callable[[Problem], str | None] = lambda problem: None
     picture: Callable[[Problem, Placement], Picture] | None = None
+    chart: "Callable[[Problem, Placement, Figure], None] | None" = None
+    trace: Callable[[Problem, Placement], dict[str, Any]] | None = None
     measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}
     variant: "Callable[[Mapping[str, str]], Objective] | None" = None
     base: "Objective | None" = None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.way import Way
 from streamplace.objectives.picture import Picture
 from streamplace.objectives.registry import OBJECTIVES, Explanation, Objective, Values, objective
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 USUAL = Way()
 
@@ -34,6 +38,24 @@ def _picture(problem: Problem, placement: Placement, way: Way = USUAL) -> Pictur
     return picture(problem, placement, way)
 
 
+def _chart(problem: Problem, placement: Placement, figure: "Figure", way: Way = USUAL) -> None:
+    from streamplace.objectives.makespan.gantt import gantt
+
+    gantt(problem, placement, way, figure)
+
+
+def _trace(problem: Problem, placement: Placement, way: Way = USUAL) -> dict[str, Any]:
+    from streamplace.objectives.makespan.trace import trace
+
+    return trace(problem, placement, way)
+
+
+def _measures(problem: Problem, value: float) -> dict[str, float]:
+    from streamplace.objectives.makespan.explain import shortest_path
+
+    return {"slr": value / shortest_path(problem)}
+
+
 def _variant(options: Mapping[str, str]) -> Objective:
     """The makespan by other rules."""
     way = Way.of(options)
@@ -43,6 +65,8 @@ def _variant(options: Mapping[str, str]) -> Objective:
         ordered=way.heeds_priorities,
         explain=partial(_explain, way=way),
         picture=partial(_picture, way=way),
+        chart=partial(_chart, way=way),
+        trace=partial(_trace, way=way),
     )
 
 
@@ -53,6 +77,9 @@ def _variant(options: Mapping[str, str]) -> Objective:
     bound=_bound,
     explain=_explain,
     picture=_picture,
+    chart=_chart,
+    trace=_trace,
+    measures=_measures,
     variant=_variant,
 )
 def makespan(problem: Problem, placements: Ints, priorities: Floats | None = None) -> Values:

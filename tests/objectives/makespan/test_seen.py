@@ -1,0 +1,130 @@
+"""A pass as people look at it: a Gantt chart, and a trace for Perfetto."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamplace.api import simulate
+from streamplace.io.problems import write_problem
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.makespan.trace import trace
+from streamplace.objectives.makespan.way import Way
+
+
+def tangle(n: int, seed: int, cores: int = 2) -> Problem:
+    """Tasks that each need some of those before."""
+    rng = np.random.default_rng(seed)
+    operators = [
+        Operator(f"t{i}", ipt=float(rng.integers(1, 9)) * 1e8, payload=float(rng.integers(1, 9)))
+        for i in range(n)
+    ]
+    streams = [
+        Stream(f"t{j}", f"t{i}")
+        for i in range(1, n)
+        for j in sorted(set(rng.integers(max(0, i - 6), i, 2).tolist()))
+    ]
+    graph = StreamGraph.of("tangle", operators, streams, fires="all")
+    devices = [Device(f"$w{d}_", cores=1 + d % cores, mips=1000) for d in range(3)]
+    return Problem(graph, Cluster.of(devices, bandwidth=30.0))
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 25), st.integers(0, 99), st.sampled_from(["free", "sender", "shared"]))
+def test_a_trace_is_the_schedule(n: int, seed: int, network: str) -> None:
+    """Every task once, cores never twice at a time, arrows forward; the parts add up."""
+    problem = tangle(n, seed)
+    placement = problem.placement(np.random.default_rng(seed).integers(0, 3, n))
+    told: Any = simulate(problem, placement, objective=f"makespan:network={network}")
+    document = trace(problem, placement, Way(network=network))
+    events = document["traceEvents"]
+    assert {event["ph"] for event in events} <= {"M", "X", "s", "f"}
+    assert all({"ph", "pid", "tid", "name"} <= event.keys() for event in events)
+    process = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    runs = {e["name"]: e for e in events if e["ph"] == "X" and e["cat"].startswith("running")}
+    assert runs.keys() == told.schedule.keys()
+    for name, run in told.schedule.items():
+        event = runs[name]
+        assert process[event["pid"]] == run.device
+        assert event["ts"] == pytest.approx(1e6 * run.start)
+        assert event["ts"] + event["dur"] == pytest.approx(1e6 * run.finish)
+        assert event["tid"] <= problem.cluster.devices[run.device].cores
+    lanes = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            lanes[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+    for spans in lanes.values():
+        spans.sort()
+        assert all(a[1] <= b[0] + 1e-3 for a, b in pairwise(spans))
+    sent = {e["id"]: e for e in events if e["ph"] == "s"}
+    got = {e["id"]: e for e in events if e["ph"] == "f"}
+    assert sent.keys() == got.keys()
+    assert len(sent) == len(told.transfers)
+    assert all(got[i]["ts"] > sent[i]["ts"] for i in sent)
+    assert document["otherData"]["makespan_s"] == told.makespan
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """A problem and a placement of it."""
+    problem = tangle(20, 1)
+    write_problem(problem, tmp_path / "tangle.json")
+    names = problem.graph.operators.name
+    assignment = {name: problem.cluster.devices.name[i % 3] for i, name in enumerate(names)}
+    (tmp_path / "placed.json").write_text(json.dumps({"assignment": assignment}))
+    return "tangle.json", "placed.json"
+
+
+def test_simulate_draws_the_pass(
+    run: Callable[..., Any], files: tuple[str, str], tmp_path: Path
+) -> None:
+    """Devices and links as rows; the same bytes every time."""
+    answer = run("simulate", *files, "-o", "run.svg")
+    assert "plot → run.svg" in answer.err
+    drawn = (tmp_path / "run.svg").read_text()
+    for told in ("$w0_", "$w0_→$w1_", "critical chain in red", "t19"):
+        assert f"<!-- {told}" in drawn or told in drawn
+    run("simulate", *files, "-o", "again.svg")
+    assert (tmp_path / "again.svg").read_text() == drawn
+    for suffix in ("png", "pdf"):
+        assert run("simulate", *files, "-o", f"run.{suffix}").status == 0
+
+
+def test_simulate_writes_the_trace(
+    run: Callable[..., Any], files: tuple[str, str], tmp_path: Path
+) -> None:
+    answer = run("simulate", *files, "-o", "run.trace.json", "--json")
+    told = json.loads(answer.out)
+    written = json.loads((tmp_path / "run.trace.json").read_text())
+    assert written["otherData"] == {"graph": "tangle", "makespan_s": told["makespan"]}
+    assert "perfetto" in answer.err
+
+
+def test_a_pass_of_many_operators_is_drawn_without_names(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Ten thousand bars are a few collections, not ten thousand texts."""
+    problem = tangle(10_000, 0)
+    write_problem(problem, tmp_path / "large.json")
+    names, devices = problem.graph.operators.name, problem.cluster.devices.name
+    assignment = {name: devices[i * 3 // len(names)] for i, name in enumerate(names)}
+    (tmp_path / "placed.json").write_text(json.dumps({"assignment": assignment}))
+    assert run("simulate", "large.json", "placed.json", "-o", "run.png").status == 0
+    assert (tmp_path / "run.png").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("name", ["run.png", "run.trace.json"])
+def test_what_has_no_pass_has_no_picture_of_one(
+    run: Callable[..., Any], files: tuple[str, str], tmp_path: Path, name: str
+) -> None:
+    answer = run("simulate", *files, "--objective", "throughput", "-o", name)
+    assert answer.status == 2
+    assert "--objective makespan" in answer.err
+    assert not (tmp_path / name).exists()
