@@ -3,6 +3,7 @@
 Every command is printed before it runs, so that it can be copied, with a line on what it shows.
 """
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -54,8 +55,22 @@ place {out}/graph.json --placer pilot:refine=none \
 Who places best, on the twenty graphs at two rates, against proven optima. The pilot with weights is
 the one trained a moment ago; the other was trained before.
 compare {out}/graphs.jsonl.gz --rate 10000 --rate 20000 --placers {placers} -o {out}/comparison
+
+The other question: how long does one pass take? A task graph of ten lines needs no option.
+place {tasks} --devices 3 -o {out}/tasks-placed.json
+
+What the time is made of, part by part, and the Gantt chart of it.
+simulate {tasks} {out}/tasks-placed.json --devices 3 -o {out}/pass.svg
+
+The same pass to look at in Perfetto, https://ui.perfetto.dev.
+simulate {tasks} {out}/tasks-placed.json --devices 3 -o {out}/pass.trace.json
+
+Both questions to the same graphs: who answers which one better, and what the one costs the other.
+compare {out}/graphs.jsonl.gz --objective throughput --objective makespan \
+--placers round-robin,metis-oracle,auto:budget=50ms -o {out}/both
 """
 
+TASKS = Path(__file__).with_name("tasks.json")
 PLACERS = (
     "round-robin,metis,metis-oracle,fuser-oracle,dream,"
     "pilot:weights={out}/trained/best.safetensors:refine=none,pilot:refine=none,"
@@ -67,9 +82,10 @@ def run(folder: Path) -> None:
     """Run every command, with its files in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "trained", ignore_errors=True)  # a training begins in a new folder
+    tasks = os.path.relpath(TASKS)
     for step in STEPS.strip().split("\n\n"):
         *text, line = step.splitlines()
-        words = line.format(out=folder, placers=PLACERS.format(out=folder)).split()
+        words = line.format(out=folder, placers=PLACERS.format(out=folder), tasks=tasks).split()
         print("", *text, f"$ streamplace {' '.join(words)}", sep="\n", flush=True)
         try:
             main(words)

@@ -1,11 +1,12 @@
 """``streamplace compare``: who places best, how far from the optimum, in what time."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,12 +17,21 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table as RichTable
+
+    from streamplace.evaluate.pareto import Point
     from streamplace.evaluate.records import RecordFile
     from streamplace.evaluate.standings import Standing, Table
     from streamplace.evaluate.tally import Optima, Tally
     from streamplace.model.problem import Problem
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget
+
+    Front = dict[float | None, list[Point]]
+
+MOST_PAIRS = 8
+"""Placers in the table of pairs on a terminal; the JSON document has all."""
 
 
 @click.command(
@@ -47,7 +57,12 @@ if TYPE_CHECKING:
 @click.option(
     "--reference", default="metis", show_default=True, help="Whom 'better than' refers to."
 )
-@_options.objective
+@click.option(
+    "--objective",
+    "objectives",
+    multiple=True,
+    help="What is best, as for place; repeat for a table of each and what one costs by the others.",
+)
 @_options.conditions
 @_options.search
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
@@ -65,7 +80,7 @@ def command(
     jobs: int | None,
     constraints_file: Path | None,
     cluster: ClusterChoice,
-    objective: str,
+    objectives: tuple[str, ...],
     require: tuple[str, ...],
     as_json: bool,
     seed: int,
@@ -77,7 +92,6 @@ def command(
     another placer costs only its own time.
     """
     from streamplace.evaluate.compare import Contest, compare
-    from streamplace.evaluate.standings import standings
     from streamplace.evaluate.tally import Tally
     from streamplace.model.units import tuple_rate
 
@@ -85,31 +99,62 @@ def command(
     total, own_rate, suggested = _surveyed(problems)
     if not total:
         raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
-    contest = Contest(
+    names = tuple(dict.fromkeys(objectives)) or (suggested,)
+    own = Contest(
         tuple(dict.fromkeys(placers.split(","))),
         tuple(dict.fromkeys(map(tuple_rate, rates))) or own_rate,
         seed,
         budget,
-        objective or suggested,
-        require,
+        require=require,
     )
-    judge = contest.judge
     file = None if output is None else _results(output)
-    tally = Tally(objective=judge.name, sense=judge.sense)
-    with progress("comparing", total) as tick:
-        for records in tick.over(compare(contest, problems, file, jobs=jobs)):
-            tally.add(records)
-    everything = Tally(() if file is None else file, objective=judge.name, sense=judge.sense)
-    best = (tally if file is None else everything).optima()
-    table = standings(tally, reference, best)
-    document = as_document(judge, table)
+    found: list[_Standings] = []
+    with progress("comparing", total * len(names)) as tick:
+        for name in names:
+            beside = tuple(other for other in names if other != name)
+            contest = replace(own, objective=name, beside=beside)
+            tally = Tally(objective=contest.judge.name, sense=contest.judge.sense)
+            for records in tick.over(compare(contest, problems, file, jobs=jobs)):
+                tally.add(records)
+            found.append(_standings_of(contest.judge, tally, file))
+    front = _front(found) if len(found) > 1 else None
+    document = as_document(found, front)
     if output is not None:
         save_json(document, output / "table.json")
-        _plots(judge, tally, table, best, output)
+        _plots(found, front, output)
     if as_json:
         print_json(document)
-    else:
-        show(judge, table, reference)
+        return
+    for one in found:
+        show(one.judge, one.table, reference)
+    if front is not None:
+        show_front(front)
+
+
+class _Standings(NamedTuple):
+    """What was found by one objective."""
+
+    judge: "Objective"
+    tally: "Tally"
+    best: "Optima"
+    table: "Table"
+
+
+def _standings_of(judge: "Objective", tally: "Tally", file: "RecordFile | None") -> _Standings:
+    """Standings, judged by the optima that the folder proves."""
+    from streamplace.evaluate.standings import standings
+    from streamplace.evaluate.tally import Tally
+
+    everything = tally if file is None else Tally(file, objective=judge.name, sense=judge.sense)
+    best = everything.optima()
+    return _Standings(judge, tally, best, standings(tally, best))
+
+
+def _front(found: "Sequence[_Standings]") -> "Front":
+    from streamplace.evaluate.pareto import points
+
+    by_name = {one.judge.name: one.tally for one in found}
+    return points(by_name, [one.judge for one in found])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,26 +207,40 @@ def _results(folder: Path) -> "RecordFile":
     return RecordFile(folder / "results.jsonl")
 
 
-def _plots(
-    judge: "Objective", tally: "Tally", table: "Table", best: "Optima", output: Path
-) -> None:
+def _plots(found: "Sequence[_Standings]", front: "Front | None", output: Path) -> None:
     from streamplace.evaluate import contest_plots as plots
     from streamplace.evaluate.figures import save
+    from streamplace.evaluate.pareto import draw_front
 
-    figures = {
-        "cdf.png": plots.draw_cdf(tally, judge),
-        "devices.png": plots.draw_devices(table),
-        "scatter.png": plots.draw_scatter(tally, best, judge),
-        "tradeoff.png": plots.draw_tradeoff(table),
-    }
+    figures: dict[str, Figure | None] = {}
+    for judge, tally, best, table in found:
+        before = "" if len(found) == 1 else re.sub(r"[^\w.-]+", "-", judge.name) + "-"
+        figures |= {
+            f"{before}cdf.png": plots.draw_cdf(tally, judge),
+            f"{before}devices.png": plots.draw_devices(table),
+            f"{before}scatter.png": plots.draw_scatter(tally, best, judge),
+            f"{before}tradeoff.png": plots.draw_tradeoff(table),
+        }
+    if front is not None:
+        figures["pareto.png"] = draw_front(front, [one.judge for one in found])
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
     for name, figure in drawn.items():
         save(figure, output / name)
     say(f"results.jsonl, table.json, {', '.join(drawn)} → {output}/")
 
 
-def as_document(judge: "Objective", table: "Table") -> dict[str, Any]:
-    """JSON document of a comparison."""
+def as_document(found: "Sequence[_Standings]", front: "Front | None" = None) -> dict[str, Any]:
+    """JSON document of a comparison; by several objectives, one in another."""
+    documents = [_document(one.judge, one.table) for one in found]
+    if front is None:
+        return documents[0]
+    return {
+        "objectives": {document["objective"]: document for document in documents},
+        "pareto": {_key(rate): [asdict(point) for point in row] for rate, row in front.items()},
+    }
+
+
+def _document(judge: "Objective", table: "Table") -> dict[str, Any]:
     return {
         "objective": judge.name,
         "rates": {
@@ -199,13 +258,14 @@ def _key(rate: float | None) -> str:
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
     """Numbers that JSON knows; None for others, such as a multiple of a best of 0."""
-    return {
-        key: [_number(one) for one in value] if isinstance(value, tuple) else _number(value)
-        for key, value in row.items()
-    }
+    return {key: _number(value) for key, value in row.items()}
 
 
 def _number(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_number(one) for one in value]
+    if isinstance(value, dict):
+        return _finite(value)
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
@@ -224,10 +284,47 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
         facts = f", {graphs} graphs, {proven} with a proven optimum"
         asked = "" if judge.name == "throughput" else f"{judge.name}, "
         out.print(titled(f"{asked}{heading(rate)}", facts))
-        rows = RichTable("placer", *head, "ms", box=None)
+        own = sorted({name for s in by_placer.values() for name in s.measures})
+        rows = RichTable("placer", *head, *own, "ms", box=None)
         for name, s in by_placer.items():
             left_out = f"  ({s.failed} not placed)" if s.failed else ""
-            rows.add_row(name, *cells(s), f"{s.ms_per_graph:.2f}{left_out}")
+            further = (f"{s.measures.get(measure, nan):.4g}" for measure in own)
+            rows.add_row(name, *cells(s), *further, f"{s.ms_per_graph:.2f}{left_out}")
+        out.print(rows)
+        few = judge.sense == "min" or len(by_placer) > 2  # else the table above says it
+        if few and 1 < len(by_placer) <= MOST_PAIRS:
+            out.print(_pairs(by_placer))
+
+
+def _pairs(by_placer: "dict[str, Standing]") -> "RichTable":
+    """How often each placer is better, equal or worse than each other."""
+    from rich.table import Table as RichTable
+
+    rows = RichTable("better / equal / worse than, %", *by_placer, box=None)
+    for name, one in by_placer.items():
+        shares = (one.better_than, one.equal_to, one.worse_than)
+        cells = (
+            "" if other == name else " / ".join(f"{100 * share[other]:.0f}" for share in shares)
+            for other in by_placer
+        )
+        rows.add_row(name, *cells)
+    return rows
+
+
+def show_front(front: "Front") -> None:
+    """Print what every placer reaches by all objectives, and who is not dominated."""
+    from rich.table import Table as RichTable
+
+    from streamplace.evaluate.standings import heading
+
+    out = console()
+    for rate, points in front.items():
+        names = list(points[0].of_best) if points else []
+        out.print(f"{heading(rate)}: value / best known, by every objective (● nobody is better)")
+        rows = RichTable("asked for", "placer", *names, "", box=None)
+        for point in points:
+            reached = (f"{point.of_best[name]:.3f}" for name in names)
+            rows.add_row(point.asked, point.placer, *reached, "●" if point.front else "")
         out.print(rows)
 
 
@@ -247,11 +344,10 @@ def _columns(
             "—" if s.share_of_optimum is None else f"{100 * s.share_of_optimum:.2f} %",
             "—" if s.reached is None else percent(s.reached),
         )
-    head = ("mean", "median", "max", "× best", "worst", against, "× optimum", "optimal")
+    head = ("mean", "max", "× best", "worst", "× optimum", "optimal")
     return head, lambda s: (
-        *(judge.told(value) for value in (s.mean, s.median, s.max)),
+        *(judge.told(value) for value in (s.mean, s.max)),
         *(f"{ratio:.3f}" for ratio in s.of_best),
-        _signs(s, reference),
         "—" if s.share_of_optimum is None else f"{s.share_of_optimum:.3f}",
         "—" if s.reached is None else percent(s.reached),
     )

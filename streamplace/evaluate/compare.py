@@ -36,6 +36,8 @@ class Contest:
         Total source rates; empty for every graph's own, in one table.
     objective, require
         What is best, and what has to hold besides, by name.
+    beside
+        Other objectives by which every answer is valued.
     """
 
     placers: tuple[str, ...]
@@ -44,6 +46,7 @@ class Contest:
     budget: Budget = field(default_factory=Budget)
     objective: str = "throughput"
     require: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
     def judge(self) -> Objective:
@@ -132,7 +135,8 @@ class _Referee:
                 if record is None:
                     facts = (digest, graph, rate, *key[2:])
                     record = self._record(facts, name, problem)
-                found.append((replace(record, graph=graph, rate=rate), origin))
+                told = replace(record, graph=graph, rate=rate)
+                found.append((self._measured(told, problem), origin))
         return found
 
     def _found(self, key: Key, problem: Problem) -> tuple[Record | None, Origin]:
@@ -142,6 +146,19 @@ class _Referee:
             if record is not None and (origin is Origin.FILE or is_answer(record, problem)):
                 return record, origin
         return None, Origin.NEW
+
+    def _measured(self, record: Record, problem: Problem) -> Record:
+        """Return a record with all that is to be measured of its placement."""
+        judge = self.contest.judge
+        if record.value is None:
+            return record
+        measures = dict(judge.measures(problem, record.value))
+        for name in self.contest.beside:
+            other = named_objective(name)
+            if name not in record.measures and other.refuses(problem) is None:
+                placement = problem.placement(record.devices, record.priority)
+                measures[name] = other.value(problem, placement)
+        return replace(record, measures={**record.measures, **measures})
 
     def _record(
         self, facts: tuple[str, str, float | None, str, str], name: str, problem: Problem
@@ -157,8 +174,15 @@ class _Referee:
             return Record(*facts, None, None, 0.0, (), str(error), judge.name)
         devices = tuple(result.placement.index.tolist())
         milliseconds = 1000 * result.seconds
+        order = result.placement.priority
         return Record(
-            *facts, result.value, result.bound, milliseconds, devices, objective=judge.name
+            *facts,
+            result.value,
+            result.bound,
+            milliseconds,
+            devices,
+            objective=judge.name,
+            priority=None if order is None else tuple(order.tolist()),
         )
 
 

@@ -70,7 +70,7 @@ def is_answer(record: Record, problem: Problem) -> bool:
         return False
     try:
         judge = named_objective(record.objective)
-        placement = problem.placement(devices)
+        placement = problem.placement(devices, record.priority)
         problem.check(placement)
     except StreamplaceError:
         return False

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import blake2b, sha256
 from io import FileIO
@@ -44,6 +44,10 @@ class Record:
         Device row of every operator.
     objective
         What was asked for, conditions included; files of older versions know throughput alone.
+    priority
+        Of every operator, where the placer answered an order too.
+    measures
+        Further numbers by name: those of the objective, and values by other objectives.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -59,6 +63,8 @@ class Record:
     devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
     error: str | None = None
     objective: str = "throughput"
+    priority: tuple[Finite, ...] | None = None
+    measures: dict[str, Finite] = field(default_factory=dict)
 
     @property
     def key(self) -> Key:

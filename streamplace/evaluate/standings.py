@@ -20,7 +20,7 @@ class Standing:
     Attributes
     ----------
     better_than, equal_to, worse_than
-        Share of the graphs on which it beats, equals or loses to the reference placer.
+        Share of the graphs on which it beats, equals or loses to every placer, by its name.
     of_best
         Mean and worst of value / best value that any of the placers found, proven or not.
     share_of_optimum
@@ -31,6 +31,8 @@ class Standing:
         Share of those graphs on which it finds the optimum.
     devices_used
         Number of graphs by devices used.
+    measures
+        Means of further numbers by name.
     failed
         Graphs that it could not place; they count in nothing else.
     """
@@ -51,6 +53,7 @@ class Standing:
     ms_per_graph: float
     graphs: int
     failed: int
+    measures: dict[str, float]
 
 
 Table = dict[float | None, dict[str, Standing]]
@@ -62,21 +65,16 @@ def heading(rate: float | None) -> str:
     return "own rates" if rate is None else f"{rate:g} tuples/s"
 
 
-def standings(tally: Tally, reference: str, known: Optima) -> Table:
-    """Standing of every placer at every rate, against a reference placer and the known optima."""
+def standings(tally: Tally, known: Optima) -> Table:
+    """Standing of every placer at every rate, against all others and the known optima."""
     best = tally.best()
     sign = 1.0 if tally.sense == "max" else -1.0
     return {
         rate: {
-            name: _standing(results, _rivals(table, reference), known, best, sign)
-            for name, results in table.items()
+            name: _standing(results, table, known, best, sign) for name, results in table.items()
         }
         for rate, table in tally.table().items()
     }
-
-
-def _rivals(table: dict[str, Results], reference: str) -> dict[str, Results]:
-    return {reference: table[reference]} if reference in table else {}
 
 
 def _standing(
@@ -110,7 +108,13 @@ def _standing(
         ms_per_graph=float(results.milliseconds[placed].mean()) if placed.any() else nan,
         graphs=len(placed),
         failed=len(placed) - int(placed.sum()),
+        measures={name: _mean(column) for name, column in results.measures.items()},
     )
+
+
+def _mean(column: Floats) -> float:
+    known = column[~np.isnan(column)]
+    return float(known.mean()) if len(known) else nan
 
 
 def ratio(values: Floats, best: Floats) -> Floats:

@@ -28,6 +28,7 @@ class Results(NamedTuple):
     bound: Floats
     milliseconds: Floats
     devices_used: NDArray[np.uint32]
+    measures: dict[str, Floats]
 
 
 class Tally:
@@ -134,6 +135,7 @@ class _Columns:
     bound: "array[float]" = field(default_factory=lambda: array("d"))
     milliseconds: "array[float]" = field(default_factory=lambda: array("d"))
     devices_used: "array[int]" = field(default_factory=lambda: array("I"))
+    measures: "dict[str, array[float]]" = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         self.problem.append(numbered(record.problem))
@@ -141,6 +143,9 @@ class _Columns:
         self.bound.append(nan if record.bound is None else record.bound)
         self.milliseconds.append(record.milliseconds)
         self.devices_used.append(record.devices_used)
+        for name in record.measures.keys() | self.measures.keys():
+            column = self.measures.setdefault(name, array("d", [nan] * (len(self.value) - 1)))
+            column.append(record.measures.get(name, nan))
 
     def results(self) -> Results:
         return Results(
@@ -149,4 +154,5 @@ class _Columns:
             np.array(self.bound),
             np.array(self.milliseconds),
             np.array(self.devices_used, np.uint32),
+            {name: np.array(column) for name, column in sorted(self.measures.items())},
         )

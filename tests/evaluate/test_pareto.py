@@ -1,0 +1,115 @@
+"""Comparing by several objectives: what one costs by the others."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import diamond, fork_join
+
+from streamplace.evaluate.pareto import points
+from streamplace.evaluate.records import Record
+from streamplace.evaluate.tally import Tally
+from streamplace.io.graphs import write_graphs
+from streamplace.objectives.registry import OBJECTIVES
+
+JUDGES = [OBJECTIVES["throughput"], OBJECTIVES["makespan"]]
+BOTH = ("--objective", "throughput", "--objective", "makespan", "--jobs", "1")
+
+
+def record(placer: str, asked: str, value: float, other: float) -> Record:
+    """An answer asked for by one objective, with its value by the other."""
+    beside = {"throughput": "makespan", "makespan": "throughput"}[asked]
+    return Record(
+        "ab" * 32, "g", None, placer, "1 s", value, None, 1.0, (0,), objective=asked,
+        measures={beside: other},
+    )  # fmt: skip
+
+
+def tallied(answers: list[tuple[float, float]], asked: str) -> Tally:
+    """Answers of p0, p1, … as (throughput, makespan)."""
+    judge = OBJECTIVES[asked]
+    rows = [
+        record(f"p{i}", asked, *(answer if asked == "throughput" else answer[::-1]))
+        for i, answer in enumerate(answers)
+    ]
+    return Tally(rows, objective=asked, sense=judge.sense)
+
+
+VALUES = st.tuples(st.sampled_from([0.25, 0.5, 1.0]), st.sampled_from([1.0, 2.0, 4.0]))
+
+
+@given(st.lists(VALUES, min_size=1, max_size=5), st.lists(VALUES, min_size=1, max_size=5))
+def test_the_front_is_who_nobody_dominates(
+    fast: list[tuple[float, float]], quick: list[tuple[float, float]]
+) -> None:
+    """Ratios to the best known of all, whatever it was asked for."""
+    tallies = {"throughput": tallied(fast, "throughput"), "makespan": tallied(quick, "makespan")}
+    found = points(tallies, JUDGES)[None]
+    every = [*fast, *quick]
+    best = max(t for t, _ in every), min(m for _, m in every)
+    assert [
+        (point.of_best["throughput"], point.of_best["makespan"]) for point in found
+    ] == pytest.approx([(t / best[0], m / best[1]) for t, m in every])
+    for point, (t, m) in zip(found, every, strict=True):
+        beaten = any((a, -b) != (t, -m) and a >= t and b <= m for a, b in every)
+        assert point.front == (not beaten)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    """Two graphs."""
+    write_graphs([diamond(), fork_join()], tmp_path / "two.jsonl")
+    return "two.jsonl"
+
+
+def test_compare_shows_what_one_objective_costs_by_the_other(
+    run: Callable[..., Any], data: str, tmp_path: Path
+) -> None:
+    words = (data, "--placers", "single,anneal,round-robin", "--evaluations", "2000", *BOTH)
+    document = json.loads(run("compare", *words, "-o", "out", "--json").out)
+    assert document["objectives"].keys() == {"throughput", "makespan"}
+    (front,) = document["pareto"].values()
+    best = {(p["asked"], p["placer"]): p for p in front}
+    assert best["throughput", "anneal"]["of_best"]["throughput"] == 1
+    assert best["makespan", "anneal"]["of_best"]["makespan"] == 1
+    assert best["throughput", "anneal"]["front"]
+    assert not best["throughput", "round-robin"]["front"]
+    for name in ("pareto.png", "throughput-cdf.png", "makespan-cdf.png"):
+        assert (tmp_path / "out" / name).stat().st_size > 1000
+    again = json.loads(run("compare", *words, "-o", "out", "--json").out)
+    assert again == document
+    told = run("compare", *words, "-o", "out").out
+    assert "●" in told
+    assert "better / equal / worse than, %" in told
+
+
+def test_a_comparison_by_one_objective_goes_on_by_two(
+    run: Callable[..., Any], data: str, tmp_path: Path
+) -> None:
+    """What was answered before is valued by the other objective now, not asked again."""
+    words = (data, "--placers", "anneal", "--evaluations", "500", "-o", "out", "--jobs", "1")
+    run("compare", *words, "--objective", "makespan")
+    before = (tmp_path / "out" / "results.jsonl").read_text()
+    document = json.loads(run("compare", *words, *BOTH, "--json").out)
+    after = (tmp_path / "out" / "results.jsonl").read_text()
+    assert after.startswith(before)
+    assert len(after.splitlines()) == 2 * len(before.splitlines())
+    (front,) = document["pareto"].values()
+    assert {point["asked"] for point in front} == {"throughput", "makespan"}
+
+
+def test_makespans_are_compared_by_their_schedule_length_ratio(
+    run: Callable[..., Any], data: str
+) -> None:
+    """Makespan / the longest path of least times, of every problem, in the mean."""
+    words = (data, "--placers", "single,anneal", "--evaluations", "500", "--objective", "makespan")
+    document = json.loads(run("compare", *words, "--jobs", "1", "--json").out)
+    (table,) = document["rates"].values()
+    for standing in table["placers"].values():
+        assert standing["measures"]["slr"] >= 1
+    assert table["placers"]["anneal"]["worse_than"]["single"] == 0
+    assert "slr" in run("compare", *words, "--jobs", "1").out
