@@ -8,8 +8,6 @@ from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster
 from streamplace.engines.registry import EXPORTS
 from streamplace.errors import SettingError
-from streamplace.evaluate.lesson import PRESET, Lesson
-from streamplace.evaluate.teaching import Trained, teach
 from streamplace.io.problems import usual_cluster
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -22,8 +20,11 @@ from streamplace.objectives.registry import (
     Objective,
     named_objective,
     suggested_by,
+    suggested_by_all,
 )
 from streamplace.placers.registry import Budget, Placer, Result, named_placer
+from streamplace.teach.lesson import PRESET, Lesson
+from streamplace.teach.teaching import Trained, teach
 
 if TYPE_CHECKING:
     from streamplace.learn.watching import Watcher
@@ -148,7 +149,7 @@ def export(
 
 def train(
     model: str,
-    graphs: Iterable[StreamGraph],
+    graphs: Iterable[StreamGraph | Problem],
     out: str | Path,
     *,
     cluster: Cluster | None = None,
@@ -157,18 +158,21 @@ def train(
     config: str | Path | None = None,
     epochs: int | None = None,
     device: str = "cpu",
+    objective: str = "",
     reward: str = "steady",
     seed: int = 0,
     start: str | Path | None = None,
     resume: bool = False,
     watcher: "Watcher | None" = None,
 ) -> Trained:
-    """Train a model on graphs into the folder ``out``, as ``streamplace train`` does.
+    """Train a model on graphs or problems into the folder ``out``, as ``streamplace train`` does.
 
     Parameters
     ----------
     rates
         Total source rates: every graph is learned at each of them. Empty for its own.
+    objective
+        What is best; by default what the graphs suggest.
     config
         TOML file whose tables ``[training]`` and ``[model]`` change the preset.
     start
@@ -183,15 +187,16 @@ def train(
     Trained
         With ``weights``, the file that a learned placer takes, and the ``history``.
     """
+    problems = tuple(problem_of(graph, cluster) for graph in graphs)
     lesson = Lesson(
         model=model,
-        graphs=tuple(graphs),
-        cluster=cluster or usual_cluster(),
+        problems=problems,
         rates=tuple(rates),
         preset=preset,
         config=None if config is None else Path(config),
         epochs=epochs,
         device=device,
+        objective=objective or suggested_by_all(problem.graph for problem in problems),
         reward=reward,
         seed=seed,
         start=None if start is None else str(start),

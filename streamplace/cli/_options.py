@@ -254,13 +254,6 @@ def split(function: F) -> F:
     return click.option("--split", help="Only the graphs of this split, such as test.")(function)
 
 
-def read_split(data: Path, split: str | None) -> "Iterator[StreamGraph]":
-    """Read the graphs of a data set that belong to a split, all without one."""
-    from streamplace.io.graphs import read_graphs
-
-    return (graph for graph in read_graphs(data) if _is_of(graph, split))
-
-
 def read_problems(
     data: Path,
     split: str | None = None,

@@ -15,9 +15,9 @@ from streamplace.errors import SettingError
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.lesson import Lesson
-    from streamplace.evaluate.teaching import Trained
-    from streamplace.model.graph import StreamGraph
+    from streamplace.model.problem import Problem
+    from streamplace.teach.lesson import Lesson
+    from streamplace.teach.teaching import Trained
 
 TRAINING_SPLIT = "train"
 
@@ -69,11 +69,12 @@ class TrainCommand(click.Command):
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many graphs.")
 @click.option("--epochs", type=int, help="Passes over the data, instead of the preset's.")
 @click.option("--device", default="cpu", show_default=True, help="Where to compute: cpu or cuda.")
+@_options.objective
 @click.option(
     "--reward",
     default="steady",
     show_default=True,
-    help="What judges placements: steady (state) or engine (queues, slower).",
+    help="What judges throughput: steady (state) or engine (queues, slower).",
 )
 @click.option(
     "--start",
@@ -101,6 +102,7 @@ def command(
     limit: int | None,
     epochs: int | None,
     device: str,
+    objective: str,
     reward: str,
     start: str | None,
     resume: bool,
@@ -108,26 +110,28 @@ def command(
     cluster: ClusterChoice,
     as_json: bool,
 ) -> None:
-    """Train MODEL on graphs, by trial and reward, into a folder.
+    """Train MODEL on graphs or problems, by trial and reward, into a folder.
 
     A tenth of the graphs is held out and never trained on: best.safetensors holds the weights that
     place those best, and is what --weights of place takes. Beside it are history.jsonl, curve.png
     and tensorboard/ for people, and last.safetensors for --resume: training that was stopped or
     killed goes on as if it had never stopped.
     """
-    from streamplace.evaluate.lesson import Lesson
     from streamplace.learn.registry import MODELS
     from streamplace.model.units import tuple_rate
+    from streamplace.objectives.registry import suggested_by_all
+    from streamplace.teach.lesson import Lesson
 
+    problems = tuple(_problems(data, split, limit, cluster))
     lesson = Lesson(
         model=MODELS[model].name,
-        graphs=tuple(_graphs(data, split, limit)),
-        cluster=cluster.build(),
+        problems=problems,
         rates=tuple(tuple_rate(rate) for rate in rates),
         preset=preset,
         config=config,
         epochs=epochs,
         device=device,
+        objective=objective or suggested_by_all(problem.graph for problem in problems),
         reward=reward,
         seed=seed,
         start=start,
@@ -140,13 +144,15 @@ def command(
         show(trained)
 
 
-def _graphs(data: Path, split: str | None, limit: int | None) -> "list[StreamGraph]":
-    """Graphs to train on: of the split asked for, else those meant for training, else all."""
+def _problems(
+    data: Path, split: str | None, limit: int | None, cluster: ClusterChoice
+) -> "list[Problem]":
+    """Problems to train on: of the split asked for, else those meant for training, else all."""
     if split is None:
-        everything = list(_options.read_split(data, None))
-        meant = [g for g in everything if g.attributes.get("split") == TRAINING_SPLIT]
+        everything = list(_options.read_problems(data, None, cluster))
+        meant = [p for p in everything if p.graph.attributes.get("split") == TRAINING_SPLIT]
         return (meant or everything)[:limit]
-    found = list(islice(_options.read_split(data, split), limit))
+    found = list(islice(_options.read_problems(data, split, cluster), limit))
     if not found:
         raise SettingError(f"{data} holds no graph of split {split!r}")
     return found
@@ -155,8 +161,8 @@ def _graphs(data: Path, split: str | None, limit: int | None) -> "list[StreamGra
 def _train(lesson: "Lesson", out: Path, resume: bool) -> "Trained":
     """Train with progress on stderr; Ctrl-C tells how to go on."""
     from streamplace.cli._training import Display, tracked
-    from streamplace.evaluate.teaching import teach
     from streamplace.learn.checkpoint import NAME, read_checkpoint
+    from streamplace.teach.teaching import teach
 
     try:
         return teach(lesson, out, resume=resume, watcher=Display(lesson.model), track=tracked)

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streamplace.errors import SettingError
 from streamplace.learn.config import Config, TrainingConfig
 from streamplace.learn.learner import Learner
 from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import named_objective
 from streamplace.registry import Registry
 
 
@@ -19,6 +21,8 @@ class Task:
     ----------
     device
         ``cpu`` or ``cuda``.
+    objective
+        What is best, by name.
     reward
         ``steady`` or ``engine``: which simulation judges sampled placements.
     targets
@@ -33,6 +37,7 @@ class Task:
     validation: tuple[Problem, ...]
     seed: int
     device: str = "cpu"
+    objective: str = "throughput"
     reward: str = "steady"
     targets: tuple[Ints | None, ...] = ()
     features: Mapping[str, Any] | None = None
@@ -60,6 +65,8 @@ class Model:
         Makes a learner for a task; imports torch only when called.
     supervised
         Whether it learns from good placements that others found (`Task.targets`).
+    objectives
+        What it can be trained for; empty for any.
     """
 
     name: str
@@ -68,6 +75,16 @@ class Model:
     presets: Mapping[str, Preset]
     learner: Callable[[Task, Any], Learner]
     supervised: bool = False
+    objectives: tuple[str, ...] = ()
+
+    def check(self, objective: str) -> None:
+        """Raise SettingError where it cannot be trained for an objective."""
+        named_objective(objective)
+        if self.objectives and objective not in self.objectives:
+            raise SettingError(
+                f"model {self.name!r} learns for {', '.join(self.objectives)}, not for "
+                f"{objective}; train another, such as dream"
+            )
 
 
 MODELS: Registry[Model] = Registry("streamplace.learn.models", "model")

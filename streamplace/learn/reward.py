@@ -1,6 +1,7 @@
-"""Rewards of placements of one problem: relative throughput in the steady state, or with queues."""
+"""Rewards of placements of one problem, from 0 to 1, whatever the objective."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,24 +9,39 @@ from streamsim import throughput
 
 from streamplace.errors import SettingError
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective, named_objective
 
-Reward = Callable[[Problem, NDArray[np.int32]], NDArray[np.float64]]
+Rewards = NDArray[np.float64]
+Reward = Callable[[Problem, NDArray[np.int32]], Rewards]
 """Values [B] in 0…1 of placements [B, N]."""
+JUDGES = ("steady", "engine")
+THROUGHPUT = "throughput"
 
 
-def reward_named(name: str) -> Reward:
-    """Reward called ``steady`` or ``engine``."""
-    if name not in REWARDS:
-        raise SettingError(f"there is no reward {name!r}; choose one of {', '.join(REWARDS)}")
-    return REWARDS[name]
+def reward_of(objective: str, judge: str) -> Reward:
+    """Reward for an objective; throughput is judged by the ``steady`` state or the ``engine``.
+
+    The reward of any other objective says how close a value is to a yardstick of its problem:
+    a proven bound (bound / value where less is better), or where there is none the value of
+    everything on one device, which then is worth one half.
+    """
+    if judge not in JUDGES:
+        raise SettingError(f"there is no reward {judge!r}; choose one of {', '.join(JUDGES)}")
+    if objective == THROUGHPUT:
+        return steady if judge == "steady" else engine
+    if judge == "engine":
+        raise SettingError(
+            f"the engine rewards throughput, not {objective}; drop the reward or the objective"
+        )
+    return Relative(named_objective(objective))
 
 
-def steady(problem: Problem, placements: NDArray[np.int32]) -> NDArray[np.float64]:
+def steady(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
     """Relative throughput in the steady state."""
     return throughput(problem.instance, placements)
 
 
-def engine(problem: Problem, placements: NDArray[np.int32]) -> NDArray[np.float64]:
+def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
     """Relative throughput that the engine measures; equal placements are run once."""
     from streamsim.engine import Settings, simulate
 
@@ -33,4 +49,38 @@ def engine(problem: Problem, placements: NDArray[np.int32]) -> NDArray[np.float6
     return np.asarray(simulate(problem.instance, each, Settings()).relative)[where.ravel()]
 
 
-REWARDS: dict[str, Reward] = {"steady": steady, "engine": engine}
+class Relative:
+    """Values of an objective as shares of a yardstick, which every problem has of its own.
+
+    Examples
+    --------
+    >>> from streamplace import Cluster, Operator, StreamGraph
+    >>> graph = StreamGraph.of("g", [Operator("a", ipt=1e9, rate=1.0)], fires="all")
+    >>> Relative(named_objective("makespan"))(Problem(graph, Cluster.uniform(2)), np.array([[0]]))
+    array([1.])
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+        self._yardstick = cache(self._measured)
+
+    def __call__(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+        """Rewards of a batch."""
+        values = np.maximum(self._objective.values(problem, placements), 0.0)
+        yardstick, proven = self._yardstick(problem)
+        less = self._objective.sense == "min"
+        whole = values if proven else values + yardstick
+        part = np.full_like(values, yardstick) if less else values
+        if proven and not less:
+            whole = np.full_like(values, yardstick)
+        good = whole > 0
+        return np.clip(np.divide(part, whole, out=np.ones_like(values), where=good), 0.0, 1.0)
+
+    def _measured(self, problem: Problem) -> tuple[float, bool]:
+        """Yardstick, and whether it is a proven bound."""
+        bound = self._objective.bound(problem)
+        bound = self._objective.limit if bound is None else bound
+        if bound is not None and bound > 0:
+            return float(bound), True
+        together = problem.repaired(np.zeros((1, problem.n_operators), np.int32))
+        return max(float(self._objective.values(problem, together)[0]), 0.0), False

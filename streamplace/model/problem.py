@@ -79,15 +79,18 @@ class Problem:
         """What one pass asks of devices and links, compiled at the first look.
 
         A pass is one tuple of the fastest source. Streams that inherit the payload of their
-        operator carry one output, which networks that send once do; a stream with a payload of its
-        own is a message of its own.
+        operator, and as many of its tuples, carry one output, which networks that send once do; a
+        stream with a payload of its own is a message of its own.
         """
         if "one_pass" not in self._compiled:
             from streamsim.passes import compile_pass
 
             streams = self.graph.streams
-            own = np.arange(len(streams)) + self.n_operators
-            message = np.where(np.isnan(streams.payload), streams.source, own)
+            inherits = np.isnan(streams.payload)
+            outputs = np.stack([streams.source[inherits], streams.selectivity[inherits]], axis=1)
+            message = np.arange(len(streams))
+            shared = np.unique(outputs, axis=0, return_inverse=True)[1].ravel()
+            message[inherits] = len(streams) + shared
             self._compiled["one_pass"] = compile_pass(self.instance, message=message)
         one_pass: Pass = self._compiled["one_pass"]
         return one_pass

@@ -5,7 +5,7 @@ particular to it. What a room leaves out has a default that is right for any num
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
@@ -261,6 +261,12 @@ def named_objective(text: str) -> Objective:
         options[key] = value
     told = "".join(f":{key}={value}" for key, value in sorted(options.items()))
     return replace(found.variant(options), name=name + told)
+
+
+def suggested_by_all(graphs: Iterable[StreamGraph]) -> str:
+    """Name of the objective that all graphs suggest, of differing ones the throughput."""
+    names = {suggested_by(graph) for graph in graphs}
+    return names.pop() if len(names) == 1 else "throughput"
 
 
 def suggested_by(graph: StreamGraph) -> str:

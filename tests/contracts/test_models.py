@@ -13,11 +13,11 @@ import pytest
 from problems import chain, diamond, fork_join
 
 import streamplace
-from streamplace.evaluate.teaching import Trained
 from streamplace.io.weights import read_tensors, read_weights
 from streamplace.learn.registry import MODELS
 from streamplace.learn.watching import Silent
 from streamplace.placers.registry import PLACERS
+from streamplace.teach.teaching import Trained
 
 GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2, 3, 4))]
 RATES = (1e4, 2e4)

@@ -11,13 +11,13 @@ import torch
 
 import streamplace
 from streamplace.errors import SettingError
-from streamplace.evaluate.teaching import Trained
 from streamplace.io.weights import read_tensors, read_weights
 from streamplace.learn.history import History
 from streamplace.learn.registry import Task
 from streamplace.learn.shards import batches, seed_of, shards
 from streamplace.learn.watching import Silent
 from streamplace.model import StreamGraph
+from streamplace.teach.teaching import Trained
 
 Train = Callable[..., Trained]
 

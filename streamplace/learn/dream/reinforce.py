@@ -25,7 +25,7 @@ from streamplace.learn.dream.placing import greedy_rows
 from streamplace.learn.dream.policy import Policy
 from streamplace.learn.learner import Report
 from streamplace.learn.registry import Task
-from streamplace.learn.reward import reward_named
+from streamplace.learn.reward import reward_of
 from streamplace.model.problem import Problem
 
 Rows = NDArray[np.int64]
@@ -36,8 +36,8 @@ SPREAD = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lesson:
-    """What to learn of one problem.
+class Sampled:
+    """Placements to learn from, of one problem.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Reinforce:
         self.graphs = self._graphs(task.training)
         self.judged: Graphs | None = None
         self.memory = PlacementMemory(len(task.training), config.places, int(self.sizes.max()))
-        self.reward = reward_named(task.reward)
+        self.reward = reward_of(task.objective, task.reward)
 
     @property
     def n_problems(self) -> int:
@@ -150,7 +150,7 @@ class Reinforce:
 
     def _lesson(
         self, row: int, order: Rows, sampled: NDArray[Any], epoch: int, rng: np.random.Generator
-    ) -> Lesson:
+    ) -> Sampled:
         """Reward samples [S, N], remember them and random ones, and add what is replayed."""
         problem, config = self.task.training[row], self.config
         by_operator = np.empty_like(sampled)
@@ -159,7 +159,7 @@ class Reinforce:
         self._explore(row, order, epoch, rng)
         kept, known = self.memory.replay(row, config.replayed, config.threshold, len(order))
         again = canonical_along(problem, order, kept)[:, order]
-        return Lesson(np.concatenate([sampled, again]), np.concatenate([rewards, known]))
+        return Sampled(np.concatenate([sampled, again]), np.concatenate([rewards, known]))
 
     def _explore(self, row: int, order: Rows, epoch: int, rng: np.random.Generator) -> None:
         """Put random samples into a memory, more where nothing good is known."""
@@ -187,7 +187,7 @@ class Reinforce:
         return rewards
 
 
-def stacked(lessons: Sequence[Lesson], operators: int, normalised: bool) -> tuple[Tensor, Tensor]:
+def stacked(lessons: Sequence[Sampled], operators: int, normalised: bool) -> tuple[Tensor, Tensor]:
     """Placements [G, S, N] of several problems, padded, and the weights [G, S] of equation 4."""
     samples = max(len(lesson.rewards) for lesson in lessons)
     placements = np.zeros((len(lessons), samples, operators), np.int64)

@@ -54,5 +54,6 @@ register(
         },
         _learner,
         supervised=True,
+        objectives=("throughput",),
     )
 )

@@ -33,7 +33,7 @@ from streamplace.learn.pilot.rollout import (
 )
 from streamplace.learn.pilot.variety import elsewhere
 from streamplace.learn.pilot.view import View, view_of
-from streamplace.learn.reward import Reward, reward_named
+from streamplace.learn.reward import Reward, reward_of
 from streamplace.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class PilotLearner:
     def __init__(self, task: "Task", config: "PilotConfig") -> None:
         self._task, self._config = task, config
         self._views = [view_of(problem) for problem in task.training]
-        self._reward: Reward = reward_named(task.reward)
+        self._reward: Reward = reward_of(task.objective, task.reward)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(task.seed)
             self.module = Pilot(config.width, config.rounds).to(task.device)

@@ -41,6 +41,20 @@ def test_a_search_places_by_the_rules_that_are_asked_for() -> None:
     )
 
 
+def test_streams_of_differing_selectivity_are_messages_of_their_own() -> None:
+    """One output goes to left and right, half of it to the third: two transfers, not three."""
+    operators = [Operator("src", ipt=1e9, payload=1e6, rate=1.0)]
+    operators += [Operator(name, ipt=1e9) for name in ("left", "right", "half")]
+    streams = [Stream("src", "left"), Stream("src", "right"), Stream("src", "half", 0.5)]
+    graph = StreamGraph.of("split", operators, streams)
+    problem = Problem(graph, Cluster.uniform(2, mips=1000, bandwidth=8e6))
+    judge = named_objective("makespan:network=sender")
+    there = problem.placement([0, 1, 1, 1])
+    told = judge.explained(problem, there).document()
+    sent = sorted(transfer["arrival"] for transfer in told["transfers"])
+    assert sent == pytest.approx([2, 2, 2.5])
+
+
 def test_a_preset_has_an_order_of_its_own() -> None:
     """Priorities of a placement do not count there, as they do not in the papers' simulators."""
     problem = Problem(FAN, Cluster.uniform(1, mips=1000))

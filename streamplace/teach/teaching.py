@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.evaluate.lesson import SHIPPED, Lesson
 from streamplace.evaluate.records import problem_hash
-from streamplace.evaluate.solutions import Solver, Track, untracked
 from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import named_objective
+from streamplace.teach.lesson import SHIPPED, Lesson
+from streamplace.teach.solutions import Solver, Track, untracked
 
 if TYPE_CHECKING:
     from streamplace.io.weights import Weights
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from streamplace.learn.watching import Watcher
 
 SOLUTIONS = "solutions.jsonl"
+THROUGHPUT = "throughput"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +95,7 @@ def teach(
     from streamplace.learn.registry import MODELS
 
     model = MODELS[lesson.model]
+    model.check(lesson.objective)
     check_device(lesson.device)
     classroom = _Classroom.of(lesson, model, folder)
     return classroom.train(classroom.checkpoint(resume), watcher, track)
@@ -120,10 +123,14 @@ class _Classroom:
         base = None if start is None else start.document["config"]
         preset = configured(model, lesson.preset, lesson.config, start=base, epochs=lesson.epochs)
         parts = lesson.divided(preset.training.validation)
-        training, validation = map(lesson.problems, parts)
+        training, validation = map(lesson.at_rates, parts)
+        judge = named_objective(lesson.objective)
+        for problem in (*training, *validation):
+            judge.check(problem)
         settings = {
             "model": model.name,
             "seed": lesson.seed,
+            **({} if lesson.objective == THROUGHPUT else {"objective": lesson.objective}),
             "reward": lesson.reward,
             "rates": list(lesson.rates),
             "start": digest,
@@ -158,15 +165,15 @@ class _Classroom:
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
     ) -> Trained:
         """Solve what there is to learn from and to judge by, then train."""
-        from streamplace.evaluate.curve import CurveFile
         from streamplace.learn.training import Plan, train
         from streamplace.learn.watching import Board, Several, Silent
+        from streamplace.teach.curve import CurveFile
 
         lesson, config = self.lesson, self.preset.training
         solver = Solver(lesson, self.folder / SOLUTIONS, track)
         taught, held = lesson.divided(config.validation)
         targets = solver.targets(taught) if self.model.supervised else ()
-        optima = solver.optima(held)
+        optima = self._optima(solver, held)
         learner = self._learner(targets)
         plan = Plan(
             config=config,
@@ -180,10 +187,16 @@ class _Classroom:
             trained=self.start is not None,
         )
         board = Board(self.folder / "tensorboard")
-        curve = CurveFile(self.folder / "curve.png", optima)
+        curve = CurveFile(self.folder / "curve.png", optima, lesson.objective)
         history = train(learner, plan, Several(board, curve, watcher or Silent()), checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
         return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
+
+    def _optima(self, solver: Solver, held: Sequence[Problem]) -> Floats:
+        """Best rewards of the validation problems, NaN where they are not known."""
+        if self.lesson.objective == THROUGHPUT:
+            return solver.optima(held)
+        return np.full(len(self.validation), np.nan)
 
     def _learner(self, targets: tuple[Ints | None, ...]) -> "Learner":
         """Learner for the problems, with the weights that training begins from."""
@@ -195,6 +208,7 @@ class _Classroom:
             validation=self.validation,
             seed=self.lesson.seed,
             device=self.lesson.device,
+            objective=self.lesson.objective,
             reward=self.lesson.reward,
             targets=targets,
         )
@@ -207,6 +221,7 @@ class _Classroom:
         start = self.start
         return {
             "command": self.lesson.command,
+            **({} if self.lesson.objective == THROUGHPUT else {"objective": self.lesson.objective}),
             "seed": self.lesson.seed,
             "data": self.settings["data"],
             "rates": list(self.lesson.rates),

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from streamplace.evaluate.compare import Contest, compare
-from streamplace.evaluate.lesson import Lesson
 from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.model.columns import Floats, Ints
-from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.placers.registry import Budget
+from streamplace.teach.lesson import Lesson
 
 EFFORT = Budget(seconds=10.0, evaluations=30_000)
 """For each problem: some 50 ms where graphs are small, and no machine's speed changes an answer."""
@@ -43,18 +42,18 @@ class Solver:
     file: Path
     track: Track = untracked
 
-    def optima(self, graphs: Sequence[StreamGraph]) -> Floats:
-        """Proven optimum of every problem of these graphs, NaN where no proof is quick."""
-        found = self._records(graphs, PROVER, "proving optima of the validation graphs")
+    def optima(self, problems: Sequence[Problem]) -> Floats:
+        """Proven optimum of every problem at every rate, NaN where no proof is quick."""
+        found = self._records(problems, PROVER, "proving optima of the validation graphs")
         values = [record.value if record.proven else None for record in chain(*found)]
         return np.array([np.nan if value is None else value for value in values], np.float64)
 
-    def targets(self, graphs: Sequence[StreamGraph]) -> tuple[Ints | None, ...]:
-        """Best placement found of every problem of these graphs, None where there is none."""
-        proofs = self._records(graphs, PROVER, "solving the training graphs")
+    def targets(self, problems: Sequence[Problem]) -> tuple[Ints | None, ...]:
+        """Best placement found of every problem at every rate, None where there is none."""
+        proofs = self._records(problems, PROVER, "solving the training graphs")
         unproven = [
-            graph
-            for graph, records in zip(graphs, proofs, strict=True)
+            problem
+            for problem, records in zip(problems, proofs, strict=True)
             if not all(record.proven for record in records)
         ]
         others = self._records(unproven, SEARCHER, "searching where no proof is quick")
@@ -68,15 +67,11 @@ class Solver:
             for record in chosen
         )
 
-    def _records(
-        self, graphs: Sequence[StreamGraph], placer: str, title: str
-    ) -> list[list[Record]]:
-        lesson = self.lesson
-        contest = Contest((placer,), lesson.rates, lesson.seed, EFFORT)
-        problems = [Problem(graph, lesson.cluster) for graph in graphs]
+    def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[list[Record]]:
+        contest = Contest((placer,), self.lesson.rates, self.lesson.seed, EFFORT)
         with _script_left_alone():
             found = compare(contest, problems, RecordFile(self.file))
-            return list(self.track(found, title, len(graphs)))
+            return list(self.track(found, title, len(problems)))
 
 
 @contextmanager

@@ -1,14 +1,12 @@
 """A lesson: which model is trained on what, and how."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.model.cluster import Cluster
-from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 
@@ -25,7 +23,9 @@ class Lesson:
     Attributes
     ----------
     rates
-        Total source rates: a graph at two rates is two problems. Empty for every graph's own.
+        Total source rates: a problem at two rates is two. Empty for every graph's own.
+    objective
+        What is best, by name; others than throughput are rewarded by `streamplace.learn.reward`.
     config
         TOML file that changes options of the preset.
     epochs
@@ -39,13 +39,13 @@ class Lesson:
     """
 
     model: str
-    graphs: tuple[StreamGraph, ...]
-    cluster: Cluster = field(default_factory=lambda: Cluster.uniform(5))
+    problems: tuple[Problem, ...]
     rates: tuple[float, ...] = ()
     preset: str = PRESET
     config: Path | None = None
     epochs: int | None = None
     device: str = "cpu"
+    objective: str = "throughput"
     reward: str = "steady"
     seed: int = 0
     start: str | None = None
@@ -54,27 +54,26 @@ class Lesson:
     def __post_init__(self) -> None:
         _check_choice("reward", self.reward, REWARDS)
         _check_choice("device", self.device, DEVICES)
-        if not self.graphs:
+        if not self.problems:
             raise SettingError("there is no graph to train on; give at least one")
 
-    def problems(self, graphs: Iterable[StreamGraph]) -> tuple[Problem, ...]:
-        """Every graph at every rate."""
-        scaled = (
-            graph if rate is None else graph.at_rate(rate)
-            for graph in graphs
+    def at_rates(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """Every problem at every rate."""
+        return tuple(
+            problem if rate is None else problem.at_rate(rate)
+            for problem in problems
             for rate in self.rates or (None,)
         )
-        return tuple(Problem(graph, self.cluster) for graph in scaled)
 
-    def divided(self, share: float) -> tuple[tuple[StreamGraph, ...], tuple[StreamGraph, ...]]:
-        """Graphs to train on, and a share of them, chosen by seed, held out to judge by."""
-        n = len(self.graphs)
+    def divided(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+        """Problems to train on, and a share of them, chosen by seed, held out to judge by."""
+        n = len(self.problems)
         count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
         out = np.zeros(n, bool)
         out[random.permutation(n)[:count]] = True
-        pairs = list(zip(self.graphs, out.tolist(), strict=True))
-        return tuple(g for g, held in pairs if not held), tuple(g for g, held in pairs if held)
+        pairs = list(zip(self.problems, out.tolist(), strict=True))
+        return tuple(p for p, held in pairs if not held), tuple(p for p, held in pairs if held)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class CurveFile(Silent):
     """Draws the curve into a file when training ends, for whatever reason."""
 
-    def __init__(self, path: Path, optima: Floats) -> None:
-        self._path = path
+    def __init__(self, path: Path, optima: Floats, objective: str = "throughput") -> None:
+        self._path, self._objective = path, objective
         self._optimum = float(optima.mean()) if len(optima) and not np.isnan(optima).any() else None
         self._history = History()
 
@@ -29,11 +29,14 @@ class CurveFile(Silent):
     def end(self) -> None:
         """Draw."""
         if self._history.epochs:
-            save(draw_curve(self._history, self._optimum), self._path)
+            save(draw_curve(self._history, self._optimum, self._objective), self._path)
 
 
-def draw_curve(history: History, optimum: float | None = None) -> "Figure":
-    """Relative throughput by epoch; ``optimum`` is the mean of the validation problems' optima."""
+def draw_curve(
+    history: History, optimum: float | None = None, objective: str = "throughput"
+) -> "Figure":
+    """Reward by epoch; ``optimum`` is the mean of the validation problems' optima."""
+    label = "relative throughput" if objective == "throughput" else f"reward ({objective})"
     figure, (axis,) = new_figure(1, width=6.0, height=3.6)
     epochs = [epoch.epoch for epoch in history.epochs]
     best = [epoch.best for epoch in history.epochs]
@@ -57,7 +60,7 @@ def draw_curve(history: History, optimum: float | None = None) -> "Figure":
             fontsize=8,
             ha="right",
         )
-    axis.set(xlabel="epoch", ylabel="mean relative throughput")
+    axis.set(xlabel="epoch", ylabel=f"mean {label}")
     axis.margins(x=0.02)
     axis.locator_params("x", integer=True)
     axis.legend(fontsize=8, frameon=False, loc="lower right")

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.evaluate import solutions
 from streamplace.evaluate.compare import Contest
-from streamplace.evaluate.lesson import Lesson
 from streamplace.evaluate.records import Record, RecordFile
-from streamplace.evaluate.solutions import Solver
-from streamplace.model import Problem
+from streamplace.model import Cluster, Problem
+from streamplace.teach import solutions
+from streamplace.teach.lesson import Lesson
+from streamplace.teach.solutions import Solver
 
-GRAPHS = (chain(2), chain(3))
+GRAPHS = tuple(Problem(chain(n), Cluster.uniform(5)) for n in (2, 3))
 ANSWERS = {
     ("exact", "chain2"): (0.5, 0.5, (0, 1)),
     ("exact", "chain3"): (0.4, 0.9, (0, 0, 1)),

@@ -1,0 +1,153 @@
+"""Training for other objectives than throughput."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import chain, diamond
+from strategies import placements, problems
+
+from streamplace.api import place, train
+from streamplace.errors import SettingError
+from streamplace.io.problems import write_problems
+from streamplace.io.weights import read_weights
+from streamplace.learn.reward import reward_of
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+
+SMALL = "[model]\nwidth = 16\nembedding = 4\nexploration = 8.0\n[training]\nbatch = 4\n"
+
+
+def tasks(seed: int, devices: int = 3) -> Problem:
+    """Six tasks that each need some of those before, on unequal devices."""
+    rng = np.random.default_rng(seed)
+    operators = [
+        Operator(f"t{i}", ipt=float(rng.integers(1, 9)) * 1e8, payload=float(rng.integers(1, 9)))
+        for i in range(6)
+    ]
+    streams = [Stream(f"t{rng.integers(i)}", f"t{i}") for i in range(1, 6)]
+    graph = StreamGraph.of(f"tasks{seed}", operators, streams, fires="all")
+    cluster = Cluster.of([Device(f"d{d}", mips=1000.0) for d in range(devices)], bandwidth=40.0)
+    return Problem(graph, cluster)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Options of a small model."""
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def test_dream_learns_makespan(tmp_path: Path, config: Path) -> None:
+    """Task graphs suggest it; it does better than when it began, and says what it learned."""
+    given = [tasks(seed) for seed in range(12)]
+    trained = train("dream", given, tmp_path / "run", config=config, epochs=12)
+    epochs = trained.history.epochs
+    assert epochs[-1].reward > epochs[0].reward + 0.02
+    assert all(0 < epoch.reward <= epoch.best <= 1 for epoch in epochs)
+    document = read_weights(trained.weights).document
+    assert document["training"]["objective"] == "makespan"
+    result = place(given[0], placer=f"dream:weights={trained.weights}")
+    assert result.objective == "makespan"
+    assert result.value >= OBJECTIVES["makespan"].bound(given[0]) * (1 - 1e-9)
+
+
+def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, config: Path) -> None:
+    given = [tasks(seed) for seed in range(5)]
+    whole = train("encdec", given, tmp_path / "whole", config=config, epochs=4)
+
+    class Stop(Exception):
+        """What stops it."""
+
+    class AfterTwo:
+        """Stops after the second epoch."""
+
+        def begin(self, *_: Any) -> None: ...
+
+        def step(self, *_: Any) -> None: ...
+
+        def epoch(self, history: Any) -> None:
+            if len(history.epochs) == 2:
+                raise Stop
+
+        def end(self) -> None: ...
+
+    with pytest.raises(Stop):
+        train("encdec", given, tmp_path / "b", config=config, epochs=4, watcher=AfterTwo())
+    train("encdec", given, tmp_path / "b", config=config, epochs=4, resume=True)
+    assert (tmp_path / "b/best.safetensors").stat().st_size == whole.weights.stat().st_size
+    a, b = (read_weights(tmp_path / run / "best.safetensors").tensors for run in ("whole", "b"))
+    assert all((a[name] == b[name]).all() for name in a)
+    with pytest.raises(SettingError, match="objective"):
+        train(
+            "encdec", given, tmp_path / "b", config=config, epochs=4, resume=True,
+            objective="latency",
+        )  # fmt: skip
+
+
+def test_every_problem_is_trained_on_its_own_cluster(
+    run: Callable[..., Any], config: Path, tmp_path: Path
+) -> None:
+    """A data set of problems, some of three devices and some of two."""
+    write_problems([tasks(seed, 2 + seed % 2) for seed in range(6)], tmp_path / "p.jsonl")
+    answer = run(
+        "train", "dream", "--data", "p.jsonl", "--out", "run", "--config", str(config),
+        "--epochs", "1", "--objective", "latency", "--json",
+    )  # fmt: skip
+    assert answer.status == 0, answer.err
+    assert json.loads(answer.out)["epochs"] == 1
+    assert (tmp_path / "run" / "curve.png").exists()
+    refused = run("train", "dream", "--data", "p.jsonl", "--out", "r2", "--devices", "3")
+    assert refused.status == 2
+    assert "brings its own cluster" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("pilot",), "model 'pilot' learns for throughput, not for makespan"),
+        (("dream", "--objective", "energy"), "no device says what it draws"),
+        (("dream", "--objective", "speed"), "there is no objective 'speed'"),
+        (("dream", "--reward", "engine"), "the engine rewards throughput, not makespan"),
+    ],
+)
+def test_what_cannot_be_learned_is_told(
+    run: Callable[..., Any], tmp_path: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    write_problems([tasks(0), tasks(1)], tmp_path / "p.jsonl")
+    answer = run("train", *words, "--data", "p.jsonl", "--out", "run", "--epochs", "1")
+    assert answer.status == 2
+    assert complaint in answer.err
+    assert not (tmp_path / "run" / "best.safetensors").exists()
+
+
+@given(st.data(), st.sampled_from(["makespan", "latency", "cost", "devices"]))
+def test_rewards_are_shares_and_rank_as_the_objective_does(data: Any, name: str) -> None:
+    problem, judge = data.draw(problems()), OBJECTIVES[name]
+    batch = np.stack([data.draw(placements(problem)) for _ in range(4)])
+    rewards = reward_of(name, "steady")(problem, batch)
+    assert ((rewards >= 0) & (rewards <= 1)).all()
+    values = judge.values(problem, batch)
+    for i in range(4):
+        for j in range(4):
+            if judge.better(values[i], values[j]):
+                assert rewards[i] >= rewards[j] - 1e-12
+
+
+@pytest.mark.parametrize("graph", [chain(), diamond()], ids=["chain", "diamond"])
+def test_a_reward_of_one_is_the_bound(graph: StreamGraph) -> None:
+    """Bound / makespan; everything on one device is worth half where nothing is proven."""
+    problem = Problem(graph, Cluster.uniform(2))
+    together = np.zeros((1, graph.n_operators), np.int32)
+    makespan = OBJECTIVES["makespan"]
+    bound = makespan.bound(problem)
+    assert bound is not None
+    expected = bound / makespan.values(problem, together)
+    assert reward_of("makespan", "steady")(problem, together) == pytest.approx(expected)
+    assert reward_of("cost", "steady")(problem, together) == pytest.approx(0.5)
