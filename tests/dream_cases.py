@@ -7,16 +7,17 @@ import torch
 from problems import chain, diamond, fork_join
 from torch import Tensor
 
+from streamplace.learn import registry
 from streamplace.learn.dream.decoder import Encoded
+from streamplace.learn.dream.family import PaperModel
 from streamplace.learn.dream.features import Scale
 from streamplace.learn.dream.graphs import GraphBatch, Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
 from streamplace.learn.dream.orders import decision_order
-from streamplace.learn.dream.policies import CONFIGS, build_policy
 from streamplace.learn.dream.policy import Policy
 from streamplace.model import Cluster, Problem
 
-MODELS = list(CONFIGS)
+MODELS = ["dream", "encdec", "encdec-gnn"]
 FIVE = Cluster.uniform(5)
 PROBLEMS = [
     Problem(graph, FIVE) for graph in (diamond(), chain(5), fork_join(2), fork_join(3), chain(1))
@@ -24,15 +25,23 @@ PROBLEMS = [
 SCALE = Scale.of(PROBLEMS)
 
 
+def paper_model(name: str) -> PaperModel:
+    """Registered model of the paper."""
+    model = registry.MODELS[name]
+    assert isinstance(model, PaperModel)
+    return model
+
+
 def options(model: str, **changes: object) -> AllocatorConfig:
     """Options of a small model."""
-    return CONFIGS[model].model_validate({"width": 8, "embedding": 3, **changes})
+    config = paper_model(model).config
+    return config.model_validate({"width": 8, "embedding": 3, **changes})
 
 
 def policy_of(model: str, seed: int = 0, **changes: object) -> Policy:
     """Small policy with parameters large enough to have opinions."""
     torch.manual_seed(seed)
-    policy = build_policy(model, options(model, **changes))
+    policy = paper_model(model).policy(options(model, **changes))
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.mul_(2)

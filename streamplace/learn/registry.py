@@ -1,13 +1,15 @@
 """What a trainable model is, and the registry that the command line and the docs read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import Config, TrainingConfig
 from streamplace.learn.learner import Learner
 from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.registry import Registry
@@ -51,9 +53,21 @@ class Preset:
     training: TrainingConfig
 
 
+class Allocator(Protocol):
+    """A model with trained weights: it places at once, and can be sampled."""
+
+    def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
+        """Place every problem greedily."""
+        ...
+
+    def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
+        """Legal placements [S, N] of one problem, drawn from the policy."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that can be trained.
+    """A model that can be trained, and a placer of the same name.
 
     Attributes
     ----------
@@ -63,6 +77,9 @@ class Model:
         By name; ``fast`` is the default, ``paper`` is there where a paper says how.
     learner
         Makes a learner for a task; imports torch only when called.
+    allocator
+        Reads a weights file; ``streamplace place --placer NAME`` then places greedily, and by
+        samples. None where the placer of this name has a file of its own.
     supervised
         Whether it learns from good placements that others found (`Task.targets`).
     objectives
@@ -74,6 +91,7 @@ class Model:
     config: type[Config]
     presets: Mapping[str, Preset]
     learner: Callable[[Task, Any], Learner]
+    allocator: Callable[[Path], Allocator] | None = None
     supervised: bool = False
     objectives: tuple[str, ...] = ()
 

@@ -13,13 +13,14 @@ from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.io.weights import Weights, read_weights, stamped
 from streamplace.learn.config import parsed
+from streamplace.learn.dream.family import PaperModel
 from streamplace.learn.dream.features import FEATURES, Scale
 from streamplace.learn.dream.graphs import Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
 from streamplace.learn.dream.orders import decision_order
-from streamplace.learn.dream.policies import CONFIGS, build_policy
 from streamplace.learn.dream.policy import Policy
 from streamplace.learn.parameters import check_arrays, put_arrays
+from streamplace.learn.registry import MODELS
 from streamplace.learn.threads import one_thread
 from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
@@ -75,21 +76,20 @@ def _trained(model: str, path: Path, stamp: tuple[int, int]) -> Trained:
 
 def trained_from(weights: Weights, where: str) -> Trained:
     """Policy from weights; ``where`` they come from stands in errors."""
-    if weights.model not in CONFIGS:
+    model = next((MODELS[name] for name in MODELS if name == weights.model), None)
+    if not isinstance(model, PaperModel):
         raise FormatError(f"{where}: holds weights of {weights.model!r}, no model of the paper")
-    config = _config(weights, where)
+    config = _config(model, weights, where)
     with torch.device("meta"):  # no memory for what a config alone asks for
-        policy = build_policy(weights.model, config)
+        policy = model.policy(config)
     check_arrays(policy, weights.tensors, where)
     policy.to_empty(device="cpu")
     put_arrays(policy, weights.tensors, where)
     return Trained(policy.eval(), config, Scale.from_document(weights.document["features"], where))
 
 
-def _config(weights: Weights, where: str) -> AllocatorConfig:
-    config: AllocatorConfig = parsed(
-        CONFIGS[weights.model], weights.document["config"], f"{where}: config"
-    )
+def _config(model: PaperModel, weights: Weights, where: str) -> AllocatorConfig:
+    config: AllocatorConfig = parsed(model.config, weights.document["config"], f"{where}: config")
     return config
 
 

@@ -1,31 +1,11 @@
-"""The paper's B+F1&F2: graph encoder and graph-aware decoder."""
+"""DREAM: the paper's B+F1&F2 (Ni et al. 2020)."""
 
-from streamplace.learn.dream.options import (
-    FAST_TRAINING,
-    PAPER,
-    PAPER_TRAINING,
-    GraphAllocatorConfig,
-)
-from streamplace.learn.learner import Learner
-from streamplace.learn.registry import Model, Preset, Task, register
+from streamplace.learn.dream.family import paper_model
+from streamplace.learn.dream.options import GraphAllocatorConfig
 
-
-def _learner(task: Task, config: GraphAllocatorConfig) -> Learner:
-    from streamplace.learn.dream.policies import build_policy
-    from streamplace.learn.dream.reinforce import Reinforce
-
-    return Reinforce(task, config, build_policy("dream", config))
-
-
-register(
-    Model(
-        "dream",
-        "The paper's B+F1&F2: graph encoder and graph-aware decoder.",
-        GraphAllocatorConfig,
-        {
-            "fast": Preset(GraphAllocatorConfig(device_state=True), FAST_TRAINING),
-            "paper": Preset(GraphAllocatorConfig(**PAPER), PAPER_TRAINING),
-        },
-        _learner,
-    )
+paper_model(
+    "dream",
+    "Graph-aware encoder–decoder of the DREAM paper (B+F1&F2), for up to five equal devices.",
+    GraphAllocatorConfig(device_state=True),
+    upstream=True,
 )

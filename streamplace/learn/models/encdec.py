@@ -1,26 +1,10 @@
-"""The paper's baseline B: an LSTM reads the operators, an LSTM decides."""
+"""Encoder–decoder: the paper's baseline B, in place of Mirhoseini et al. (2017)."""
 
-from streamplace.learn.dream.options import FAST_TRAINING, PAPER, PAPER_TRAINING, AllocatorConfig
-from streamplace.learn.learner import Learner
-from streamplace.learn.registry import Model, Preset, Task, register
+from streamplace.learn.dream.family import paper_model
+from streamplace.learn.dream.options import AllocatorConfig
 
-
-def _learner(task: Task, config: AllocatorConfig) -> Learner:
-    from streamplace.learn.dream.policies import build_policy
-    from streamplace.learn.dream.reinforce import Reinforce
-
-    return Reinforce(task, config, build_policy("encdec", config))
-
-
-register(
-    Model(
-        "encdec",
-        "The paper's baseline B: an LSTM reads the operators, an LSTM decides.",
-        AllocatorConfig,
-        {
-            "fast": Preset(AllocatorConfig(), FAST_TRAINING),
-            "paper": Preset(AllocatorConfig(**PAPER), PAPER_TRAINING),
-        },
-        _learner,
-    )
+paper_model(
+    "encdec",
+    "Encoder–decoder LSTMs (B of the DREAM paper), for up to five equal devices.",
+    AllocatorConfig(),
 )

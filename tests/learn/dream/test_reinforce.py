@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from dream_cases import FIVE, MODELS, options
+from dream_cases import FIVE, MODELS, options, paper_model
 from numpy.typing import NDArray
 from problems import chain, constrained, diamond, fork_join
 
 from streamplace.learn.dream.exploration import random_placements
 from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.policies import build_policy
 from streamplace.learn.dream.reinforce import Reinforce, equation_4
 from streamplace.learn.registry import MODELS as REGISTERED
 from streamplace.learn.registry import Task
@@ -29,7 +28,7 @@ def learner_of(
     config = options(model, **{"width": 16, **changes})
     torch.manual_seed(seed)
     task = Task(problems, problems, seed, reward=reward)
-    return Reinforce(task, config, build_policy(model, config))
+    return Reinforce(task, config, paper_model(model).policy(config))
 
 
 def trained(learner: Reinforce, steps: int, rate: float = 0.01) -> Reinforce:
