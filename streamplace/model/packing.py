@@ -1,0 +1,90 @@
+"""Packing, compiled: units to devices that have the memory, none beside a rival."""
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim.jit import kernel
+
+from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.memory import SLACK
+
+Longs = NDArray[np.int64]
+
+
+@kernel
+def pack(
+    allowed: Flags,
+    start: Longs,
+    rival: Longs,
+    memory: Floats,
+    room: Floats,
+    order: Longs,
+    alike: bool,
+    steps: int,
+) -> Ints:
+    """Depth-first search; devices of equal room left are tried once where all are ``alike``."""
+    n, n_devices = allowed.shape
+    place, left = np.full(n, -1, np.int32), room.copy()
+    tried_left, tried = np.full(n, -np.inf), np.full(n, -1, np.int64)
+    depth = 0
+    while 0 <= depth < n and steps > 0:
+        steps -= 1
+        u, best = order[depth], -1
+        for d in range(n_devices):
+            after = (left[d], d) > (tried_left[depth], tried[depth])
+            if alike and left[d] == tried_left[depth] and tried[depth] >= 0:
+                after = False
+            fits = memory[u] <= left[d] + SLACK * room[d] or memory[u] == 0
+            if not (after and fits and allowed[u, d]) or _taken(place, start, rival, u, d):
+                continue
+            if best < 0 or left[d] < left[best]:
+                best = d
+        if best >= 0:
+            tried_left[depth], tried[depth] = left[best], best
+            place[u] = best
+            left[best] -= memory[u]
+            depth += 1
+            if depth < n:
+                tried_left[depth], tried[depth] = -np.inf, -1
+        else:
+            depth -= 1
+            if depth >= 0:
+                u = order[depth]
+                left[place[u]] = tried_left[depth]
+                place[u] = -1
+    return place if depth == n else place[:0]
+
+
+@kernel
+def make_room(
+    place: Ints,
+    allowed: Flags,
+    start: Longs,
+    rival: Longs,
+    memory: Floats,
+    room: Floats,
+    order: Longs,
+) -> Ints:
+    """Settle the units in order: where they are if they fit, on the next device, or at -1."""
+    n_devices, left = len(room), room.copy()
+    for u in order:
+        found = -1
+        for step in range(n_devices):
+            d = (place[u] + step) % n_devices
+            if memory[u] > left[d] + SLACK * room[d] and memory[u] > 0:
+                continue
+            if step == 0 or (allowed[u, d] and not _taken(place, start, rival, u, d)):
+                found = d
+                break
+        place[u] = found
+        if found >= 0:
+            left[found] -= memory[u]
+    return place
+
+
+@kernel
+def _taken(place: Ints, start: Longs, rival: Longs, u: int, d: int) -> bool:
+    """Whether a rival of unit u is on device d."""
+    taken = False
+    for i in range(start[u], start[u + 1]):
+        taken |= place[rival[i]] == d
+    return taken
