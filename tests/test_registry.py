@@ -2,9 +2,16 @@
 
 import sys
 
+import numpy as np
 import pytest
+from problems import chain
 
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import EXPORTS, READERS, export
 from streamplace.errors import SettingError
+from streamplace.model import Cluster, Placement, Problem
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.registry import PLACERS, Budget, Placer, named_placer
 from streamplace.registry import Registry
 
 
@@ -62,3 +69,57 @@ def test_a_long_name_is_cut_in_the_message(registry):
     with pytest.raises(SettingError) as caught:
         registry["x" * 100_000]
     assert len(str(caught.value)) < 1000
+
+
+def test_options_of_placers_are_read_as_they_are_annotated() -> None:
+    """Truth values, numbers and texts, left open or not; what is no text is Python's alone."""
+    seen: list[dict[str, object]] = []
+
+    def choosy(
+        problem: Problem,
+        objective: Objective,
+        *,
+        seed: int,
+        budget: Budget,
+        fast: bool = False,
+        slack: float | None = None,
+        name: str | None = None,
+        k: int = 1,
+        start: tuple[Placement, ...] = (),
+    ) -> Placement:
+        """Remember the options."""
+        seen.append({"fast": fast, "slack": slack, "name": name, "k": k})
+        return problem.placement(np.zeros(problem.n_operators, np.int32))
+
+    with pytest.MonkeyPatch.context() as patch:
+        list(PLACERS)
+        patch.setitem(PLACERS._found, "choosy", Placer("choosy", "", choosy))
+        problem = Problem(chain(), Cluster.uniform(2))
+        for text in ("choosy:fast=true:slack=0.5:name=x:k=3", "choosy:fast=no:slack=none"):
+            named_placer(text).place(problem, OBJECTIVES["throughput"])
+        for text, complaint in (
+            ("choosy:fast=perhaps", "fast is 'perhaps'; it must be true or false"),
+            ("choosy:k=none", "k is 'none'; it must be a whole number"),
+            ("choosy:start=x", "has no option 'start'; it takes fast, slack, name, k, budget"),
+        ):
+            with pytest.raises(SettingError, match=complaint):
+                named_placer(text)
+    assert seen == [
+        {"fast": True, "slack": 0.5, "name": "x", "k": 3},
+        {"fast": False, "slack": None, "name": None, "k": 1},
+    ]
+
+
+def test_two_forms_cannot_be_read_back_from_one_kind_of_file() -> None:
+    """Else the one that is registered last would read the files of the other."""
+    list(EXPORTS)
+    before = dict(READERS._found)
+
+    def write(deployment: Deployment) -> str:
+        """Write nothing."""
+        return ""
+
+    with pytest.raises(SettingError, match=r"two placement readers are called '\.csv'"):
+        export("own", suffix=".csv", read=lambda content, where: {})(write)
+    assert "own" not in EXPORTS
+    assert READERS._found == before

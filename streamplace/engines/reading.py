@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.registry import EXPORTS
+from streamplace.engines.registry import READERS
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import LARGEST_PLACEMENT
@@ -16,15 +16,12 @@ from streamplace.model.problem import Problem
 
 def read_assignment(path: Path) -> Mapping[str, str]:
     """Operator → device from a file in a form that its name tells (``.json``, ``.csv``, …)."""
-    readers = {
-        export.suffix: export.read for export in map(EXPORTS.__getitem__, EXPORTS) if export.read
-    }
-    if path.suffix not in readers:
+    if path.suffix not in READERS:
         raise FormatError(
             f"{spot(path)}: is no placement that can be read back; "
-            f"its name must end in {', '.join(sorted(readers))}"
+            f"its name must end in {', '.join(READERS)}"
         )
-    return readers[path.suffix](read_bytes(path, LARGEST_PLACEMENT), spot(path))
+    return READERS[path.suffix](read_bytes(path, LARGEST_PLACEMENT), spot(path))
 
 
 def read_deployment(path: Path, problem: Problem) -> Deployment:

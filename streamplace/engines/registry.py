@@ -41,6 +41,8 @@ class Export:
 
 
 EXPORTS: Registry[Export] = Registry("streamplace.engines", "export")
+READERS: Registry[Reader] = Registry("streamplace.engines", "placement reader")
+"""Who reads placements back, by the suffix of their files."""
 
 
 def export(
@@ -50,6 +52,8 @@ def export(
 
     def register(write: Exporter) -> Exporter:
         summary = (write.__doc__ or "").strip().splitlines()[0]
+        if read is not None:
+            READERS.add(suffix, read)
         EXPORTS.add(name, Export(name, summary, suffix, write, read))
         return write
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.placement import Placement
@@ -164,8 +164,13 @@ class Placer:
 
     def texts(self) -> dict[str, Any]:
         """Options that can be written as a text, with their defaults; others are Python's alone."""
-        plain = (type(None), str, int, float)
-        return {name: value for name, value in self.defaults().items() if isinstance(value, plain)}
+        kinds = self.kinds()
+        return {name: value for name, value in self.defaults().items() if kinds[name]}
+
+    def kinds(self) -> dict[str, type | None]:
+        """What the texts of options are read as; None for what cannot be written as a text."""
+        parameters = inspect.signature(self.function).parameters
+        return {name: _kind(parameters[name]) for name in self.defaults()}
 
     def with_options(self, **options: Any) -> "Placer":
         """Return the same placer with some options set."""
@@ -187,6 +192,15 @@ def _options(function: PlacerFunction) -> Mapping[str, Any]:
         if parameter.kind is parameter.KEYWORD_ONLY and name not in reserved
     }
 
+
+READABLE: dict[type, tuple[Callable[[str], Any], str]] = {
+    bool: (bool, "true or false"),
+    int: (int, "a whole number"),
+    float: (float, "a number"),
+    str: (str, "a text"),
+}
+"""Types that options can have on the command line, and how they are read and told."""
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 PLACERS: Registry[Placer] = Registry("streamplace.placers", "placer")
 
@@ -229,7 +243,7 @@ def named_placer(text: str) -> Placer:
         if option not in placer.texts():
             takes = ", ".join([*placer.texts(), "budget"])
             raise SettingError(f"placer {name!r} has no option {option!r}; it takes {takes}")
-        options[option] = _converted(option, value, placer.texts()[option])
+        options[option] = _converted(placer, option, value)
     return placer.with_options(**options)
 
 
@@ -243,13 +257,22 @@ def _by_name(name: str) -> Placer:
     return oracle_of(PLACERS[base])
 
 
-def _converted(option: str, value: str, default: Any) -> Any:
-    """Convert a text to the type of an option's default; a default of None means a whole number."""
-    if isinstance(default, str):
-        return value
-    kind = float if isinstance(default, float) else int
+def _kind(parameter: inspect.Parameter) -> type | None:
+    """Type of an option's texts: as it is annotated, None beside it or not, else as its default."""
+    annotated = get_args(parameter.annotation) or (parameter.annotation,)
+    for kind in (*annotated, type(parameter.default)):
+        if kind in READABLE:
+            return kind
+    return None
+
+
+def _converted(placer: Placer, option: str, text: str) -> Any:
+    """Value of an option that is written as a text; ``none`` where it may be left open."""
+    kind, default = placer.kinds()[option], placer.defaults()[option]
+    if default is None and text.lower() == "none":
+        return None
     try:
-        return kind(value)
-    except ValueError:
-        wanted = "a number" if kind is float else "a whole number"
-        raise SettingError(f"option {option} is {value!r}; it must be {wanted}") from None
+        return TRUTH[text.lower()] if kind is bool else READABLE[kind or str][0](text)
+    except (ValueError, KeyError):
+        wanted = READABLE[kind or str][1]
+        raise SettingError(f"option {option} is {text!r}; it must be {wanted}") from None
