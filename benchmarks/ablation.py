@@ -17,7 +17,8 @@ import numpy as np
 from streamplace import Cluster, Problem, StreamGraph, read_graphs, train
 from streamplace.evaluate.figures import new_figure, save
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import Budget, named_placer
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
 
 RATE = 1e4
 EPOCHS = {"dream": 8, "pilot": 5}

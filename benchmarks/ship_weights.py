@@ -16,7 +16,7 @@ import numpy as np
 from streamplace import Cluster, Problem, read_graphs
 from streamplace.io.weights import halved, read_weights, write_weights
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import named_placer
+from streamplace.placers.named import named_placer
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "datasets" / "branched.jsonl.gz"

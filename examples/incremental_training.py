@@ -12,7 +12,7 @@ import numpy as np
 from streamplace import Cluster, Problem, StreamGraph, train
 from streamplace.generate.random_dag import RandomDag, random_dag
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import named_placer
+from streamplace.placers.named import named_placer
 
 CONFIG = """
 [training]

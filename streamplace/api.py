@@ -22,7 +22,8 @@ from streamplace.objectives.registry import (
     suggested_by,
     suggested_by_all,
 )
-from streamplace.placers.registry import Budget, Placer, Result, named_placer
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget, Placer, Result
 from streamplace.teach.lesson import PRESET, Lesson
 from streamplace.teach.teaching import Trained, teach
 

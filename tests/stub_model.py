@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.learn.config import Config, TrainingConfig
+from streamplace.learn.config import Config, Preset, TrainingConfig
 from streamplace.learn.learner import Floats, Ints, Report
-from streamplace.learn.registry import MODELS, Model, Preset, Task
+from streamplace.learn.registry import MODELS, Model, Task
 from streamplace.model import Problem
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def model(seen: list[Task] | None = None, *, name: str = "stub", supervised: boo
     )
     preset = Preset(StubConfig(), training)
     learner = partial(Stub, seen=[] if seen is None else seen)
-    return Model(name, "Fits a line.", StubConfig, {"fast": preset}, learner, supervised)
+    return Model(name, "Fits a line.", StubConfig, {"fast": preset}, learner, supervised=supervised)
 
 
 if __name__ == "__main__":

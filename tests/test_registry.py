@@ -11,7 +11,8 @@ from streamplace.engines.registry import EXPORTS, READERS, export
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Placement, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget, Placer, named_placer
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import PLACERS, Budget, Placer
 from streamplace.registry import Registry
 
 

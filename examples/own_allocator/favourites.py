@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from streamplace import Placement, Problem
-from streamplace.learn.config import Config, TrainingConfig
-from streamplace.learn.registry import Allocator, Model, Preset, Task, register
+from streamplace.learn.config import Config, Preset, TrainingConfig
+from streamplace.learn.registry import Allocator, Model, Task, register
 
 if TYPE_CHECKING:
     import torch

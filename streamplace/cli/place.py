@@ -69,7 +69,7 @@ def command(
     """
     from streamplace.api import chosen_objective, place
     from streamplace.io.placements import write_placement
-    from streamplace.placers.registry import named_placer
+    from streamplace.placers.named import named_placer
 
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
     parallel = problem.graph.operators.parallel

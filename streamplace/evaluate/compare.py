@@ -19,7 +19,8 @@ from streamplace.io.weights import shipped, stamped
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import Condition, demanded, subject_to
 from streamplace.objectives.registry import Objective, named_objective
-from streamplace.placers.registry import Budget, Placer, named_placer
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget, Placer
 
 LOG = logging.getLogger(__name__)
 

@@ -6,9 +6,10 @@ import torch
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import Weights
+from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import put_arrays
-from streamplace.learn.registry import Model, Preset, Task
+from streamplace.learn.registry import Model, Task
 from streamplace.learn.threads import one_thread
 
 

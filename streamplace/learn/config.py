@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from streamplace.io.schema import first_fault
 from streamplace.model.messages import quoted
 
 if TYPE_CHECKING:
-    from streamplace.learn.registry import Model, Preset
+    from streamplace.learn.registry import Model
 
 DEFAULT_PRESET = "fast"
 TABLES = ("training", "model")
@@ -50,6 +51,14 @@ class TrainingConfig(Config):
     checkpoint_every: Annotated[int, Field(ge=1, description="epochs between checkpoints")] = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Options of a model and of its training that go well together."""
+
+    model: Config
+    training: TrainingConfig
+
+
 def configured(
     model: "Model",
     preset: str = DEFAULT_PRESET,
@@ -57,7 +66,7 @@ def configured(
     *,
     start: Mapping[str, Any] | None = None,
     epochs: int | None = None,
-) -> "Preset":
+) -> Preset:
     """Return a preset of a model, changed by a TOML file and by single options.
 
     Parameters
@@ -69,8 +78,6 @@ def configured(
     epochs
         Instead of the preset's and the file's.
     """
-    from streamplace.learn.registry import Preset
-
     if preset not in model.presets:
         known = ", ".join(model.presets)
         raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {known}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from streamplace.errors import SettingError
-from streamplace.learn.config import Config, TrainingConfig
+from streamplace.learn.config import Config, Preset
 from streamplace.learn.learner import Learner
 from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
@@ -43,14 +43,6 @@ class Task:
     reward: str = "steady"
     targets: tuple[Ints | None, ...] = ()
     features: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """Options of a model and of its training that go well together."""
-
-    model: Config
-    training: TrainingConfig
 
 
 class Allocator(Protocol):

@@ -21,9 +21,10 @@ from streamplace.teach.solutions import Solver, Track, untracked
 if TYPE_CHECKING:
     from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
+    from streamplace.learn.config import Preset
     from streamplace.learn.history import History
     from streamplace.learn.learner import Learner
-    from streamplace.learn.registry import Model, Preset
+    from streamplace.learn.registry import Model
     from streamplace.learn.watching import Watcher
 
 SOLUTIONS = "solutions.jsonl"

@@ -225,7 +225,7 @@ def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: s
         "compare", data, "--placers", f"single,{placer}", "--reference", "single", "--json"
     )
     table = json.loads(answer.out)["rates"]["10000"]["placers"]
-    assert table[placer]["equal_to"] == {"single": 1.0}
+    assert table[placer]["equal_to"]["single"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 
 from problems import chain
 
-from streamplace.learn.registry import MODELS, Preset, Task
+from streamplace.learn.config import Preset
+from streamplace.learn.registry import MODELS, Task
 from streamplace.model import Cluster, Problem
 
 SMALL = {"width": 4, "rounds": 1, "embedding": 2, "hops": 1, "places": 2}

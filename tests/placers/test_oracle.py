@@ -3,8 +3,9 @@ import pytest
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.named import named_placer
 from streamplace.placers.oracle import oracle_of
-from streamplace.placers.registry import PLACERS, Budget, named_placer
+from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
 

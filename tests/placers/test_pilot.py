@@ -8,7 +8,8 @@ from strategies import problems
 from streamplace.errors import FormatError, SettingError
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget, Found, Placer, named_placer
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
 THROUGHPUT = OBJECTIVES["throughput"]
 ALL = {

@@ -1,35 +1,13 @@
 """The DREAM paper's models as one family: what tells them apart, told once."""
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from streamplace.learn.config import Preset
 from streamplace.learn.dream.options import FAST_TRAINING, PAPER, PAPER_TRAINING, AllocatorConfig
+from streamplace.learn.dream.paper_model import PaperModel
 from streamplace.learn.learner import Learner
-from streamplace.learn.registry import Allocator, Model, Preset, Task, register
-
-if TYPE_CHECKING:
-    from streamplace.learn.dream.policy import Policy
-
-
-@dataclass(frozen=True, slots=True)
-class PaperModel(Model):
-    """A model of the paper.
-
-    Attributes
-    ----------
-    upstream
-        Whether the decoder sees the devices of upstream operators (F2).
-    """
-
-    upstream: bool = False
-
-    def policy(self, config: AllocatorConfig) -> "Policy":
-        """Policy with fresh parameters from torch's generator."""
-        from streamplace.learn.dream.policies import build_policy
-
-        return build_policy(config, upstream=self.upstream)
+from streamplace.learn.registry import Allocator, Task, register
 
 
 def paper_model(

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from streamplace.learn.config import Config, TrainingConfig
+from streamplace.learn.config import Config, Preset, TrainingConfig
 from streamplace.learn.learner import Learner
-from streamplace.learn.registry import Model, Preset, Task, register
+from streamplace.learn.registry import Model, Task, register
 
 
 class PilotConfig(Config):

@@ -1,10 +1,14 @@
 """What a person is told of one pass: devices, the critical chain, the bound, what to move."""
 
-from streamplace.objectives.makespan.explain import OnePass
+from typing import TYPE_CHECKING
+
 from streamplace.objectives.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
 
+if TYPE_CHECKING:
+    from streamplace.objectives.makespan.explain import OnePass
 
-def brief(answer: OnePass) -> Report:
+
+def brief(answer: "OnePass") -> Report:
     """Devices with what they run, in the order in which they run it."""
     by_device: dict[str, list[str]] = {name: [] for name in answer.busy}
     for name, run in sorted(answer.schedule.items(), key=lambda item: item[1].start):
@@ -17,7 +21,7 @@ def brief(answer: OnePass) -> Report:
     return Report((Sheet(("device", "runs", "", "operators, in order"), rows), made_of(answer)))
 
 
-def report(answer: OnePass) -> Report:
+def report(answer: "OnePass") -> Report:
     """Devices, the critical chain, the bound, and what to move."""
     devices, parts = brief(answer).parts
     least = (
@@ -33,7 +37,7 @@ def report(answer: OnePass) -> Report:
     return Report((devices, _chain(answer), parts, least, advice), answer.words)
 
 
-def made_of(answer: OnePass) -> str:
+def made_of(answer: "OnePass") -> str:
     """Sum of the critical chain."""
     told = ", ".join(
         f"{quantity(t, 's')} {what} ({percent(t / max(answer.makespan, 1e-300))})"
@@ -42,7 +46,7 @@ def made_of(answer: OnePass) -> str:
     return f"Critical chain: {quantity(answer.makespan, 's')} = {told or 'nothing'}"
 
 
-def _chain(answer: OnePass) -> Sheet:
+def _chain(answer: "OnePass") -> Sheet:
     """The longest parts of the chain, in order of time."""
     longest = sorted(answer.chain, key=lambda link: -link.seconds)[:MOST_ROWS]
     kept = [link for link in answer.chain if link in longest]

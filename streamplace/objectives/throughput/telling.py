@@ -1,13 +1,17 @@
 """What a person is told of a throughput: devices, links, the bottleneck, what to move."""
 
+from typing import TYPE_CHECKING
+
 from streamplace.model.units import format_bandwidth
 from streamplace.objectives.report import MOST_ROWS, Bar, Report, Sheet, percent, some
-from streamplace.objectives.throughput.explain import Carried, LinkLoad, Sustained
+
+if TYPE_CHECKING:
+    from streamplace.objectives.throughput.explain import Carried, LinkLoad, Sustained
 
 MOST_CARRIED, MOST_SHARES = 4, 6
 
 
-def brief(answer: Sustained) -> Report:
+def brief(answer: "Sustained") -> Report:
     """Devices with their load and operators, and the bottleneck."""
     rows = tuple(
         (
@@ -23,7 +27,7 @@ def brief(answer: Sustained) -> Report:
     return Report((devices, f"Bottleneck: {limit.label} at {percent(limit.load)}"))
 
 
-def report(answer: Sustained) -> Report:
+def report(answer: "Sustained") -> Report:
     """Everything: sources, devices, links, the bottleneck with what it carries, what to move."""
     parts: list[str | Sheet] = []
     if len(answer.sources) > 1:
@@ -45,15 +49,15 @@ def report(answer: Sustained) -> Report:
     return Report(tuple(parts), f"{title}{answer.throughput:g} tuples/s")
 
 
-def _name(carried: Carried) -> str:
+def _name(carried: "Carried") -> str:
     return carried.name
 
 
-def _share(carried: Carried) -> str:
+def _share(carried: "Carried") -> str:
     return f"{carried.name} {percent(carried.load)}"
 
 
-def _devices(answer: Sustained) -> Sheet:
+def _devices(answer: "Sustained") -> Sheet:
     busy = sorted((d for d in answer.devices if d.operators), key=lambda d: -d.load)
     rows: list[tuple[str | Bar, ...]] = [
         (
@@ -70,7 +74,7 @@ def _devices(answer: Sustained) -> Sheet:
     return Sheet(("device", "CPU", "", "operators (share of the device)"), tuple(rows))
 
 
-def _links(links: tuple[LinkLoad, ...]) -> Sheet:
+def _links(links: "tuple[LinkLoad, ...]") -> Sheet:
     rows: list[tuple[str | Bar, ...]] = [
         (
             f"{link.source}→{link.target}",

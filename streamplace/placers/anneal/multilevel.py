@@ -13,7 +13,7 @@ from streamplace.model.level import Ints, Level, contracted
 from streamplace.placers.anneal import search
 from streamplace.placers.anneal.coarsen import heavy_groups
 from streamplace.placers.anneal.proposals import mix
-from streamplace.placers.anneal.throughput import proceed
+from streamplace.placers.anneal.running import proceed
 from streamplace.placers.anneal.units import best_place, obvious_places
 from streamplace.placers.anneal.walk import (
     BEST_PEAK,

@@ -12,7 +12,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import fair, search
 from streamplace.placers.anneal.multilevel import cycles
-from streamplace.placers.anneal.throughput import ENOUGH, FLAT, placement_of
+from streamplace.placers.anneal.running import ENOUGH, FLAT, placement_of
 from streamplace.placers.anneal.walk import BEST_PEAK, new_walk
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found

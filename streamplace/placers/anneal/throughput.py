@@ -8,25 +8,20 @@ from streamplace.model.level import Ints, Level, finest_level, least_peak
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import search
+from streamplace.placers.anneal.running import FLAT, placement_of, proceed, value_of
 from streamplace.placers.anneal.units import first_place
-from streamplace.placers.anneal.walk import BEST_PEAK, SLACK, TIGHTEN, Walk, new_walk, peak_of
+from streamplace.placers.anneal.walk import SLACK, TIGHTEN, new_walk, peak_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
-CHUNK = 2048
-"""Proposals between two looks at the clock."""
 LEAST, LEAST_OF_SEVERAL = 2 * search.FIRST_ROUND, search.FIRST_ROUND // 2
 """Proposals made whatever the clock says, within a millisecond on small graphs. After the first
 round alone, one small graph in twelve still is where it began; with several sources every third
 proposal takes passes over the graph."""
-FLAT = 600
-"""Up to this many units the search has no levels."""
 NARROW = 128
 """Above this many units the search begins with a wide slack (see `multilevel`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
 ROUNDING = 1e-11
-ENOUGH = 1 + 1e-12
-"""A peak under which every source runs at its full rate, up to rounding."""
 
 
 def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
@@ -66,25 +61,3 @@ def least(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> 
         walk.numbers[SLACK], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
     proceed(level, walk, search.ENDLESS, meter, enough)
     return walk.best
-
-
-def proceed(level: Level, walk: Walk, steps: int, meter: Meter, enough: float) -> None:
-    """Search on for so many steps, or until the budget ends or the peak is low enough."""
-    meter.note(value_of(walk.numbers[BEST_PEAK]))
-    while steps > 0 and walk.numbers[BEST_PEAK] > enough:
-        chunk = min(steps, meter.chunk(CHUNK))
-        if chunk == 0:
-            return
-        meter.spend(search.search(level, walk, chunk, enough))
-        meter.note(value_of(walk.numbers[BEST_PEAK]))
-        steps -= chunk
-
-
-def value_of(peak: float) -> float:
-    """Throughput of a single source under a peak."""
-    return float(1 / max(peak, 1.0))
-
-
-def placement_of(problem: Problem, place: Ints) -> Placement:
-    """Placement of the operators from the devices of their units."""
-    return problem.placement(place if problem.rules is None else place[problem.rules.unit])

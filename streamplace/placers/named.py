@@ -1,0 +1,54 @@
+"""Placers by name, with options after colons, as people write them."""
+
+from dataclasses import replace
+from typing import Any
+
+from streamplace.errors import SettingError
+from streamplace.model.units import seconds
+from streamplace.placers.oracle import oracle_of
+from streamplace.placers.registry import PLACERS, READABLE, Budget, Placer
+
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def named_placer(text: str) -> Placer:
+    """Placer from a name and options after colons, such as ``metis:k=3`` or ``anneal:budget=5ms``.
+
+    >>> named_placer("random:budget=5ms").budget
+    Budget(seconds=0.005, evaluations=None)
+    """
+    name, *settings = text.split(":")
+    placer = _by_name(name)
+    options = {}
+    for setting in settings:
+        option, equals, value = setting.partition("=")
+        if not equals:
+            raise SettingError(f"{text!r} must be written NAME:OPTION=VALUE")
+        if option == "budget":
+            placer = replace(placer, budget=Budget(seconds(value)))
+            continue
+        if option not in placer.texts():
+            takes = ", ".join([*placer.texts(), "budget"])
+            raise SettingError(f"placer {name!r} has no option {option!r}; it takes {takes}")
+        options[option] = _converted(placer, option, value)
+    return placer.with_options(**options)
+
+
+def _by_name(name: str) -> Placer:
+    """Placer registered under a name; any ``X-oracle`` follows from a registered X with a k."""
+    base = name.removesuffix("-oracle")
+    if base == name or name in PLACERS or base not in PLACERS:
+        return PLACERS[name]
+    return oracle_of(PLACERS[base])
+
+
+def _converted(placer: Placer, option: str, text: str) -> Any:
+    """Value of an option that is written as a text; ``none`` where it may be left open."""
+    kind, default = placer.kinds()[option], placer.defaults()[option]
+    if default is None and text.lower() == "none":
+        return None
+    try:
+        return TRUTH[text.lower()] if kind is bool else READABLE[kind or str][0](text)
+    except (ValueError, KeyError):
+        wanted = READABLE[kind or str][1]
+        raise SettingError(f"option {option} is {text!r}; it must be {wanted}") from None
