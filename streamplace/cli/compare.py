@@ -217,6 +217,7 @@ def _plots(found: "Sequence[_Standings]", front: "Front | None", output: Path) -
         before = "" if len(found) == 1 else re.sub(r"[^\w.-]+", "-", judge.name) + "-"
         figures |= {
             f"{before}cdf.png": plots.draw_cdf(tally, judge),
+            f"{before}steps.png": plots.draw_steps(tally, judge),
             f"{before}devices.png": plots.draw_devices(table),
             f"{before}scatter.png": plots.draw_scatter(tally, best, judge),
             f"{before}tradeoff.png": plots.draw_tradeoff(table),

@@ -1,7 +1,7 @@
 """Comparing placers over a data set: on all cores, resumable, each result computed once."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -20,7 +20,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import Condition, demanded, subject_to
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import Budget, Placer
+from streamplace.placers.registry import Budget, Improvement, Placer
 
 LOG = logging.getLogger(__name__)
 
@@ -184,7 +184,14 @@ class _Referee:
             devices,
             objective=judge.name,
             priority=None if order is None else tuple(order.tolist()),
+            steps=_thinned(result.trace),
         )
+
+
+def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
+    """Values by evaluations, the last of those between two powers of two."""
+    last = {step.evaluations.bit_length(): (step.evaluations, step.value) for step in trace}
+    return tuple(last[power] for power in sorted(last))
 
 
 @lru_cache(maxsize=8)

@@ -7,6 +7,7 @@ import numpy as np
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.standings import Standing, Table, heading, ratio
 from streamplace.evaluate.tally import Optima, Results, Tally
+from streamplace.model.columns import Floats
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
@@ -47,6 +48,43 @@ def draw_cdf(tally: Tally, judge: Objective) -> "Figure":
         axis.set_title(heading(rate), fontsize=10)
     axes[0].legend(fontsize=8, frameon=False, loc="upper left")
     return figure
+
+
+def draw_steps(tally: Tally, judge: Objective) -> "Figure | None":
+    """Mean value after 1, 2, 4, … evaluations, as a multiple of the best that any placer found.
+
+    A placer's line begins where it has an answer to all problems. None where nobody told of steps.
+    """
+    rates, best = _by_rate(tally), tally.best()
+    lines = {
+        rate: {name: _mean_steps(results, best) for name, results in by_placer.items()}
+        for rate, by_placer in rates.items()
+    }
+    if not any(np.isfinite(line).any() for row in lines.values() for line in row.values()):
+        return None
+    figure, axes = new_figure(len(rates), width=4.6, height=3.4)
+    for axis, (rate, row) in zip(axes, lines.items(), strict=True):
+        for i, (name, line) in enumerate(row.items()):
+            told = np.isfinite(line)
+            axis.plot(2.0 ** np.flatnonzero(told), line[told], label=name, **_style(i))
+        axis.set_xscale("log", base=2)
+        axis.set(xlabel="evaluations", ylabel=f"{judge.quantity} / best found")
+        axis.set_title(heading(rate), fontsize=10)
+    axes[0].legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _mean_steps(results: Results, best: Optima) -> Floats:
+    """Mean over the problems of value / best, by power of two; NaN until all have an answer."""
+    placed = ~np.isnan(results.value)
+    known = best.at(results.problem)[placed, None]
+    shares = ratio(results.steps[placed], known)
+    whole = np.isfinite(shares).all(axis=0) & bool(placed.any())
+    sums = np.where(whole, shares, 0.0).sum(axis=0)
+    line: Floats = np.where(whole, sums / max(1, int(placed.sum())), np.nan)
+    ends = np.flatnonzero(line[1:] != line[:-1])
+    line[(int(ends[-1]) + 2 if len(ends) else 1) :] = np.nan
+    return line
 
 
 def draw_devices(table: Table) -> "Figure":

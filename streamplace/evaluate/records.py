@@ -48,6 +48,8 @@ class Record:
         Of every operator, where the placer answered an order too.
     measures
         Further numbers by name: those of the objective, and values by other objectives.
+    steps
+        After how many evaluations what value was reached, where the placer told.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -65,6 +67,7 @@ class Record:
     objective: str = "throughput"
     priority: tuple[Finite, ...] | None = None
     measures: dict[str, Finite] = field(default_factory=dict)
+    steps: tuple[tuple[Annotated[int, Field(ge=1)], Finite], ...] = ()
 
     @property
     def key(self) -> Key:

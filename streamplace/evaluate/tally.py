@@ -1,7 +1,7 @@
 """Tallies: results as columns of numbers, all that tables and plots need of them."""
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from typing import NamedTuple
@@ -14,13 +14,16 @@ from streamplace.evaluate.verdict import PROVEN
 from streamplace.model.columns import Floats
 from streamplace.objectives.registry import Sense
 
+POWERS = 25
+"""Searches are looked at after up to 2²⁴ evaluations."""
 Problems = NDArray[np.uint64]
 
 
 class Results(NamedTuple):
     """Results of one placer at one rate; a value is NaN where it could not place.
 
-    Problems are told apart by a number made of their content hash.
+    Problems are told apart by a number made of their content hash. ``steps`` [R, POWERS] holds the
+    value reached after 1, 2, 4, … evaluations, NaN before the first and where nothing is told.
     """
 
     problem: Problems
@@ -29,6 +32,7 @@ class Results(NamedTuple):
     milliseconds: Floats
     devices_used: NDArray[np.uint32]
     measures: dict[str, Floats]
+    steps: Floats
 
 
 class Tally:
@@ -136,6 +140,7 @@ class _Columns:
     milliseconds: "array[float]" = field(default_factory=lambda: array("d"))
     devices_used: "array[int]" = field(default_factory=lambda: array("I"))
     measures: "dict[str, array[float]]" = field(default_factory=dict)
+    steps: "array[float]" = field(default_factory=lambda: array("d"))
 
     def add(self, record: Record) -> None:
         self.problem.append(numbered(record.problem))
@@ -143,6 +148,7 @@ class _Columns:
         self.bound.append(nan if record.bound is None else record.bound)
         self.milliseconds.append(record.milliseconds)
         self.devices_used.append(record.devices_used)
+        self.steps.extend(_by_power(record.steps))
         for name in record.measures.keys() | self.measures.keys():
             column = self.measures.setdefault(name, array("d", [nan] * (len(self.value) - 1)))
             column.append(record.measures.get(name, nan))
@@ -155,4 +161,14 @@ class _Columns:
             np.array(self.milliseconds),
             np.array(self.devices_used, np.uint32),
             {name: np.array(column) for name, column in sorted(self.measures.items())},
+            np.array(self.steps).reshape(-1, POWERS),
         )
+
+
+def _by_power(steps: Sequence[tuple[int, float]]) -> list[float]:
+    """Value reached after 2⁰, 2¹, … evaluations; the last one stays."""
+    row = [nan] * POWERS
+    for evaluations, value in steps:
+        first = min((evaluations - 1).bit_length(), POWERS - 1)
+        row[first:] = [value] * (POWERS - first)
+    return row

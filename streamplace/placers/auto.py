@@ -72,6 +72,7 @@ class Team:
         self._best: Result | None = None
         self._bound: float | None = None
         self._trace: list[Improvement] = []
+        self._before = 0
         self._error: StreamplaceError | None = None
 
     @property
@@ -141,9 +142,12 @@ class Team:
     def _take(self, result: Result, began: float) -> None:
         """Keep what is better, and note when it came."""
         better = self._objective.better
-        for step in (*result.trace, Improvement(result.seconds, result.value)):
+        spent = max((step.evaluations for step in result.trace), default=1)
+        for step in (*result.trace, Improvement(result.seconds, result.value, spent)):
             if not self._trace or better(step.value, self._trace[-1].value):
-                self._trace.append(Improvement(began + step.seconds, step.value))
+                evaluations = self._before + step.evaluations
+                self._trace.append(Improvement(began + step.seconds, step.value, evaluations))
+        self._before += spent
         if self._best is None or better(result.value, self._best.value):
             self._best = result
         if result.bound is not None and (self._bound is None or better(self._bound, result.bound)):

@@ -62,7 +62,7 @@ def _placed(
         rows = np.concatenate([rows, allocator.sampled(problem, samples, seed)])
     values = objective.evaluate(problem, rows)
     best = objective.best(values)
-    improvement = Improvement(now() - start, float(values[best]))
+    improvement = Improvement(now() - start, float(values[best]), len(rows))
     return Found(problem.placement(rows[best]), trace=(improvement,))
 
 

@@ -64,4 +64,5 @@ class Meter:
     def note(self, value: float) -> None:
         """Note the value of the best placement so far."""
         if not self.trace or value != self.trace[-1].value:
-            self.trace.append(Improvement(now() - self._start, value))
+            seconds = now() - self._start
+            self.trace.append(Improvement(seconds, value, max(1, self._spent)))

@@ -69,7 +69,7 @@ def _best_k(
         if best is not None and objective.better(best_value, tried.value):
             continue
         if best is None or tried.value != best_value:
-            trace.append(Improvement(now() - start, tried.value))
+            trace.append(Improvement(now() - start, tried.value, problem.n_devices - k + 1))
         best, best_value = tried.placement, tried.value
     assert best is not None
     return Found(best, trace=tuple(trace))

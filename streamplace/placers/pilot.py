@@ -67,7 +67,7 @@ def pilot(
         rows = np.concatenate([rows, drawn])
     values = objective.evaluate(problem, rows)
     best = objective.best(values)
-    improvement = Improvement(now() - start, float(values[best]))
+    improvement = Improvement(now() - start, float(values[best]), len(rows))
     found = Found(problem.placement(rows[best]), trace=(improvement,))
     if refine == "none" or _spent(budget, objective, now() - start, len(rows)):
         return found
@@ -108,7 +108,7 @@ def _refined(
     result = refiner.place(problem, objective, seed=seed, budget=budget)
     first = found.trace[-1]
     later = [
-        Improvement(first.seconds + step.seconds, step.value)
+        Improvement(first.seconds + step.seconds, step.value, first.evaluations + step.evaluations)
         for step in result.trace
         if objective.better(step.value, first.value)
     ]

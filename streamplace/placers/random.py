@@ -4,7 +4,7 @@ import numpy as np
 
 from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Objective
+from streamplace.objectives.registry import Objective, Values
 from streamplace.placers.registry import Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
 
@@ -21,15 +21,24 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
     per_batch = max(1, BATCH_CELLS // problem.n_operators)
     best, best_value = np.empty(0, np.int32), 0.0
     trace: list[Improvement] = []
+    done = 0
     while left > 0 and not (trace and _late(start, budget)):
         batch = sample(problem, min(left, per_batch), rng)
         left -= len(batch)
         values = objective.evaluate(problem, batch)
-        i = objective.best(values)
-        if not trace or objective.better(values[i], best_value):
-            best, best_value = batch[i], float(values[i])
-            trace.append(Improvement(now() - start, best_value))
+        for i in _records(values, objective):
+            if not trace or objective.better(values[i], best_value):
+                best, best_value = batch[i], float(values[i])
+                trace.append(Improvement(now() - start, best_value, done + i + 1))
+        done += len(batch)
     return Found(problem.placement(best), trace=tuple(trace))
+
+
+def _records(values: Values, objective: Objective) -> list[int]:
+    """Positions of the values that are better than all before."""
+    goods = values if objective.sense == "max" else -values
+    best = np.maximum.accumulate(goods)
+    return [0, *(np.flatnonzero(best[1:] > best[:-1]) + 1).tolist()]
 
 
 def sample(problem: Problem, size: int, rng: np.random.Generator) -> Ints:

@@ -37,10 +37,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """A better placement was found: when, and how good."""
+    """A better placement was found: when, how good, and after how many evaluations."""
 
     seconds: float
     value: float
+    evaluations: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 from pilots import weights_file
 from problems import chain, diamond, fork_join
@@ -260,3 +261,22 @@ def test_whoever_adds_waits_until_a_line_is_whole(file: RecordFile) -> None:
         other.write(b"\n")
     more.join()
     assert [r.placer for r in file] == ["metis", "random"]
+
+
+def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -> None:
+    """Of every search; the last step of the record is its value, and more of them are no worse."""
+    names = ("random", "anneal", "metis-oracle", "pilot", "auto")
+    budget = Budget(seconds=None, evaluations=300)
+    rows = played(Contest(names, (2e4,), budget=budget), file, PROBLEMS[2:3])
+    tally = Tally(rows)
+    for row in rows:
+        assert row.steps[-1][1] == row.value
+        counts, values = zip(*row.steps, strict=True)
+        assert list(counts) == sorted(set(counts))
+        assert max(counts) <= 2 * 300
+        assert list(values) == sorted(values)
+        steps = tally.table()[2e4][row.placer].steps[0]
+        told = steps[~np.isnan(steps)]
+        assert told[-1] == row.value
+        assert (np.diff(told) >= 0).all()
+    assert RecordFile(file.path).at(0).steps == rows[0].steps
