@@ -66,7 +66,9 @@ def draw_steps(tally: Tally, judge: Objective) -> "Figure | None":
     for axis, (rate, row) in zip(axes, lines.items(), strict=True):
         for i, (name, line) in enumerate(row.items()):
             told = np.isfinite(line)
-            axis.plot(2.0 ** np.flatnonzero(told), line[told], label=name, **_style(i))
+            marker = "o" if told.sum() == 1 else ""
+            at = 2.0 ** np.flatnonzero(told)
+            axis.plot(at, line[told], marker=marker, markersize=4, label=name, **_style(i))
         axis.set_xscale("log", base=2)
         axis.set(xlabel="evaluations", ylabel=f"{judge.quantity} / best found")
         axis.set_title(heading(rate), fontsize=10)

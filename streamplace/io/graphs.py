@@ -325,7 +325,8 @@ def _is_problem(content: bytes) -> bool:
         document = from_json(content)
     except ValueError:
         return False
-    return isinstance(document, dict) and "graph" in document and "operators" not in document
+    whole = isinstance(document, dict) and "operators" not in document
+    return whole and isinstance(document.get("graph"), dict)
 
 
 def _stem(path: Path) -> str:
