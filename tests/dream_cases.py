@@ -8,11 +8,11 @@ from problems import chain, diamond, fork_join
 from torch import Tensor
 
 from streamplace.learn import registry
+from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.dream.decoder import Encoded
 from streamplace.learn.dream.features import Scale
 from streamplace.learn.dream.graphs import GraphBatch, Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.orders import decision_order
 from streamplace.learn.dream.paper_model import PaperModel
 from streamplace.learn.dream.policy import Policy
 from streamplace.model import Cluster, Problem

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamplace.learn.dream.orders import decision_order
+from streamplace.learn.algorithms.orders import decision_order
 
 
 def sigmoid(z):

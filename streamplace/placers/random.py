@@ -4,6 +4,7 @@ import numpy as np
 
 from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
+from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import Objective, Values
 from streamplace.placers.registry import Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
@@ -43,11 +44,7 @@ def _records(values: Values, objective: Objective) -> list[int]:
 
 def sample(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
     """Legal, canonical random placements [size, N]: uniform over the first k devices, k uniform."""
-    most = rng.integers(1, problem.n_devices, size=(size, 1), endpoint=True)
-    raw = np.floor(rng.random((size, problem.n_operators)) * most).astype(np.int32)
-    shuffled = rng.permuted(np.tile(np.arange(problem.n_devices), (size, 1)), axis=1)
-    devices = np.take_along_axis(shuffled, raw, axis=1).astype(np.int32)
-    return problem.canonical(problem.repaired(devices))
+    return problem.canonical(random_placements(problem, size, rng))
 
 
 def _late(start: float, budget: Budget) -> bool:

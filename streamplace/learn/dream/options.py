@@ -49,6 +49,10 @@ class AllocatorConfig(Config):
     near: Annotated[
         float, Field(ge=0, le=1, description="part of random samples near remembered ones")
     ] = 0.0
+    baseline: Annotated[
+        Literal["mean", "others", "none"],
+        Field(description="that rewards are compared with: of all samples, of the others, nothing"),
+    ] = "mean"
     normalised: Annotated[bool, Field(description="divide advantages by their deviation")] = True
     entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 0.003
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.io.weights import Weights, read_weights, stamped
+from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import parsed
 from streamplace.learn.dream.features import FEATURES, Scale
 from streamplace.learn.dream.graphs import Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.orders import decision_order
 from streamplace.learn.dream.paper_model import PaperModel
 from streamplace.learn.dream.policy import Policy
 from streamplace.learn.parameters import check_arrays, put_arrays

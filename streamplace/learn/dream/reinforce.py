@@ -10,29 +10,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import FormatError
-from streamplace.learn.dream.exploration import (
-    canonical_along,
-    exploration,
-    neighbours,
-    random_placements,
-)
+from streamplace.learn.algorithms.baselines import BASELINES, advantages
+from streamplace.learn.algorithms.exploration import canonical_along, exploration, neighbours
+from streamplace.learn.algorithms.memory import PlacementMemory
+from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.dream.features import Scale
 from streamplace.learn.dream.graphs import Graphs, padded_orders
-from streamplace.learn.dream.memory import PlacementMemory
 from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.orders import decision_order
 from streamplace.learn.dream.placing import greedy_rows
 from streamplace.learn.dream.policy import Policy
 from streamplace.learn.learner import Report
 from streamplace.learn.registry import Task
 from streamplace.learn.reward import reward_of
 from streamplace.model.problem import Problem
+from streamplace.model.sampling import random_placements
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-SPREAD = 1e-3
-"""Added to the deviation of rewards, so that equal rewards give no advantage."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +87,8 @@ class Reinforce:
             self._lesson(row, along, drawn[:, : len(along)], epoch, rng)
             for row, along, drawn in zip(rows.tolist(), orders, sampled, strict=True)
         ]
-        placements, weights = stacked(lessons, batch.n_operators, config.normalised)
+        placements, rewards, valid = stacked(lessons, batch.n_operators)
+        weights = self._weights(rewards, valid)
         found = self.module.likelihood(batch, encoded, placements.to(device))
         entropy = found.entropy[:, : config.on_policy].mean(1)
         gained = (weights.to(device) * found.log_probability).sum(1)
@@ -137,6 +132,12 @@ class Reinforce:
     def spec(self) -> dict[str, Any]:
         """Options and feature scale."""
         return {"config": self.config.model_dump(), "features": self.scale.document()}
+
+    def _weights(self, rewards: Floats, valid: NDArray[np.bool_]) -> Tensor:
+        """Weights [G, S] of the log-probabilities, as in equation 4."""
+        baseline, normalised = BASELINES[self.config.baseline], self.config.normalised
+        factors = advantages(rewards, valid, baseline, normalised=normalised)
+        return torch.from_numpy(factors.astype(np.float32))
 
     def _graphs(self, problems: Sequence[Problem]) -> Graphs:
         config = self.config
@@ -187,8 +188,8 @@ class Reinforce:
         return rewards
 
 
-def stacked(lessons: Sequence[Sampled], operators: int, normalised: bool) -> tuple[Tensor, Tensor]:
-    """Placements [G, S, N] of several problems, padded, and the weights [G, S] of equation 4."""
+def stacked(lessons: Sequence[Sampled], operators: int) -> tuple[Tensor, Floats, NDArray[np.bool_]]:
+    """Placements [G, S, N] of several problems, padded, their rewards, and which are there."""
     samples = max(len(lesson.rewards) for lesson in lessons)
     placements = np.zeros((len(lessons), samples, operators), np.int64)
     rewards = np.zeros((len(lessons), samples))
@@ -198,20 +199,4 @@ def stacked(lessons: Sequence[Sampled], operators: int, normalised: bool) -> tup
         placements[i, :s, :n] = lesson.placements
         rewards[i, :s] = lesson.rewards
         valid[i, :s] = True
-    factors = equation_4(rewards, valid, normalised).astype(np.float32)
-    return torch.from_numpy(placements), torch.from_numpy(factors)
-
-
-def equation_4(rewards: Floats, valid: NDArray[np.bool_], normalised: bool) -> Floats:
-    """Weights (r - b) / N of the log-probabilities, b the mean over the N valid samples; [G, S].
-
-    >>> equation_4(np.array([[0.2, 0.4, 0.9]]), np.array([[True, True, False]]), False).round(3)
-    array([[-0.05,  0.05,  0.  ]])
-    """
-    count = valid.sum(axis=1, keepdims=True)
-    baseline = np.sum(rewards, axis=1, where=valid, keepdims=True) / count
-    advantage = np.where(valid, rewards - baseline, 0.0)
-    if normalised:
-        deviation = np.sqrt((advantage**2).sum(axis=1, keepdims=True) / count)
-        advantage = advantage / (deviation + SPREAD)
-    return np.asarray(advantage / count)
+    return torch.from_numpy(placements), rewards, valid

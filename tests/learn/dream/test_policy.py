@@ -17,7 +17,7 @@ from dream_cases import (
 from problems import constrained, diamond, fork_join, heterogeneous
 from torch import Tensor
 
-from streamplace.learn.dream.orders import decision_order
+from streamplace.learn.algorithms.orders import decision_order
 from streamplace.model import Cluster, Problem, StreamGraph
 
 DIAMOND, CHAIN, FORK, WIDE, LONE = PROBLEMS

@@ -7,12 +7,13 @@ from dream_cases import FIVE, MODELS, options, paper_model
 from numpy.typing import NDArray
 from problems import chain, constrained, diamond, fork_join
 
-from streamplace.learn.dream.exploration import random_placements
+from streamplace.learn.algorithms.baselines import advantages, mean
 from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.reinforce import Reinforce, equation_4
+from streamplace.learn.dream.reinforce import Reinforce
 from streamplace.learn.registry import MODELS as REGISTERED
 from streamplace.learn.registry import Task
 from streamplace.model import Problem
+from streamplace.model.sampling import random_placements
 
 GRAPHS = [fork_join(2), fork_join(3), diamond(), chain(4, payload=6e4), chain(6, ipt=2e5)]
 PROBLEMS = tuple(Problem(graph, FIVE) for graph in GRAPHS)
@@ -109,9 +110,9 @@ def test_weights_of_equation_4() -> None:
     """Advantages over the mean of the valid samples, over their number; normalised if so wished."""
     rewards = np.array([[0.2, 0.4, 0.9], [0.5, 0.5, 0.5]])
     valid = np.array([[True, True, False], [True, True, True]])
-    plain = equation_4(rewards, valid, False)
+    plain = advantages(rewards, valid, mean, normalised=False)
     assert plain == pytest.approx(np.array([[-0.05, 0.05, 0], [0, 0, 0]]))
-    normalised: NDArray[np.float64] = equation_4(rewards, valid, True)
+    normalised = advantages(rewards, valid, mean, normalised=True)
     assert normalised == pytest.approx(np.array([[-0.5, 0.5, 0], [0, 0, 0]]), abs=0.01)
 
 

@@ -1,4 +1,4 @@
-"""Random placements that explore for the memory: any at all, and some near remembered ones."""
+"""Exploring for the memory: how many random placements, and some near remembered ones."""
 
 import math
 from typing import Any
@@ -18,15 +18,6 @@ def exploration(first: float, decay: float, epoch: int) -> int:
     [20, 7, 3, 1, 0]
     """
     return round(first * math.exp(-decay * epoch))
-
-
-def random_placements(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
-    """Legal placements [size, N] on random devices, random in number."""
-    n, d = problem.n_operators, problem.n_devices
-    most = rng.integers(1, d, size=(size, 1), endpoint=True)
-    drawn = np.floor(rng.random((size, n)) * most).astype(np.int32)
-    shuffled = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (size, 1)), axis=1)
-    return problem.repaired(np.take_along_axis(shuffled, drawn, axis=1))
 
 
 def neighbours(

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from problems import constrained, fork_join
 from strategies import problems
 
-from streamplace.learn.dream.exploration import canonical_along, neighbours, random_placements
-from streamplace.learn.dream.orders import decision_order
+from streamplace.learn.algorithms.exploration import canonical_along, neighbours
+from streamplace.learn.algorithms.orders import decision_order
 from streamplace.model import Cluster, Problem
+from streamplace.model.sampling import random_placements
 
 FORK = Problem(fork_join(3), Cluster.uniform(4))
 

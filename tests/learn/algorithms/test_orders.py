@@ -10,8 +10,8 @@ from problems import chain, diamond
 from strategies import problems
 
 from streamplace.errors import SettingError
+from streamplace.learn.algorithms.orders import ORDERS, decision_order
 from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.orders import ORDERS, decision_order
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.learn.dream.memory import EMPTY, PlacementMemory
+from streamplace.learn.algorithms.memory import EMPTY, PlacementMemory
 
 
 def remembering(rewards: list[float], places: int = 3) -> PlacementMemory:

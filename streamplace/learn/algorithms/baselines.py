@@ -1,0 +1,57 @@
+"""Baselines: what the rewards of a problem's samples are compared with."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Baseline = Callable[[Floats, Flags], Floats]
+"""Baseline [G, S] of every sample from the rewards [G, S] and which of them are there."""
+
+SPREAD = 1e-3
+"""Added to the deviation of rewards, so that equal rewards give no advantage."""
+
+
+def mean(rewards: Floats, valid: Flags) -> Floats:
+    """Mean over all samples of a problem, as in equation 4 of the DREAM paper."""
+    count = np.maximum(valid.sum(axis=1, keepdims=True), 1)
+    return np.asarray(np.sum(rewards, axis=1, where=valid, keepdims=True) / count)
+
+
+def others(rewards: Floats, valid: Flags) -> Floats:
+    """Mean over the other samples of a problem, which leaves the gradient unbiased."""
+    count = valid.sum(axis=1, keepdims=True)
+    whole = np.sum(rewards, axis=1, where=valid, keepdims=True)
+    return np.asarray(np.where(count > 1, (whole - rewards) / np.maximum(count - 1, 1), 0.0))
+
+
+def nothing(rewards: Floats, valid: Flags) -> Floats:
+    """Compare with nothing."""
+    return np.zeros((len(rewards), 1))
+
+
+BASELINES: dict[str, Baseline] = {"mean": mean, "others": others, "none": nothing}
+
+
+def advantages(rewards: Floats, valid: Flags, baseline: Baseline, *, normalised: bool) -> Floats:
+    """Weights (r - b) / S of the log-probabilities of the S valid samples of a problem; [G, S].
+
+    Parameters
+    ----------
+    normalised
+        Whether the differences are divided by their deviation.
+
+    Examples
+    --------
+    >>> rewards, valid = np.array([[0.2, 0.4, 0.9]]), np.array([[True, True, False]])
+    >>> advantages(rewards, valid, mean, normalised=False).round(3)
+    array([[-0.05,  0.05,  0.  ]])
+    """
+    count = valid.sum(axis=1, keepdims=True)
+    advantage = np.where(valid, rewards - baseline(rewards, valid), 0.0)
+    if normalised:
+        deviation = np.sqrt((advantage**2).sum(axis=1, keepdims=True) / count)
+        advantage = advantage / (deviation + SPREAD)
+    return np.asarray(advantage / count)

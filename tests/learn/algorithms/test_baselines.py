@@ -1,0 +1,41 @@
+"""What rewards are compared with."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.learn.algorithms.baselines import BASELINES, advantages
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=6),
+    st.integers(0, 3),
+    st.sampled_from(sorted(BASELINES)),
+)
+def test_what_is_not_there_counts_for_nothing(
+    rewards: list[float], padding: int, name: str
+) -> None:
+    """Padded rows have the weights of the bare ones, and 0 where nothing is."""
+    bare = np.array([rewards])
+    padded = np.concatenate([bare, np.full((1, padding), 0.7)], axis=1)
+    valid = np.arange(padded.shape[1])[None] < len(rewards)
+    every = np.ones_like(bare, bool)
+    weights = advantages(padded, valid, BASELINES[name], normalised=False)
+    assert weights[valid] == pytest.approx(
+        advantages(bare, every, BASELINES[name], normalised=False)[0]
+    )
+    assert (weights[~valid] == 0).all()
+
+
+def test_every_baseline_is_what_it_says() -> None:
+    rewards, valid = np.array([[0.2, 0.4, 0.9]]), np.ones((1, 3), bool)
+    found = {
+        name: (3 * advantages(rewards, valid, baseline, normalised=False)[0]).round(6).tolist()
+        for name, baseline in BASELINES.items()
+    }
+    assert found == {
+        "mean": [-0.3, -0.1, 0.4],
+        "others": [-0.45, -0.15, 0.6],
+        "none": [0.2, 0.4, 0.9],
+    }
