@@ -8,13 +8,16 @@ WORKERS ?= auto
 INPUTS ?= 100000
 SEED ?= 0
 
-.PHONY: demo test lint docs bench fuzz build clean pyflink
+.PHONY: demo test test-all lint docs bench fuzz build clean pyflink
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
 
 test: $(READY)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term
+
+# What is slow and rarely breaks as well, before a release: half an hour.
+test-all: test lint docs bench fuzz
 
 lint: $(READY)
 	$(BIN)/ruff check .
