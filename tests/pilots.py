@@ -13,8 +13,8 @@ from streamplace.learn.parameters import arrays_of
 from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.pilot.module import Pilot
 from streamplace.learn.pilot.network import Network, heads_of, network_of
-from streamplace.learn.pilot.placing import FEATURES, Trained
-from streamplace.learn.pilot.rollout import Record, places_after, rollouts
+from streamplace.learn.pilot.placing import FEATURES, TrainedPilot
+from streamplace.learn.pilot.rollout import Trail, places_after, rollouts
 from streamplace.learn.pilot.view import View
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
@@ -51,14 +51,14 @@ def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
 
 def explore(
     view: View, network: Network, given: Any, seed: int | None = None
-) -> tuple[Ints, NDArray[np.float64], Record]:
+) -> tuple[Ints, NDArray[np.float64], Trail]:
     """Devices [S, T] drawn where none is given (or the likeliest), and what is seen on the way."""
     asked = np.array(given, np.int32)
     uniform = np.full(asked.shape, -1, np.float32)
     if seed is not None:
         uniform = np.random.default_rng(seed).random(asked.shape, dtype=np.float32)
     seen = (*asked.shape, len(view.group))
-    record = Record(
+    record = Trail(
         np.zeros((*seen, N_DEVICE), np.float32),
         np.zeros((*asked.shape, N_STEP), np.float32),
         np.zeros(seen, np.bool_),
@@ -67,7 +67,7 @@ def explore(
     return chosen, likelihood, record
 
 
-def follow(view: View, network: Network, chosen: Any) -> tuple[NDArray[np.float64], Record]:
+def follow(view: View, network: Network, chosen: Any) -> tuple[NDArray[np.float64], Trail]:
     """Log-probabilities of devices [S, T], and what is seen along them."""
     followed, likelihood, record = explore(view, network, chosen)
     assert np.array_equal(followed, chosen)
@@ -76,7 +76,7 @@ def follow(view: View, network: Network, chosen: Any) -> tuple[NDArray[np.float6
 
 def draw(
     view: View, network: Network, samples: int, *, seed: int = 0, looks: int = 1
-) -> tuple[Ints, Record]:
+) -> tuple[Ints, Trail]:
     """Devices [S, T] as the policy draws them, and what it sees on the way."""
     given = np.full((samples, looks * len(view.order)), -1)
     chosen, _, record = explore(view, network, given, seed)
@@ -95,12 +95,12 @@ def places(view: View, chosen: Ints) -> Ints:
 
 def answer(problem: Problem, seed: int = 0, *, walks: int = 1, looks: int = 2) -> Ints:
     """Devices of the operators [N] that an untrained pilot thinks likeliest in the end."""
-    return Trained(pilot_network(seed)).greedy(problem, walks, looks)[-1]
+    return TrainedPilot(pilot_network(seed)).greedy(problem, walks, looks)[-1]
 
 
 def answers(problem: Problem, samples: int, seed: int) -> Ints:
     """Devices of the operators [S, N] that an untrained pilot draws."""
-    return Trained(pilot_network()).sampled(problem, samples, seed)
+    return TrainedPilot(pilot_network()).sampled(problem, samples, seed)
 
 
 def along(view: View, placements: Any, looks: int = 1) -> Ints:

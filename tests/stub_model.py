@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.config import Config, Preset, TrainingConfig
-from streamplace.learn.learner import Floats, Ints, Report
+from streamplace.learn.learner import Floats, Ints, StepReport
 from streamplace.learn.registry import MODELS, Model, Task
 from streamplace.model import Problem
 
@@ -58,7 +58,7 @@ class Stub:
         """First feature of every point."""
         return (10 * self._x[:, 0]).astype(np.int64)
 
-    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, Report]":
+    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Squared errors, with noise from the seed."""
         import torch
 
@@ -69,7 +69,7 @@ class Stub:
         errors = (self.module(x)[:, 0] + noise - y) ** 2
         reward = (1 / (1 + errors)).detach().double().numpy()
         self._best[rows] = np.maximum(self._best[rows], reward)
-        report = Report(len(rows), float(reward.sum()), float(self._best[rows].sum()), 0.0)
+        report = StepReport(len(rows), float(reward.sum()), float(self._best[rows].sum()), 0.0)
         return errors.sum(), report
 
     def validate(self) -> Floats:

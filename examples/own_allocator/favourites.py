@@ -15,7 +15,7 @@ from streamplace.learn.registry import Allocator, Model, Task, register
 if TYPE_CHECKING:
     import torch
 
-    from streamplace.learn.learner import Learner, Report
+    from streamplace.learn.learner import Learner, StepReport
 
 Rows = NDArray[np.int64]
 
@@ -50,11 +50,11 @@ class Favourites:
         """Operators of each."""
         return np.array([problem.n_operators for problem in self.task.training])
 
-    def loss(self, rows: Rows, epoch: int, seed: int) -> "tuple[torch.Tensor, Report]":
+    def loss(self, rows: Rows, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Rewarded samples are made likelier, in comparison with the mean of their problem."""
         import torch
 
-        from streamplace.learn.learner import Report
+        from streamplace.learn.learner import StepReport
 
         rng, loss, rewarded = np.random.default_rng(seed), torch.zeros(()), 0.0
         log_p = torch.log_softmax(self.module["liking"], 0)
@@ -68,7 +68,7 @@ class Favourites:
             loss = loss - (advantage * log_p[torch.from_numpy(drawn)].sum(1)).mean()
             rewarded += float(rewards.mean())
             self.best[row] = max(self.best[row], float(rewards.max()))
-        return loss, Report(len(rows), rewarded, float(self.best[rows].sum()), 0.0)
+        return loss, StepReport(len(rows), rewarded, float(self.best[rows].sum()), 0.0)
 
     def validate(self) -> NDArray[np.float64]:
         """Rewards of what would be placed."""

@@ -10,7 +10,7 @@ from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
     from streamplace.learn.history import Epoch, History
-    from streamplace.learn.learner import Report
+    from streamplace.learn.learner import StepReport
 
 
 def tracked(items: Iterable[Any], title: str, total: int) -> Iterator[Any]:
@@ -37,7 +37,7 @@ class Display:
         bar = progress(f"training {self._model}", (epochs - done) * steps)
         self._tick = self._bar.enter_context(bar)
 
-    def step(self, epoch: int, report: "Report") -> None:
+    def step(self, epoch: int, report: "StepReport") -> None:
         """Move the bar on by one."""
         now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
         self._tick(self._note or f"epoch {epoch}/{self._epochs}: {now}")

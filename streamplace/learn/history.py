@@ -23,7 +23,7 @@ class Epoch:
     epoch
         Counted from 1.
     reward, best, entropy
-        As in `streamplace.learn.learner.Report`.
+        As in `streamplace.learn.learner.StepReport`.
     gradient
         Norm of a step's gradient before clipping.
     learning_rate

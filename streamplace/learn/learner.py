@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class StepReport:
     """What was sampled for a share of a batch; numbers are sums over problems, so shares add up.
 
     Attributes
@@ -29,7 +29,7 @@ class Report:
 
     Examples
     --------
-    >>> (Report(2, 1.0, 1.5, 0.2) + Report(1, 0.5, 0.5, 0.1)).mean.reward
+    >>> (StepReport(2, 1.0, 1.5, 0.2) + StepReport(1, 0.5, 0.5, 0.1)).mean.reward
     0.5
     """
 
@@ -38,8 +38,8 @@ class Report:
     best: float
     entropy: float
 
-    def __add__(self, other: "Report") -> "Report":
-        return Report(
+    def __add__(self, other: "StepReport") -> "StepReport":
+        return StepReport(
             self.problems + other.problems,
             self.reward + other.reward,
             self.best + other.best,
@@ -47,10 +47,10 @@ class Report:
         )
 
     @property
-    def mean(self) -> "Report":
+    def mean(self) -> "StepReport":
         """The same per problem."""
         n = max(self.problems, 1)
-        return Report(1, self.reward / n, self.best / n, self.entropy / n)
+        return StepReport(1, self.reward / n, self.best / n, self.entropy / n)
 
 
 class Learner(Protocol):
@@ -75,7 +75,7 @@ class Learner(Protocol):
         """Operators of each training problem; batches are made of problems of like sizes."""
         ...
 
-    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, Report]":
+    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Sample and reward these training problems, update their memories, return a loss.
 
         The loss is a sum over the rows: training divides by the batch size. Epochs count from 0.

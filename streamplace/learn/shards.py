@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.learner import Ints, Learner, Report
+from streamplace.learn.learner import Ints, Learner, StepReport
 from streamplace.learn.threads import one_thread
 
 N_SHARDS = 2
@@ -25,7 +25,7 @@ class Gradient:
     """Gradient of the mean loss of a batch, one tensor per parameter (None where it has none)."""
 
     loss: float
-    report: Report
+    report: StepReport
     tensors: tuple[Tensor | None, ...]
 
 

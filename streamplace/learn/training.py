@@ -18,7 +18,7 @@ from streamplace.io.weights import write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.history import Epoch, History, mean_share
-from streamplace.learn.learner import Floats, Ints, Learner, Report
+from streamplace.learn.learner import Floats, Ints, Learner, StepReport
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.shards import N_SHARDS, batches, gradient, seed_of, workers
 from streamplace.learn.watching import Silent, Watcher
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Course:
     """How to train a learner, and where to.
 
     Attributes
@@ -60,7 +60,7 @@ class Plan:
 
 def train(
     learner: Learner,
-    plan: Plan,
+    course: Course,
     watcher: Watcher | None = None,
     resume: Checkpoint | None = None,
 ) -> History:
@@ -68,8 +68,8 @@ def train(
 
     Ctrl-C, or an error, leaves the checkpoint of the last whole epoch behind.
     """
-    run = _Run(learner, plan, watcher or Silent())
-    with workers(plan.device) as threads:
+    run = _Run(learner, course, watcher or Silent())
+    with workers(course.device) as threads:
         run.begin(resume)
         try:
             while not run.finished:
@@ -83,45 +83,45 @@ def train(
 class _Run:
     """A run between two epochs."""
 
-    def __init__(self, learner: Learner, plan: Plan, watcher: Watcher) -> None:
-        self.learner, self.plan, self.watcher = learner, plan, watcher
+    def __init__(self, learner: Learner, course: Course, watcher: Watcher) -> None:
+        self.learner, self.course, self.watcher = learner, course, watcher
         self.history = History()
-        self.n_steps = -(-learner.n_problems // plan.config.batch)
-        self._adam = torch.optim.Adam(learner.module.parameters(), plan.config.learning_rate)
+        self.n_steps = -(-learner.n_problems // course.config.batch)
+        self._adam = torch.optim.Adam(learner.module.parameters(), course.config.learning_rate)
         self._kept: Checkpoint | None = None
         self._saved = True
 
     @property
     def finished(self) -> bool:
         """Whether the last epoch is done, or patience has run out."""
-        config = self.plan.config
+        config = self.course.config
         return len(self.history.epochs) >= config.epochs or self.history.stalled(config.patience)
 
     def begin(self, resume: Checkpoint | None) -> None:
         """Start, or take up a checkpoint; either way the folder then holds a run to resume."""
         if resume is not None:
             self.history = restore(resume, self.learner, self._adam)
-        elif self.plan.trained and len(self.plan.optima):
+        elif self.course.trained and len(self.course.optima):
             self.history.values = self.learner.validate()
             self.history.before = float(self.history.values.mean())
             self._write_weights()
         self._keep()
         self.save()
-        self.watcher.begin(self.history, self.plan.config.epochs, self.n_steps)
+        self.watcher.begin(self.history, self.course.config.epochs, self.n_steps)
 
     def epoch(self, threads: ThreadPoolExecutor | None) -> None:
         """Train for one epoch, validate, and keep what resuming needs."""
         start = time.perf_counter()
         number = len(self.history.epochs)
-        config = self.plan.config
-        report, sums = Report(0, 0.0, 0.0, 0.0), np.zeros(2)
+        config = self.course.config
+        report, sums = StepReport(0, 0.0, 0.0, 0.0), np.zeros(2)
         for step, rows in enumerate(
-            batches(self.learner.sizes, config.batch, self.plan.seed, number)
+            batches(self.learner.sizes, config.batch, self.course.seed, number)
         ):
             told, numbers = self._step(number, step, rows, threads)
             report, sums = report + told, sums + numbers
             self.watcher.step(number + 1, told)
-        values = self.learner.validate() if len(self.plan.optima) else np.empty(0)
+        values = self.learner.validate() if len(self.course.optima) else np.empty(0)
         mean = report.mean
         done = Epoch(
             epoch=number + 1,
@@ -132,7 +132,7 @@ class _Run:
             gradient=float(sums[1]) / self.n_steps,
             learning_rate=self._rate(number, self.n_steps - 1),
             validation=float(values.mean()) if len(values) else None,
-            of_optimum=mean_share(values, self.plan.optima),
+            of_optimum=mean_share(values, self.course.optima),
             seconds=time.perf_counter() - start,
         )
         self._close(done, values)
@@ -141,8 +141,8 @@ class _Run:
         """Write the last epoch's checkpoint, unless that is done."""
         if self._saved or self._kept is None:
             return
-        write_checkpoint(self._kept, self.plan.folder)
-        write_text(self.plan.folder / "history.jsonl", self._kept.history.lines())
+        write_checkpoint(self._kept, self.course.folder)
+        write_text(self.course.folder / "history.jsonl", self._kept.history.lines())
         self._saved = True
 
     def _close(self, epoch: Epoch, values: Floats) -> None:
@@ -150,21 +150,21 @@ class _Run:
         if self.history.add(epoch, values):
             self._write_weights()
         self._keep()
-        if epoch.epoch % self.plan.config.checkpoint_every == 0:
+        if epoch.epoch % self.course.config.checkpoint_every == 0:
             self.save()
         LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
         self.watcher.epoch(self.history)
 
     def _step(
         self, epoch: int, step: int, rows: Ints, threads: ThreadPoolExecutor | None
-    ) -> tuple[Report, Floats]:
+    ) -> tuple[StepReport, Floats]:
         """One step of Adam; what was sampled, and the loss and the gradient's norm."""
-        seeds = [seed_of(self.plan.seed, epoch, step, shard) for shard in range(N_SHARDS)]
+        seeds = [seed_of(self.course.seed, epoch, step, shard) for shard in range(N_SHARDS)]
         found = gradient(self.learner, rows, epoch, seeds, threads)
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
         for parameter, tensor in zip(parameters, found.tensors, strict=True):
             parameter.grad = tensor
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.plan.config.clip))
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.course.config.clip))
         if not math.isfinite(norm + found.loss):
             raise SettingError(
                 f"training diverged in epoch {epoch + 1}: the loss is {found.loss:g}, its gradient "
@@ -177,14 +177,14 @@ class _Run:
 
     def _rate(self, epoch: int, step: int) -> float:
         """Learning rate of a step: half a cosine from the first to the final one."""
-        config = self.plan.config
+        config = self.course.config
         done = (epoch * self.n_steps + step) / max(1, config.epochs * self.n_steps - 1)
         share = 0.5 * (1 + math.cos(math.pi * done))
         span = config.learning_rate - config.final_learning_rate
         return config.final_learning_rate + span * share
 
     def _keep(self) -> None:
-        kept = capture(self.learner, self._adam, self.history, self.plan.settings)
+        kept = capture(self.learner, self._adam, self.history, self.course.settings)
         self._kept, self._saved = kept, False
 
     def _write_weights(self) -> None:
@@ -192,9 +192,9 @@ class _Run:
         history = self.history
         score = history.epochs[-1].score if history.epochs else history.before
         document = {
-            "model": self.plan.model,
+            "model": self.course.model,
             **self.learner.spec(),
-            "training": {**self.plan.origin, "epochs": len(history.epochs), "validation": score},
+            "training": {**self.course.origin, "epochs": len(history.epochs), "validation": score},
         }
-        path = self.plan.folder / "best.safetensors"
+        path = self.course.folder / "best.safetensors"
         write_weights(path, document, arrays_of(self.learner.module))

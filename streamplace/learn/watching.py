@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from streamplace.learn.history import Epoch, History
-from streamplace.learn.learner import Report
+from streamplace.learn.learner import StepReport
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
@@ -29,7 +29,7 @@ class Watcher(Protocol):
         """Training of so many epochs of so many steps begins, or goes on after a history."""
         ...
 
-    def step(self, epoch: int, report: Report) -> None:
+    def step(self, epoch: int, report: StepReport) -> None:
         """One more step of an epoch (counted from 1) is done."""
         ...
 
@@ -48,7 +48,7 @@ class Silent:
     def begin(self, history: History, epochs: int, steps: int) -> None:
         """Say nothing."""
 
-    def step(self, epoch: int, report: Report) -> None:
+    def step(self, epoch: int, report: StepReport) -> None:
         """Say nothing."""
 
     def epoch(self, history: History) -> None:
@@ -106,7 +106,7 @@ class Several(Silent):
         for watcher in self._watchers:
             watcher.begin(history, epochs, steps)
 
-    def step(self, epoch: int, report: Report) -> None:
+    def step(self, epoch: int, report: StepReport) -> None:
         """Pass it on."""
         for watcher in self._watchers:
             watcher.step(epoch, report)

@@ -166,7 +166,7 @@ class _Classroom:
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
     ) -> Trained:
         """Solve what there is to learn from and to judge by, then train."""
-        from streamplace.learn.training import Plan, train
+        from streamplace.learn.training import Course, train
         from streamplace.learn.watching import Board, Several, Silent
         from streamplace.teach.curve import CurveFile
 
@@ -176,7 +176,7 @@ class _Classroom:
         targets = solver.targets(taught) if self.model.supervised else ()
         optima = self._optima(solver, held)
         learner = self._learner(targets)
-        plan = Plan(
+        course = Course(
             config=config,
             seed=lesson.seed,
             device=lesson.device,
@@ -189,7 +189,7 @@ class _Classroom:
         )
         board = Board(self.folder / "tensorboard")
         curve = CurveFile(self.folder / "curve.png", optima, lesson.objective)
-        history = train(learner, plan, Several(board, curve, watcher or Silent()), checkpoint)
+        history = train(learner, course, Several(board, curve, watcher or Silent()), checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
         return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
 

@@ -31,7 +31,7 @@ CELLS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trained:
+class TrainedPolicy:
     """A policy with trained weights."""
 
     policy: Policy
@@ -64,17 +64,17 @@ def place_many(weights: Weights, problems: Sequence[Problem]) -> list[Placement]
     return trained_from(weights, "the weights").place_many(problems)
 
 
-def trained(path: Path, model: str) -> Trained:
+def trained(path: Path, model: str) -> TrainedPolicy:
     """Policy of a model from a weights file, read once as long as the file stays what it is."""
     return _trained(model, *stamped(path))
 
 
 @lru_cache(maxsize=8)
-def _trained(model: str, path: Path, stamp: tuple[int, int]) -> Trained:
+def _trained(model: str, path: Path, stamp: tuple[int, int]) -> TrainedPolicy:
     return trained_from(read_weights(path, model=model, features=FEATURES), spot(path))
 
 
-def trained_from(weights: Weights, where: str) -> Trained:
+def trained_from(weights: Weights, where: str) -> TrainedPolicy:
     """Policy from weights; ``where`` they come from stands in errors."""
     model = next((MODELS[name] for name in MODELS if name == weights.model), None)
     if not isinstance(model, PaperModel):
@@ -85,7 +85,9 @@ def trained_from(weights: Weights, where: str) -> Trained:
     check_arrays(policy, weights.tensors, where)
     policy.to_empty(device="cpu")
     put_arrays(policy, weights.tensors, where)
-    return Trained(policy.eval(), config, Scale.from_document(weights.document["features"], where))
+    return TrainedPolicy(
+        policy.eval(), config, Scale.from_document(weights.document["features"], where)
+    )
 
 
 def _config(model: PaperModel, weights: Weights, where: str) -> AllocatorConfig:

@@ -19,7 +19,7 @@ from streamplace.learn.dream.graphs import Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
 from streamplace.learn.dream.placing import greedy_rows
 from streamplace.learn.dream.policy import Policy
-from streamplace.learn.learner import Report
+from streamplace.learn.learner import StepReport
 from streamplace.learn.registry import Task
 from streamplace.learn.reward import reward_of
 from streamplace.model.problem import Problem
@@ -73,7 +73,7 @@ class Reinforce:
         """Operators of each training problem."""
         return np.array([problem.n_operators for problem in self.task.training], np.int64)
 
-    def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, Report]:
+    def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Sample, explore, remember; the policy gradient's loss, summed over the rows."""
         rng = np.random.default_rng(seed)
         device, config = self.task.device, self.config
@@ -93,7 +93,7 @@ class Reinforce:
         entropy = found.entropy[:, : config.on_policy].mean(1)
         gained = (weights.to(device) * found.log_probability).sum(1)
         loss = -(gained + config.entropy * entropy).sum()
-        return loss, Report(
+        return loss, StepReport(
             problems=len(rows),
             reward=sum(float(lesson.rewards[: config.on_policy].mean()) for lesson in lessons),
             best=sum(self.memory.best(row) for row in rows.tolist()),

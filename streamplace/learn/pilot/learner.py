@@ -18,15 +18,15 @@ from streamsim.canonical import canonical
 from torch import Tensor
 
 from streamplace.errors import FormatError
-from streamplace.learn.learner import Report
+from streamplace.learn.learner import StepReport
 from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
 from streamplace.learn.pilot.network import Network, heads_of, network_of
-from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, Trained
+from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, TrainedPilot
 from streamplace.learn.pilot.rollout import (
     NOTHING,
     Heads,
-    Record,
+    Trail,
     new_record,
     places_after,
     rollouts,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from streamplace.learn.registry import Task
 
 Ints = NDArray[np.int32]
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 LEAST = 1e-9
@@ -52,10 +52,10 @@ LEAST = 1e-9
 class Study:
     """Rollouts of one problem, and what the loss makes of them."""
 
-    record: Record
+    record: Trail
     chosen: Ints  # [S, T]
     imitation: float  # weight of −log π(rollout)
-    worth: Floats  # [S, T, D] of every alternative, relative to the best; NaN where not tried
+    worth: Singles  # [S, T, D] of every alternative, relative to the best; NaN where not tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class PilotLearner:
         """Units of each training problem."""
         return np.array([view.level.n_units for view in self._views], np.int64)
 
-    def loss(self, rows: NDArray[np.int64], epoch: int, seed: int) -> tuple[Tensor, Report]:
+    def loss(self, rows: NDArray[np.int64], epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Roll out these problems, and weigh what came out."""
         rng, network = np.random.default_rng(seed), network_of(self._tensors())
         trials = [self._trial(row, epoch, rng, network) for row in rows.tolist()]
         loss, entropy = self._loss(trials)
-        return loss, Report(
+        return loss, StepReport(
             len(rows),
             sum(trial.reward for trial in trials),
             sum(trial.best for trial in trials),
@@ -115,7 +115,7 @@ class PilotLearner:
 
     def validate(self) -> Doubles:
         """Relative throughput of the greedy placement of every validation problem."""
-        pilot = Trained(network_of(self._tensors()))
+        pilot = TrainedPilot(network_of(self._tensors()))
         problems = self._task.validation
         return np.array([self._reward(p, pilot.greedy(p, WALKS, LOOKS)).max() for p in problems])
 
@@ -207,7 +207,7 @@ class PilotLearner:
         """Rollouts, alternatives to their decisions, and all placements with their values."""
         chosen, record = self._sampled(view, heads, rng)
         through = chosen[:, 0] >= 0
-        record = Record(record.devices[through], record.steps[through], record.open[through])
+        record = Trail(record.devices[through], record.steps[through], record.open[through])
         chosen = chosen[through]
         tried = alternatives(record, chosen, self._config.forks, rng)
         greedy = np.full(tried.given.shape, -1, np.float32)
@@ -219,7 +219,7 @@ class PilotLearner:
         gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), LEAST)
         return Study(record, chosen, 0.0, tried.worth(gained)), places, values
 
-    def _sampled(self, view: View, heads: Heads, rng: np.random.Generator) -> tuple[Ints, Record]:
+    def _sampled(self, view: View, heads: Heads, rng: np.random.Generator) -> tuple[Ints, Trail]:
         """Rollouts in which some decisions are drawn, and what they saw."""
         given = np.full((self._config.samples, len(view.order)), -1, np.int32)
         uniform = rng.random(given.shape, dtype=np.float32)
@@ -254,7 +254,7 @@ def _imitated(view: View, heads: Heads, known: Ints, weight: float) -> Study:
     return Study(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))
 
 
-def _side_by_side(worths: Sequence[Floats], devices: int) -> Floats:
+def _side_by_side(worths: Sequence[Singles], devices: int) -> Singles:
     """Worths of all decisions [P, D]; NaN for devices that a problem lacks."""
     parts = [worth.reshape(-1, worth.shape[2]) for worth in worths]
     joined = np.full((sum(map(len, parts)), devices), np.nan, np.float32)

@@ -13,7 +13,7 @@ from streamsim.jit import kernel
 from streamplace.learn.pilot.view import View
 from streamplace.model.level import Level
 
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
@@ -93,7 +93,7 @@ def _least(level: Level, u: int) -> float:
 
 @kernel
 def look(
-    view: View, state: State, u: int, t: int, devices: Floats, steps: Floats, is_open: Flags
+    view: View, state: State, u: int, t: int, devices: Singles, steps: Singles, is_open: Flags
 ) -> bool:
     """Measure every device for unit u; False where none is open."""
     level, d = view.level, len(view.group)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.pilot.rollout import Record
+from streamplace.learn.pilot.rollout import Trail
 from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View
 
 Ints = NDArray[np.int32]
@@ -72,7 +72,7 @@ class Steps:
 
     @classmethod
     def of(
-        cls, views: Sequence[View], rollouts: Sequence[tuple[int, Record, Ints]], device: str
+        cls, views: Sequence[View], rollouts: Sequence[tuple[int, Trail, Ints]], device: str
     ) -> "Steps":
         """Decisions [S, U] in rollouts of these views, as they were recorded."""
         most_d = max(len(view.group) for view in views)

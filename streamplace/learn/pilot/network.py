@@ -21,36 +21,36 @@ from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.pilot.rollout import Heads
 from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View
 
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 
 
 class Round(NamedTuple):
     """One round of messages, matrices as [in, out]."""
 
-    peer: Floats  # A
-    pair: Floats  # B
-    update: Floats  # C
-    bias: Floats  # c
+    peer: Singles  # A
+    pair: Singles  # B
+    update: Singles  # C
+    bias: Singles  # c
 
 
 class Network(NamedTuple):
     """All weights, matrices as [in, out]."""
 
-    enter: Floats
-    enter_bias: Floats
+    enter: Singles
+    enter_bias: Singles
     rounds: tuple[Round, ...]
-    unit: Floats  # [3 H, H] of [h_u : mean : max]
-    unit_bias: Floats
-    content: Floats
-    device: Floats
-    step: Floats
-    own: Floats
-    mean: Floats
-    bias: Floats
-    out: Floats
+    unit: Singles  # [3 H, H] of [h_u : mean : max]
+    unit_bias: Singles
+    content: Singles
+    device: Singles
+    step: Singles
+    own: Singles
+    mean: Singles
+    bias: Singles
+    out: Singles
 
 
-def network_of(tensors: Mapping[str, Floats]) -> Network:
+def network_of(tensors: Mapping[str, Singles]) -> Network:
     """Network from named tensors; matrices there are [out, in], as torch has them.
 
     Raises
@@ -60,13 +60,13 @@ def network_of(tensors: Mapping[str, Floats]) -> Network:
     """
     width = tensors["enter.bias"].size
 
-    def matrix(name: str, inputs: int, outputs: int = width) -> Floats:
+    def matrix(name: str, inputs: int, outputs: int = width) -> Singles:
         found = tensors[f"{name}.weight"]
         if found.shape != (outputs, inputs):
             raise ValueError(f"{name}.weight is {found.shape}, not {(outputs, inputs)}")
         return np.ascontiguousarray(found.T, np.float32)
 
-    def bias(name: str) -> Floats:
+    def bias(name: str) -> Singles:
         found = tensors[f"{name}.bias"]
         if found.shape != (width,) or not width:
             raise ValueError(f"{name}.bias is {found.shape}, not {(width,)}")
@@ -124,12 +124,12 @@ def heads_of(network: Network, view: View) -> Heads:
     )
 
 
-def _relu(x: Floats) -> Floats:
+def _relu(x: Singles) -> Singles:
     return np.maximum(x, np.float32(0))
 
 
 @kernel
-def product(x: Floats, matrix: Floats) -> Floats:
+def product(x: Singles, matrix: Singles) -> Singles:
     """Product of a matrix with zeros in it and another.
 
     These are small, and BLAS would spread them over threads: slow on a busy machine, and with
@@ -147,8 +147,8 @@ def product(x: Floats, matrix: Floats) -> Floats:
 
 @kernel
 def _mean_messages(
-    of_peer: Floats, of_pair: Floats, start: NDArray[np.int64], peer: NDArray[np.int32]
-) -> Floats:
+    of_peer: Singles, of_pair: Singles, start: NDArray[np.int64], peer: NDArray[np.int32]
+) -> Singles:
     """Mean over the entries of every unit of relu(of_peer + of_pair)."""
     mean = np.zeros_like(of_peer)
     for u in range(len(mean)):
@@ -161,7 +161,7 @@ def _mean_messages(
 
 
 @kernel
-def _coming_mean(h: Floats, order: NDArray[np.int32]) -> Floats:
+def _coming_mean(h: Singles, order: NDArray[np.int32]) -> Singles:
     """Mean state of the units that are placed after each unit."""
     mean, total = np.zeros_like(h), np.zeros(h.shape[1], np.float32)
     for t in range(len(order) - 1, -1, -1):

@@ -19,7 +19,7 @@ from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View, on_
 from streamplace.model.problem import Problem
 
 Ints = NDArray[np.int32]
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 
 FEATURES = [
     *(f"unit {name}" for name in UNIT_FEATURES),
@@ -34,7 +34,7 @@ WALKS, LOOKS = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class TrainedPilot:
     """A network that places."""
 
     network: Network
@@ -59,21 +59,21 @@ class Trained:
         chosen = self._chosen(view, rng.random((samples, len(view.order)), np.float32))
         return _legal(problem, places_after(view, chosen, 1))
 
-    def _chosen(self, view: View, uniform: Floats) -> Ints:
+    def _chosen(self, view: View, uniform: Singles) -> Ints:
         given = np.full(uniform.shape, -1, np.int32)
         return rollouts(view, heads_of(self.network, view), given, uniform, NOTHING)[0]
 
 
-def trained(path: Path) -> Trained:
+def trained(path: Path) -> TrainedPilot:
     """Pilot from a weights file, read once as long as the file stays what it is."""
     return _trained(*stamped(path))
 
 
 @lru_cache(maxsize=8)
-def _trained(path: Path, stamp: tuple[int, int]) -> Trained:
+def _trained(path: Path, stamp: tuple[int, int]) -> TrainedPilot:
     weights = read_weights(path, model="pilot", features=FEATURES)
     try:
-        return Trained(network_of(weights.tensors))
+        return TrainedPilot(network_of(weights.tensors))
     except KeyError as error:
         fault = f"lacks parameter {error}"
     except ValueError as error:

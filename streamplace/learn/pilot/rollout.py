@@ -12,7 +12,7 @@ from streamsim.jit import inlined_kernel, kernel
 from streamplace.learn.pilot.measures import N_DEVICE, N_STEP, begin, look, put
 from streamplace.learn.pilot.view import View
 
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
@@ -21,35 +21,35 @@ Flags = NDArray[np.bool_]
 class Heads(NamedTuple):
     """What the network has to say about the units of one problem, and how it weighs devices."""
 
-    unit: Floats  # [U, H] what the choice for a unit starts from
-    content: Floats  # [U, H] what a unit adds to its device for later choices
-    device: Floats  # [20, H] of `DEVICE_FEATURES`
-    step: Floats  # [6, H] of `STEP_FEATURES`
-    own: Floats  # [H, H] second layer, of the device itself
-    mean: Floats  # [H, H] second layer, of the mean over the open devices
-    bias: Floats  # [H]
-    out: Floats  # [H]
+    unit: Singles  # [U, H] what the choice for a unit starts from
+    content: Singles  # [U, H] what a unit adds to its device for later choices
+    device: Singles  # [20, H] of `DEVICE_FEATURES`
+    step: Singles  # [6, H] of `STEP_FEATURES`
+    own: Singles  # [H, H] second layer, of the device itself
+    mean: Singles  # [H, H] second layer, of the mean over the open devices
+    bias: Singles  # [H]
+    out: Singles  # [H]
 
 
-class Record(NamedTuple):
+class Trail(NamedTuple):
     """What was seen on the way (S rollouts); of length 0 where nobody wants to know."""
 
-    devices: Floats  # [S, T, D, 20]
-    steps: Floats  # [S, T, 6]
+    devices: Singles  # [S, T, D, 20]
+    steps: Singles  # [S, T, 6]
     open: Flags  # [S, T, D] devices that could be chosen
 
 
-def new_record(rollouts: int, view: View) -> Record:
+def new_record(rollouts: int, view: View) -> Trail:
     """Room for what so many rollouts see in one look."""
     t, d = view.level.n_units, len(view.group)
-    return Record(
+    return Trail(
         np.zeros((rollouts, t, d, N_DEVICE), np.float32),
         np.zeros((rollouts, t, N_STEP), np.float32),
         np.zeros((rollouts, t, d), np.bool_),
     )
 
 
-NOTHING = Record(
+NOTHING = Trail(
     np.zeros((0, 0, 0, N_DEVICE), np.float32),
     np.zeros((0, 0, N_STEP), np.float32),
     np.zeros((0, 0, 0), np.bool_),
@@ -58,7 +58,7 @@ NOTHING = Record(
 
 @kernel
 def rollouts(
-    view: View, heads: Heads, given: Ints, uniform: Floats, record: Record
+    view: View, heads: Heads, given: Ints, uniform: Singles, record: Trail
 ) -> tuple[Ints, Doubles]:
     """Place all units, once per row of ``given``.
 
@@ -124,12 +124,12 @@ def places_after(view: View, chosen: Ints, look: int) -> Ints:
 def _logits(
     heads: Heads,
     u: int,
-    devices: Floats,
-    steps: Floats,
+    devices: Singles,
+    steps: Singles,
     is_open: Flags,
-    contents: Floats,
-    first: Floats,
-    second: Floats,
+    contents: Singles,
+    first: Singles,
+    second: Singles,
 ) -> Doubles:
     """Preference for every device, -inf where it is not open."""
     base, common, n = heads.unit[u].copy(), heads.bias.copy(), np.float32(is_open.sum())
@@ -156,7 +156,9 @@ def _logits(
 
 
 @kernel
-def _first_layer(heads: Heads, base: Floats, device: Floats, content: Floats, row: Floats) -> None:
+def _first_layer(
+    heads: Heads, base: Singles, device: Singles, content: Singles, row: Singles
+) -> None:
     """First hidden layer of one device."""
     for k in range(len(row)):
         row[k] = base[k] + content[k]
@@ -167,7 +169,7 @@ def _first_layer(heads: Heads, base: Floats, device: Floats, content: Floats, ro
 
 
 @inlined_kernel
-def _add(row: Floats, other: Floats, factor: np.float32) -> None:
+def _add(row: Singles, other: Singles, factor: np.float32) -> None:
     """Add a multiple of another row."""
     if factor != 0:
         for k in range(len(row)):

@@ -14,7 +14,7 @@ from streamplace.learn.pilot.order import decision_order
 from streamplace.model.level import Level, finest_level, least_peak
 from streamplace.model.problem import Problem
 
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
@@ -48,8 +48,8 @@ class View(NamedTuple):
     yardstick: float
     order: Ints  # [U] units in the order in which they are placed
     group: Ints  # [D] class of interchangeable devices
-    units: Floats  # [U, 17] `UNIT_FEATURES`
-    pairs: Floats  # [E, 6] `PAIR_FEATURES`
+    units: Singles  # [U, 17] `UNIT_FEATURES`
+    pairs: Singles  # [E, 6] `PAIR_FEATURES`
     unit_of: Ints  # [N] unit of every operator
 
 
@@ -101,7 +101,7 @@ def _typical(wire: Doubles) -> float:
 
 def _unit_features(
     level: Level, sequence: Ints, yardstick: float, sent: Doubles, taken: Doubles
-) -> Floats:
+) -> Singles:
     """`UNIT_FEATURES` of every unit; the last five are of the whole problem."""
     u, d = level.n_units, len(level.device_type)
     cost = level.load[:, level.device_type] / yardstick

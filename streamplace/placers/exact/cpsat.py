@@ -64,7 +64,7 @@ def solve(units: Units, goal: Goal, effort: Effort) -> Answer:
     """Look for the placement with the smallest largest load below the cut."""
     from ortools.sat.python import cp_model
 
-    model = Model(units, goal)
+    model = Formulation(units, goal)
     solver = cp_model.CpSolver()
     status = _run(solver, model.cp, effort)
     if status == cp_model.INFEASIBLE:
@@ -76,7 +76,7 @@ def solve(units: Units, goal: Goal, effort: Effort) -> Answer:
     return Answer(place, model.unscaled(solver.best_objective_bound))
 
 
-class Model:
+class Formulation:
     """The CP-SAT model of one search below a cut.
 
     Attributes

@@ -4,7 +4,7 @@ from pilots import draw, explore, pilot_network, tangle, torn, uneven
 from problems import PROBLEMS, constrained
 
 from streamplace.learn.pilot.alternatives import alternatives
-from streamplace.learn.pilot.rollout import Record
+from streamplace.learn.pilot.rollout import Trail
 from streamplace.learn.pilot.view import view_of
 from streamplace.model import Problem
 
@@ -21,7 +21,7 @@ def sampled(problem, samples=4):
     view = view_of(problem)
     chosen, record = draw(view, NETWORK, samples)
     whole = chosen[:, 0] >= 0
-    return view, chosen[whole], Record(*(part[whole] for part in record))
+    return view, chosen[whole], Trail(*(part[whole] for part in record))
 
 
 def tried(chosen, record, forks=3, seed=0):

@@ -12,7 +12,7 @@ from strategies import problems
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.pilot.module import Steps, Views
 from streamplace.learn.pilot.network import heads_of, network_of
-from streamplace.learn.pilot.rollout import Record
+from streamplace.learn.pilot.rollout import Trail
 from streamplace.learn.pilot.view import view_of
 from streamplace.model import Cluster, Problem
 
@@ -28,7 +28,7 @@ def drawn(view, network, samples):
     """Rollouts that ended well, and what was seen along them."""
     chosen, record = draw(view, network, samples)
     whole = chosen[:, 0] >= 0
-    return chosen[whole], Record(*(part[whole] for part in record))
+    return chosen[whole], Trail(*(part[whole] for part in record))
 
 
 def in_one_pass(module, views, runs, device="cpu"):

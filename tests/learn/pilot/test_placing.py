@@ -11,7 +11,7 @@ from problems import PROBLEMS, chain
 from strategies import problems
 
 from streamplace.errors import FormatError
-from streamplace.learn.pilot.placing import Trained, trained
+from streamplace.learn.pilot.placing import TrainedPilot, trained
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 SEEDS = range(4)
@@ -130,7 +130,7 @@ def test_answers_are_legal_where_choices_end_in_a_trap():
 
 def test_more_looks_begin_with_fewer():
     """Looking again changes nothing about what came before."""
-    policy = Trained(pilot_network())
+    policy = TrainedPilot(pilot_network())
     for problem in PROBLEMS.values():
         rows = policy.greedy(problem, 1, 4)
         assert rows.shape == (4, problem.n_operators)
@@ -139,7 +139,7 @@ def test_more_looks_begin_with_fewer():
 
 def test_more_walks_begin_with_fewer():
     """And they begin elsewhere, so that some end elsewhere."""
-    policy, others = Trained(pilot_network()), []
+    policy, others = TrainedPilot(pilot_network()), []
     for problem in PROBLEMS.values():
         rows = policy.greedy(problem, 3, 2)
         assert rows.shape == (6, problem.n_operators)
