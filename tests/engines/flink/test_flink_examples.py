@@ -24,13 +24,16 @@ def example(name: str) -> ModuleType:
 
 
 def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
-    """Spread what computes, keep together what talks; measured, with margin."""
+    """Spread what computes, keep together what talks; measured, with margin.
+
+    Where neither counts nothing is gained or lost, up to what else the machine does meanwhile.
+    """
     if reason := why_unlimited():
         pytest.skip(reason)
     appendix = example("flink_appendix_a")
     measured = {
         (cell.cpu, cell.payload, cell.placement): cell.measured
-        for cell in appendix.measured_cells(flink, seconds=3)
+        for cell in appendix.measured_cells(flink, seconds=5)
     }
     gain = {
         (cpu, size): measured[cpu, size, "P2"] / measured[cpu, size, "P1"]
@@ -40,7 +43,7 @@ def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
     assert gain["HIGH", "BIG"] > 1.1
     assert gain["HIGH", "SMALL"] > 1.8
     assert gain["LOW", "BIG"] < 0.5
-    assert 0.9 < gain["LOW", "SMALL"] < 1.1
+    assert 0.8 < gain["LOW", "SMALL"] < 1.25
 
 
 def test_the_loop_ends_verified_where_devices_cannot_be_limited(
