@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsim.equation import egress_at, ingress_at, link_at, n_resources
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
-from streamsim.loads import add_operator, add_stream, core_load, n_resources, stream_loads
+from streamsim.loads import add_operator, add_stream, core_load, stream_loads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -170,9 +171,9 @@ def _meets_full(instance: Instance, e: int, a: int, b: int, full: Flags) -> bool
     d = len(instance.device_type)
     link, egress, ingress = stream_loads(instance, e, a, b)
     return (
-        (full[d + a * d + b] and link > 0)
-        or (full[d + d * d + a] and egress > 0)
-        or (full[d + d * d + d + b] and ingress > 0)
+        (full[link_at(d, a, b)] and link > 0)
+        or (full[egress_at(d, a)] and egress > 0)
+        or (full[ingress_at(d, b)] and ingress > 0)
         or (instance.overhead > 0 and (full[a] or full[b]))
     )
 

@@ -12,13 +12,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streamsim.equation import (
+    egress_at,
+    handling_load,
+    ingress_at,
+    link_at,
+    link_load,
+    n_resources,
+)
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import (
     core_load,
     has_several_cores,
-    n_resources,
     only_devices_and_links,
     stream_loads,
 )
@@ -219,18 +226,19 @@ def _reroute(instance: Instance, state: State, e: int, a: int, b: int, sign: flo
     """Add or take away stream e between devices a and b."""
     d = len(instance.device_type)
     if state.plain:  # from a device to itself is a link that costs nothing: cheaper than to branch
-        _shift(state, d + a * d + b, sign * instance.traffic[e] * instance.seconds_per_byte[a, b])
+        flow = sign * instance.traffic[e]
+        _shift(state, link_at(d, a, b), link_load(flow, 0.0, instance.seconds_per_byte[a, b], 0.0))
         return
     if a == b:
         return
     link, egress, ingress = stream_loads(instance, e, a, b)
-    _shift(state, d + a * d + b, sign * link)
-    _shift(state, d + d * d + a, sign * egress)
-    _shift(state, d + d * d + d + b, sign * ingress)
+    _shift(state, link_at(d, a, b), sign * link)
+    _shift(state, egress_at(d, a), sign * egress)
+    _shift(state, ingress_at(d, b), sign * ingress)
     if instance.overhead > 0:
-        handling = sign * instance.tuples[e] * instance.overhead
-        _shift(state, a, handling / instance.cores[a])
-        _shift(state, b, handling / instance.cores[b])
+        tuples = sign * instance.tuples[e]
+        _shift(state, a, handling_load(tuples, instance.overhead, instance.cores[a]))
+        _shift(state, b, handling_load(tuples, instance.overhead, instance.cores[b]))
 
 
 @inlined_kernel

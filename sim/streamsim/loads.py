@@ -1,11 +1,16 @@
-"""Load that one placement puts on every resource at full rate.
-
-The resources stand in one flat vector: D devices, D·D ordered links, D outgoing NICs, D incoming.
-"""
+"""Load that one placement puts on every resource at full rate, as laid out in `equation`."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsim.equation import (
+    egress_at,
+    handling_load,
+    ingress_at,
+    link_at,
+    link_load,
+    nic_load,
+)
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
@@ -14,17 +19,11 @@ Ints = NDArray[np.int32]
 
 
 @inlined_kernel
-def n_resources(d: int) -> int:
-    """Length of the load vector of a cluster of d devices."""
-    return d * (d + 3)
-
-
-@inlined_kernel
 def stream_loads(instance: Instance, e: int, a: int, b: int) -> tuple[float, float, float]:
     """Load of stream e on link a→b, on a's outgoing NIC and on b's incoming NIC, at full rate."""
     traffic = instance.traffic[e]
-    link = traffic * instance.seconds_per_byte[a, b] + instance.tuples[e] * instance.gap
-    return link, traffic * instance.egress[a], traffic * instance.ingress[b]
+    link = link_load(traffic, instance.tuples[e], instance.seconds_per_byte[a, b], instance.gap)
+    return link, nic_load(traffic, instance.egress[a]), nic_load(traffic, instance.ingress[b])
 
 
 @inlined_kernel
@@ -40,12 +39,12 @@ def add_stream(instance: Instance, loads: Floats, e: int, a: int, b: int, share:
         return
     d = len(instance.device_type)
     link, egress, ingress = stream_loads(instance, e, a, b)
-    handling = share * instance.tuples[e] * instance.overhead
-    loads[a] += handling / instance.cores[a]
-    loads[b] += handling / instance.cores[b]
-    loads[d + a * d + b] += share * link
-    loads[d + d * d + a] += share * egress
-    loads[d + d * d + d + b] += share * ingress
+    tuples = share * instance.tuples[e]
+    loads[a] += handling_load(tuples, instance.overhead, instance.cores[a])
+    loads[b] += handling_load(tuples, instance.overhead, instance.cores[b])
+    loads[link_at(d, a, b)] += share * link
+    loads[egress_at(d, a)] += share * egress
+    loads[ingress_at(d, b)] += share * ingress
 
 
 @borrowing_kernel

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import inlined_kernel, kernel
@@ -17,7 +18,6 @@ from streamsim.loads import (
     full_rate_loads,
     has_several_cores,
     highest,
-    n_resources,
     only_devices_and_links,
 )
 
@@ -82,12 +82,12 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     np.maximum.at(
         cores, place, instance.core_load[np.arange(len(place)), instance.device_type[place]]
     )
-    nics = d + d * d
+    links, egress, ingress = link_at(d, 0, 0), egress_at(d, 0), ingress_at(d, 0)
     return Loads(
-        devices=flat[:d],
-        links=flat[d:nics].reshape(d, d),
-        egress=flat[nics : nics + d],
-        ingress=flat[nics + d :],
+        devices=flat[:links],
+        links=flat[links:egress].reshape(d, d),
+        egress=flat[egress:ingress],
+        ingress=flat[ingress:],
         cores=cores,
     )
 
@@ -146,7 +146,7 @@ def _plain(instance: Instance, placements: Ints, out: Floats) -> None:
             device[a] = 0.0
         if few_pairs:
             for pair in range(d * d):
-                worst = max(worst, link[pair] * wire[pair])
+                worst = max(worst, link_load(link[pair], 0.0, wire[pair], 0.0))
             link[:] = 0.0
         else:
             worst = max(worst, _drain(instance, place, link, wire))
@@ -159,7 +159,7 @@ def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float
     d, worst = len(instance.device_type), 0.0
     for e in range(len(instance.source)):
         pair = place[instance.source[e]] * d + place[instance.target[e]]
-        worst = max(worst, link[pair] * wire[pair])
+        worst = max(worst, link_load(link[pair], 0.0, wire[pair], 0.0))
         link[pair] = 0.0
     return worst
 

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from streamsim import Instance, bottleneck, build_instance, resource_loads, throughput
 from streamsim import incremental as inc
+from streamsim.equation import n_resources
 from streamsim.incremental import Incremental
 from streamsim.jit import borrowing_kernel
-from streamsim.loads import full_rate_loads, n_resources
+from streamsim.loads import full_rate_loads
 from streamsim_strategies import Description, Ints, placed, placed_joins
 
 TOLERANCE = 1e-9

@@ -260,6 +260,8 @@ def _operators_on(problem: Problem, place: Ints, d: int) -> Carriers:
 
 
 def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]:
+    from streamsim.equation import link_loads
+
     instance, cluster = problem.instance, problem.cluster
     a, b = place[instance.source], place[instance.target]
     remote = np.flatnonzero(a != b)
@@ -267,10 +269,8 @@ def _links(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]
         return ()
     pair = a[remote].astype(np.int64) * problem.n_devices + b[remote]
     traffic = instance.traffic[remote]
-    shares = (
-        traffic * instance.seconds_per_byte[a[remote], b[remote]]
-        + instance.tuples[remote] * instance.gap
-    )
+    wire = instance.seconds_per_byte[a[remote], b[remote]]
+    shares = link_loads(traffic, instance.tuples[remote], wire, instance.gap)
     by_pair, found = np.argsort(pair, kind="stable"), []
     used, first = np.unique(pair[by_pair], return_index=True)
     for link, rows in zip(used, np.split(by_pair, first[1:]), strict=True):

@@ -12,6 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from streamsim.equation import (
+    egress_at,
+    handling_load,
+    ingress_at,
+    link_at,
+    link_load,
+    n_resources,
+    nic_load,
+)
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.level import Level
@@ -60,7 +69,7 @@ def new_walk(level: Level, place: Ints, seed: int) -> Walk:
         place.copy(),
         place.copy(),
         np.zeros(d),
-        np.zeros(d * (d + 1) if level.plain else d * (d + 3)),
+        np.zeros(_size(level)),
         np.zeros(MOST_MOVED + 1, np.int32),
         np.zeros(n, np.int64),
         np.zeros(log, np.int64),
@@ -69,6 +78,13 @@ def new_walk(level: Level, place: Ints, seed: int) -> Walk:
         np.zeros(6, np.int64),
         np.zeros(11),
     )
+
+
+@inlined_kernel
+def _size(level: Level) -> int:
+    """Length of the load vector, which has no NICs where these do not limit."""
+    d = len(level.device_type)
+    return egress_at(d, 0) if level.plain else n_resources(d)
 
 
 def _scrambled(seed: int) -> int:
@@ -98,22 +114,19 @@ def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
             b, sent = place[level.peer[e]], level.sent[e]
             if a == b:
                 continue
-            loads[d + a * d + b] += sent * level.wire[a, b]
+            tuples = level.sent_tuples[e] if len(level.sent_tuples) else 0.0
+            loads[link_at(d, a, b)] += link_load(sent, tuples, level.wire[a, b], level.gap)
             if not level.plain:
-                loads[d + d * d + a] += sent * level.egress[a]
-                loads[d + d * d + d + b] += sent * level.ingress[b]
-            if len(level.sent_tuples):
-                loads[d + a * d + b] += level.sent_tuples[e] * level.gap
-                handling = level.sent_tuples[e] * level.overhead
-                loads[a] += handling / level.cores[a]
-                loads[b] += handling / level.cores[b]
+                loads[egress_at(d, a)] += nic_load(sent, level.egress[a])
+                loads[ingress_at(d, b)] += nic_load(sent, level.ingress[b])
+                loads[a] += handling_load(tuples, level.overhead, level.cores[a])
+                loads[b] += handling_load(tuples, level.overhead, level.cores[b])
 
 
 @kernel
 def peak_of(level: Level, place: Ints) -> float:
     """Peak of a placement of the units, from scratch."""
-    d, worst = len(level.device_type), 0.0
-    loads = np.zeros(d * (d + 1) if level.plain else d * (d + 3))
+    loads, worst = np.zeros(_size(level)), 0.0
     fill_loads(level, place, loads)
     for r in range(len(loads)):
         worst = max(worst, loads[r])
@@ -179,8 +192,8 @@ def move(level: Level, walk: Walk, u: int, to: int, target: float, log: int) -> 
                     mine = b if end else a
                     if mine != c:
                         x, y = (c, mine) if way else (mine, c)
-                        flow = rate * level.wire[x, y]
-                        r = d + x * d + y
+                        flow = link_load(rate, 0.0, level.wire[x, y], 0.0)
+                        r = link_at(d, x, y)
                         gain += shift(loads, undone, old, log, r, flow if end else -flow, target)
                         log += 1
     return log, gain
@@ -219,15 +232,17 @@ def _flow(
     tuples = 0.0
     if len(level.sent_tuples):
         tuples = sign * (level.taken_tuples[e] if way else level.sent_tuples[e])
-    link = rate * level.wire[a, b] + tuples * level.gap
-    gain = shift(loads, undone, old, log, d + a * d + b, link, target)
-    gain += shift(loads, undone, old, log + 1, d + d * d + a, rate * level.egress[a], target)
-    gain += shift(loads, undone, old, log + 2, d + d * d + d + b, rate * level.ingress[b], target)
+    link = link_load(rate, tuples, level.wire[a, b], level.gap)
+    egress, ingress = nic_load(rate, level.egress[a]), nic_load(rate, level.ingress[b])
+    gain = shift(loads, undone, old, log, link_at(d, a, b), link, target)
+    gain += shift(loads, undone, old, log + 1, egress_at(d, a), egress, target)
+    gain += shift(loads, undone, old, log + 2, ingress_at(d, b), ingress, target)
     if level.overhead == 0:
         return log + 3, gain
-    handling = tuples * level.overhead
-    gain += shift(loads, undone, old, log + 3, a, handling / level.cores[a], target)
-    gain += shift(loads, undone, old, log + 4, b, handling / level.cores[b], target)
+    sender = handling_load(tuples, level.overhead, level.cores[a])
+    receiver = handling_load(tuples, level.overhead, level.cores[b])
+    gain += shift(loads, undone, old, log + 3, a, sender, target)
+    gain += shift(loads, undone, old, log + 4, b, receiver, target)
     return log + 5, gain
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from streamsim.equation import handling_load, link_load, nic_load
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.memory import most
@@ -154,8 +155,8 @@ class Formulation:
         units = self.units
         for d in range(units.n_devices):
             terms = [self.whole(units.load[u, d]) * x[d] for u, x in enumerate(self.x) if d in x]
-            for e, y in enumerate(self.y) if units.handling[d] else ():
-                tax = self.whole(units.tuples[e] * units.handling[d])
+            for e, y in enumerate(self.y) if units.overhead else ():
+                tax = self.whole(handling_load(units.tuples[e], units.overhead, units.cores[d]))
                 terms += [tax * y[a, b] for a, b in y if a != b and d in (a, b)]
             load = cp_model.LinearExpr.sum(terms)
             self.cp.add(load <= self.peak)
@@ -174,13 +175,15 @@ class Formulation:
         units = self.units
         loads: dict[tuple[str, int, int], list[tuple[int, cp_model.IntVar]]] = {}
         for e, y in enumerate(self.y):
-            traffic, gap = units.traffic[e], units.tuples[e] * units.gap
+            traffic, tuples = units.traffic[e], units.tuples[e]
             for (a, b), literal in y.items():
                 if a != b:
                     costs = {
-                        ("link", a, b): traffic * units.seconds_per_byte[a, b] + gap,
-                        ("egress", a, -1): traffic * units.egress[a],
-                        ("ingress", b, -1): traffic * units.ingress[b],
+                        ("link", a, b): link_load(
+                            traffic, tuples, units.seconds_per_byte[a, b], units.gap
+                        ),
+                        ("egress", a, -1): nic_load(traffic, units.egress[a]),
+                        ("ingress", b, -1): nic_load(traffic, units.ingress[b]),
                     }
                     for resource, load in costs.items():
                         loads.setdefault(resource, []).append((self.whole(load), literal))

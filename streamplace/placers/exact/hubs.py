@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from streamsim.equation import link_loads
 from streamsim.jit import kernel
 
 from streamplace.model.columns import Floats, Ints
@@ -66,7 +67,7 @@ def _hub(units: Units, hub: int) -> Hub:
     load = units.load[:, 0]
     distinct = ~np.eye(units.n_devices, dtype=bool)
     per_byte = units.seconds_per_byte[distinct].min()
-    link = units.traffic * per_byte + units.tuples * units.gap
+    link = link_loads(units.traffic, units.tuples, per_byte, units.gap)
     out, back = units.source == hub, units.target == hub
     sent = np.bincount(units.target[out], link[out], minlength=n)
     taken = np.bincount(units.source[back], link[back], minlength=n)

@@ -4,15 +4,24 @@ At every node the unit with the fewest devices left is placed next; a device is 
 reaches its limit (forward checking), and of equal empty devices only the first is tried. A node is
 hopeless when some unit has no device left, or when the devices cannot take in the remaining work.
 
-Loads stand in one vector per depth, laid out as in `streamsim.loads`: devices, ordered links,
-outgoing and incoming NICs. A vector is always written anew from the one above it, never undone, so
-that rounding errors do not add up over millions of nodes.
+Loads stand in one vector per depth, laid out as in `streamsim.equation`. A vector is always written
+anew from the one above it, never undone, so that rounding errors do not add up over millions of
+nodes.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from streamsim.equation import (
+    egress_at,
+    handling_load,
+    ingress_at,
+    link_at,
+    link_load,
+    n_resources,
+    nic_load,
+)
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.columns import Floats, Ints
@@ -58,7 +67,7 @@ def new_search(units: Units) -> Search:
     n, d = units.load.shape
     return Search(
         place=np.full(n, -1, np.int32),
-        loads=np.zeros((n + 1, d * (d + 3))),
+        loads=np.zeros((n + 1, n_resources(d))),
         unit=np.zeros(n, np.int32),
         options=np.zeros((n, d), np.int32),
         left=np.zeros(n, np.int32),
@@ -118,15 +127,15 @@ def _descend(units: Units, search: Search, t: int, u: int, d: int) -> None:
         if b == d:
             continue
         handled = tuples_out[b] + tuples_in[b]
-        loads[d] += handled * units.handling[d]
-        loads[b] += handled * units.handling[b]
-        wire = units.seconds_per_byte
-        loads[n + d * n + b] += out[b] * wire[d, b] + tuples_out[b] * units.gap
-        loads[n + b * n + d] += into[b] * wire[b, d] + tuples_in[b] * units.gap
-        loads[n + n * n + d] += out[b] * units.egress[d]
-        loads[n + n * n + b] += into[b] * units.egress[b]
-        loads[2 * n + n * n + b] += out[b] * units.ingress[b]
-        loads[2 * n + n * n + d] += into[b] * units.ingress[d]
+        loads[d] += handling_load(handled, units.overhead, units.cores[d])
+        loads[b] += handling_load(handled, units.overhead, units.cores[b])
+        wire, gap = units.seconds_per_byte, units.gap
+        loads[link_at(n, d, b)] += link_load(out[b], tuples_out[b], wire[d, b], gap)
+        loads[link_at(n, b, d)] += link_load(into[b], tuples_in[b], wire[b, d], gap)
+        loads[egress_at(n, d)] += nic_load(out[b], units.egress[d])
+        loads[egress_at(n, b)] += nic_load(into[b], units.egress[b])
+        loads[ingress_at(n, b)] += nic_load(out[b], units.ingress[b])
+        loads[ingress_at(n, d)] += nic_load(into[b], units.ingress[d])
     search.place[u] = d
 
 
@@ -256,24 +265,25 @@ def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) 
     for b in range(n):
         if b == d or tuples_out[b] + tuples_in[b] + out[b] + into[b] == 0:
             continue
-        link = out[b] * units.seconds_per_byte[d, b] + tuples_out[b] * units.gap
-        back = into[b] * units.seconds_per_byte[b, d] + tuples_in[b] * units.gap
-        if loads[n + d * n + b] + link >= cut or loads[n + b * n + d] + back >= cut:
+        link = link_load(out[b], tuples_out[b], units.seconds_per_byte[d, b], units.gap)
+        back = link_load(into[b], tuples_in[b], units.seconds_per_byte[b, d], units.gap)
+        if loads[link_at(n, d, b)] + link >= cut or loads[link_at(n, b, d)] + back >= cut:
             return False
-        nics = n + n * n
-        if loads[nics + b] + into[b] * units.egress[b] >= cut:
+        if loads[egress_at(n, b)] + nic_load(into[b], units.egress[b]) >= cut:
             return False
-        if loads[nics + n + b] + out[b] * units.ingress[b] >= cut:
+        if loads[ingress_at(n, b)] + nic_load(out[b], units.ingress[b]) >= cut:
             return False
-        if loads[b] + (tuples_out[b] + tuples_in[b]) * units.handling[b] >= full[b]:
+        both = tuples_out[b] + tuples_in[b]
+        if loads[b] + handling_load(both, units.overhead, units.cores[b]) >= full[b]:
             return False
         sent += out[b]
         taken += into[b]
-        handled += tuples_out[b] + tuples_in[b]
+        handled += both
     return (
-        loads[d] + units.load[u, d] + handled * units.handling[d] < full[d]
-        and loads[n + n * n + d] + sent * units.egress[d] < cut
-        and loads[2 * n + n * n + d] + taken * units.ingress[d] < cut
+        loads[d] + units.load[u, d] + handling_load(handled, units.overhead, units.cores[d])
+        < full[d]
+        and loads[egress_at(n, d)] + nic_load(sent, units.egress[d]) < cut
+        and loads[ingress_at(n, d)] + nic_load(taken, units.ingress[d]) < cut
         and not _meets_rival(units, search, u, d)
         and has_memory(units, search.place, u, d)
     )

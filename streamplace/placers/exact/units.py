@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from streamsim.equation import link_loads
 
 from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.memory import most, used
@@ -30,7 +31,8 @@ class Units(NamedTuple):
     gap: float
     egress: Floats  # [D] seconds per byte, 0 where uncapped
     ingress: Floats  # [D]
-    handling: Floats  # [D] load that one remote tuple per second puts on an end
+    overhead: float  # core seconds per remote tuple, at each end
+    cores: Floats  # [D]
     classes: Ints  # [D] interchangeable devices
     memory: Floats  # [U] bytes, or [0] where memory does not limit
     room: Floats  # [D] bytes
@@ -72,7 +74,8 @@ def units_of(problem: Problem) -> tuple[Units, Ints]:
         gap=instance.gap,
         egress=instance.egress,
         ingress=instance.ingress,
-        handling=instance.overhead / instance.cores,
+        overhead=instance.overhead,
+        cores=instance.cores,
         classes=problem.interchangeable,
         memory=np.zeros(0),
         room=np.zeros(0),
@@ -138,7 +141,8 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
     quickest = units.seconds_per_byte[distinct].min(initial=np.inf)
     while True:
         heavy = units.tuples > 0
-        heavy[heavy] = units.traffic[heavy] * quickest + units.tuples[heavy] * units.gap >= cut
+        sent, tuples = units.traffic[heavy], units.tuples[heavy]
+        heavy[heavy] = link_loads(sent, tuples, quickest, units.gap) >= cut
         if not heavy.any():
             break
         joined = _joined(units.n_units, units.source[heavy], units.target[heavy])

@@ -1,6 +1,15 @@
 """A short simulated annealing, compiled: the placement that the proof has to beat."""
 
 import numpy as np
+from streamsim.equation import (
+    egress_at,
+    handling_load,
+    ingress_at,
+    link_at,
+    link_load,
+    n_resources,
+    nic_load,
+)
 from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.columns import Floats, Ints
@@ -25,7 +34,7 @@ def anneal(
     """
     np.random.seed(seed)  # noqa: NPY002 - numba's generator, private to compiled code
     n, d = units.load.shape
-    loads = np.empty(d * (d + 3))
+    loads = np.empty(n_resources(d))
     place, best = start.copy(), start.copy()
     best_peak = write_loads(units, place, loads)
     energy = _energy(loads, best_peak)
@@ -80,11 +89,12 @@ def write_loads(units: Units, place: Ints, loads: Floats) -> float:
         if a == b:
             continue
         traffic, tuples = units.traffic[e], units.tuples[e]
-        loads[a] += tuples * units.handling[a]
-        loads[b] += tuples * units.handling[b]
-        loads[n + a * n + b] += traffic * units.seconds_per_byte[a, b] + tuples * units.gap
-        loads[n + n * n + a] += traffic * units.egress[a]
-        loads[2 * n + n * n + b] += traffic * units.ingress[b]
+        loads[a] += handling_load(tuples, units.overhead, units.cores[a])
+        loads[b] += handling_load(tuples, units.overhead, units.cores[b])
+        wire = units.seconds_per_byte[a, b]
+        loads[link_at(n, a, b)] += link_load(traffic, tuples, wire, units.gap)
+        loads[egress_at(n, a)] += nic_load(traffic, units.egress[a])
+        loads[ingress_at(n, b)] += nic_load(traffic, units.ingress[b])
     for load in loads:
         peak = max(peak, load)
     return peak

@@ -1,0 +1,62 @@
+"""The load equation: what work and streams put on the resources they meet, and where these stand.
+
+The resources of D devices are one flat vector: D devices, D·D ordered links, D outgoing NICs, D
+incoming. Whatever adds up loads, here or in a search, takes its terms from this page.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamsim.jit import inlined_kernel
+
+Floats = NDArray[np.float64]
+
+
+@inlined_kernel
+def n_resources(d: int) -> int:
+    """Length of the load vector of a cluster of d devices."""
+    return d * (d + 3)
+
+
+@inlined_kernel
+def link_at(d: int, a: int, b: int) -> int:
+    """Place of the link from device a to device b."""
+    return d + a * d + b
+
+
+@inlined_kernel
+def egress_at(d: int, a: int) -> int:
+    """Place of the outgoing NIC of device a."""
+    return d + d * d + a
+
+
+@inlined_kernel
+def ingress_at(d: int, b: int) -> int:
+    """Place of the incoming NIC of device b."""
+    return d + d * d + d + b
+
+
+@inlined_kernel
+def link_load(traffic: float, tuples: float, seconds_per_byte: float, gap: float) -> float:
+    """Load of a link that carries so many bytes/s in so many tuples/s."""
+    return traffic * seconds_per_byte + tuples * gap
+
+
+@inlined_kernel
+def nic_load(traffic: float, seconds_per_byte: float) -> float:
+    """Load of a NIC through which so many bytes/s go."""
+    return traffic * seconds_per_byte
+
+
+@inlined_kernel
+def handling_load(tuples: float, overhead: float, cores: float) -> float:
+    """Load of a device that sends or receives so many remote tuples/s."""
+    return tuples * overhead / cores
+
+
+def link_loads(traffic: Floats, tuples: Floats, seconds_per_byte: ArrayLike, gap: float) -> Floats:
+    """`link_load` of many streams at once."""
+    loads: Any = traffic * np.asarray(seconds_per_byte) + tuples * gap
+    return np.asarray(loads, np.float64)
