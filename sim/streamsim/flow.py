@@ -96,39 +96,34 @@ def flow_of(
     >>> flow_of([100, 0, 0], *ends, joins=[False, False, True]).input_rate.tolist()
     [100.0, 100.0, 100.0]
     """
-    rates = np.array(rate, np.float64)
-    n, m = len(rates), len(np.atleast_1d(np.asarray(source)))
-    joining = np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_)
+    rates, tail = np.array(rate, np.float64), np.array(source, np.int32)
+    n, m = len(rates), len(tail)
     panes = np.array(windows, np.float64).reshape(-1, 6)
-    order, by_source, tail, head = _ordered(
-        n, np.array(source, np.int32), np.array(target, np.int32)
-    )
+    laid_out = _lay_out(n, tail, np.array(target, np.int32))
+    order, by_source, tail, head = laid_out[:4]
+    if len(order) < n:
+        raise CycleError(order)
     per_tuple = np.ones(m) if selectivity is None else np.array(selectivity, np.float64)[by_source]
-    label = np.arange(m) if inputs is None else np.asarray(inputs)[by_source]
-    port_start, port = _ports(joining, head, label)
-    input_rate, output_rate, tuples = propagate_rates(
-        rates, tail, head, per_tuple, panes, port_start, port
-    )
-    sources = np.flatnonzero(rates).astype(np.int32)
+    joining = np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_)
+    label = np.arange(m) if inputs is None else np.array(inputs, np.int64)
+    joining, port_start, port, in_start, in_streams = _ports(joining, head, label[by_source])
+    flowing = propagate_rates(rates, tail, head, per_tuple, panes, port_start, port)
     return Flow(
         order,
         rates,
         panes,
-        np.diff(port_start) > 1,
+        joining,
         port_start,
         tail,
         head,
         per_tuple,
         port,
         by_source,
-        *_out_streams(order, tail),
-        *_in_streams(n, port, port_start),
-        input_rate,
-        output_rate,
-        tuples,
-        tuples / np.diff(port_start)[head],
-        sources,
-        _groups(sources, np.diff(port_start) > 1, tail, head),
+        *laid_out[4:],
+        in_start,
+        in_streams,
+        *flowing,
+        *_groups(rates, joining, tail, head),
     )
 
 
@@ -137,6 +132,8 @@ def unequal_inputs(flow: Flow) -> tuple[int, int, float, float] | None:
 
     Streams are in the caller's numbering.
     """
+    if not flow.joins.any():
+        return None
     into = np.bincount(flow.port, flow.tuples, flow.port_start[-1])
     lacking = flow.input_rate[flow.target] - into[flow.port]
     wrong = flow.joins[flow.target] & (lacking > UNEQUAL * flow.input_rate[flow.target])
@@ -150,48 +147,60 @@ def unequal_inputs(flow: Flow) -> tuple[int, int, float, float] | None:
     return pair[0], pair[1], float(into[flow.port[f]]), float(into[flow.port[e]])
 
 
-def _ordered(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Operators in topological order; streams by the position of their source, and their ends."""
+@kernel
+def _lay_out(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+    """Operators in topological order; streams by the position of their source, and their ends.
+
+    Then first stream out of every operator and one past the last. Where there is a cycle the order
+    is shorter than n.
+    """
     order = topological_order(n, source, target)
+    start, end = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    for u in source:
+        end[u] += 1
+    first = 0
+    by_source, tail, head = np.empty_like(source), np.empty_like(source), np.empty_like(source)
     if len(order) < n:
-        raise CycleError(order)
-    position = np.empty(n, np.int32)
-    position[order] = np.arange(n, dtype=np.int32)
-    by_source = np.argsort(position[source], kind="stable").astype(np.int32)
-    return order, by_source, source[by_source], target[by_source]
+        return order, by_source, tail, head, start, end
+    for v in order:
+        start[v] = first
+        first += end[v]
+        end[v] = start[v]
+    for e in range(len(source)):
+        u = source[e]
+        at = end[u]
+        end[u] = at + 1
+        by_source[at], tail[at], head[at] = e, u, target[e]
+    return order, by_source, tail, head, start, end
 
 
-def _ports(joins: Flags, target: Ints, label: NDArray[np.int64]) -> tuple[Ints, Ints]:
-    """First port of every operator [N + 1] and port of every stream [M]."""
+@kernel
+def _ports(
+    joins: Flags, target: Ints, label: NDArray[np.int64]
+) -> tuple[Flags, Ints, Ints, Ints, Ints]:
+    """Who has several ports, the first port of each [N + 1] and that of every stream [M].
+
+    Then ``in_start`` and ``in_streams``: streams of one label into one operator that joins are
+    neighbours there.
+    """
     n = len(joins)
-    if not joins.any():
-        return np.arange(n + 1, dtype=np.int32), target.copy()
-    into = np.flatnonzero(joins[target])
-    by_input = into[np.lexsort((into, label[into], target[into]))]
-    new = np.ones(len(by_input), np.bool_)
-    new[1:] = (np.diff(target[by_input]) != 0) | (np.diff(label[by_input]) != 0)
-    of_target = target[by_input]
-    count = np.maximum(np.bincount(of_target[new], minlength=n), 1)
-    port_start = np.concatenate(([0], np.cumsum(count))).astype(np.int32)
-    rank = np.cumsum(new) - 1
-    first = np.searchsorted(of_target, of_target)  # by_input is sorted by target
-    port = port_start[target]
-    port[by_input] += (rank - rank[first]).astype(np.int32)
-    return port_start, port
-
-
-def _out_streams(order: Ints, source: Ints) -> tuple[Ints, Ints]:
-    """``out_start`` and ``out_end`` of streams that are in order."""
-    counts = np.bincount(source, minlength=len(order))
-    start = np.empty(len(order), np.int32)
-    start[order] = np.concatenate(([0], np.cumsum(counts[order])[:-1]))
-    return start, (start + counts).astype(np.int32)
-
-
-def _in_streams(n: int, port: Ints, port_start: Ints) -> tuple[Ints, Ints]:
-    """``in_start`` and ``in_streams``."""
-    start, streams = group_by(port, int(port_start[n]))
-    return start[port_start], streams
+    in_start, in_streams = group_by(target, n)
+    several, start, port = np.zeros(n, np.bool_), np.zeros(n + 1, np.int32), np.empty_like(target)
+    for v in range(n):
+        into = in_streams[in_start[v] : in_start[v + 1]]
+        at = start[v]
+        if joins[v] and len(into) > 1:
+            into[:] = into[np.argsort(label[into], kind="mergesort")]
+            for i in range(len(into)):
+                if i > 0 and label[into[i]] != label[into[i - 1]]:
+                    at += 1
+                port[into[i]] = at
+        else:
+            for e in into:
+                port[e] = at
+        several[v] = at > start[v]
+        start[v + 1] = at + 1
+    return several, start, port, in_start, in_streams
 
 
 @kernel
@@ -203,8 +212,8 @@ def propagate_rates(
     windows: Floats,
     port_start: Ints,
     port: Ints,
-) -> tuple[Floats, Floats, Floats]:
-    """Input and output rate of every operator and tuple rate of every stream, at full rate.
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Input and output rate of operators, tuples/s of streams and what they bring to λ.
 
     Streams must come in an order that visits every operator after all of its inputs. Into a port
     come R_v + Σ over its streams (u, v) of selectivity · output rate of u; λ(v) is the largest of
@@ -226,7 +235,11 @@ def propagate_rates(
     output_rate = np.empty(len(rate))
     for v in range(len(rate)):
         output_rate[v] = _output(input_rate[v], window_row[v], windows)
-    return input_rate, output_rate, tuples
+    intake = np.empty(len(source))
+    for e in range(len(source)):
+        v = target[e]
+        intake[e] = tuples[e] / (port_start[v + 1] - port_start[v])
+    return input_rate, output_rate, tuples, intake
 
 
 @kernel
@@ -244,8 +257,8 @@ def _output(rate: float, row: int, windows: Floats) -> float:
 
 
 @kernel
-def _groups(sources: Ints, joins: Flags, source: Ints, target: Ints) -> Ints:
-    """Group of every source, numbered by first source.
+def _groups(rate: Floats, joins: Flags, source: Ints, target: Ints) -> tuple[Ints, Ints]:
+    """Operators that generate tuples, and the group of each, numbered by first source.
 
     All ancestors of a join are in one group: from the joins back, every operator that leads to one
     is united with those that feed it.
@@ -258,6 +271,7 @@ def _groups(sources: Ints, joins: Flags, source: Ints, target: Ints) -> Ints:
             leads[source[e]] = True
             a, b = _lead(leader, source[e]), _lead(leader, target[e])
             leader[max(a, b)] = min(a, b)
+    sources = np.flatnonzero(rate).astype(np.int32)
     number = np.full(n, -1, np.int32)
     group = np.empty(len(sources), np.int32)
     groups = 0
@@ -267,7 +281,7 @@ def _groups(sources: Ints, joins: Flags, source: Ints, target: Ints) -> Ints:
             number[top] = groups
             groups += 1
         group[k] = number[top]
-    return group
+    return sources, group
 
 
 @kernel

@@ -193,7 +193,7 @@ def _rates(rate: Floats, source: Rows, target: Rows, selectivity: Floats) -> tup
 
     tail, head = source.astype(np.int32), target.astype(np.int32)
     ports = np.arange(len(rate) + 1, dtype=np.int32)
-    input_rate, _, tuples = propagate_rates(
+    input_rate, _, tuples, _ = propagate_rates(
         rate, tail, head, selectivity, np.empty((0, 6)), ports, head
     )
     return tuples, input_rate

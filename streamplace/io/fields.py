@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 from streamplace.errors import FormatError
@@ -61,12 +62,17 @@ def _count(document: Any) -> int:
     """Fields of all tables of a document."""
     count, left = 0, [document]
     while left:
-        value = left.pop()
-        if isinstance(value, list):
-            left += value
-        elif table := value if type(value) is dict else _table(value):
-            count += len(table)
-            left += [inside for inside in table.values() if type(inside) not in _PLAIN]
+        tables = [value for value in left if type(value) is dict]
+        lists: list[Any] = []
+        if len(tables) < len(left):
+            others = [value for value in left if type(value) is not dict]
+            lists = [value for value in others if isinstance(value, list)]
+            tables += [dict(table) for value in others if (table := _table(value))]
+        count += sum(map(len, tables))
+        left = list(chain(*lists, *map(dict.values, tables)))
+        if set(map(type, left)) <= _PLAIN:
+            break
+        left = [value for value in left if type(value) not in _PLAIN]
     return count
 
 

@@ -169,28 +169,28 @@ def parse_graph(content: bytes, where: str, default_name: str = "graph") -> Stre
 
 def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> StreamGraph:
     """Graph from a validated document of the native format."""
-    rows = document["operators"]
+    rows = _Rows(document["operators"], _operator)
     operators = Operators(
-        [row["name"] for row in rows],
-        ipt=_numbers(rows, "ipt", _operator),
-        payload=_quantities(rows, "payload", size_bytes, _operator),
-        rate=_quantities(rows, "rate", tuple_rate, _operator),
-        parallelism=[row.get("parallelism", 1) for row in rows],
-        kind=[row.get("kind", "") for row in rows],
-        requires=[row.get("requires", ()) for row in rows],
-        memory=_quantities(rows, "memory", size_bytes, _operator),
-        window={i: _window(row) for i, row in enumerate(rows) if "window" in row},
-        fires_all=_firing(rows, document.get("fires", EACH)),
+        rows.column("name", "") or [],
+        ipt=rows.numbers("ipt"),
+        payload=rows.numbers("payload", size_bytes),
+        rate=rows.numbers("rate", tuple_rate),
+        parallelism=rows.column("parallelism", 1),
+        kind=rows.column("kind", ""),
+        requires=rows.column("requires", ()),
+        memory=rows.numbers("memory", size_bytes),
+        window=rows.windows(),
+        fires_all=rows.firing(document.get("fires", EACH)),
     )
-    lines = document.get("streams", [])
+    lines = _Rows(document.get("streams", []), _stream)
     streams = Streams.between(
         operators,
-        [line["from"] for line in lines],
-        [line["to"] for line in lines],
-        selectivity=_numbers(lines, "selectivity", _stream, 1.0),
-        payload=_quantities(lines, "payload", size_bytes, _stream, math.nan),
-        partitioning=[line.get("partitioning", "") for line in lines],
-        input=[line.get("input", "") for line in lines],
+        lines.column("from", "") or [],
+        lines.column("to", "") or [],
+        selectivity=lines.numbers("selectivity", default=1.0),
+        payload=lines.numbers("payload", size_bytes, math.nan),
+        partitioning=lines.column("partitioning", ""),
+        input=lines.column("input", ""),
     )
     if document.get("fires") == ALL:
         operators, streams = rated(operators, streams)
@@ -261,43 +261,49 @@ def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     return row
 
 
-def _numbers(
-    rows: list[_Row], key: str, label: Callable[[_Row], str], default: float = 0.0
-) -> Floats:
-    """Column of plain numbers."""
-    return _floats(rows, key, label, [row.get(key, default) for row in rows])
+class _Rows:
+    """Rows of a document, column by column; a column is None where no row has it."""
 
+    def __init__(self, rows: list[_Row], label: Callable[[_Row], str]) -> None:
+        self._rows, self._label = rows, label
+        self._keys = set[str]().union(*rows)
 
-def _quantities(
-    rows: list[_Row],
-    key: str,
-    parse: Callable[[Quantity], float],
-    label: Callable[[_Row], str],
-    default: float = 0.0,
-) -> Floats:
-    """Column of numbers, some of them written with a unit."""
-    values = [row.get(key, default) for row in rows]
-    if str in set(map(type, values)):
-        for i, value in enumerate(values):
-            if isinstance(value, str):
-                with located(label(rows[i])):
-                    values[i] = parse(value)
-    return _floats(rows, key, label, values)
+    def column(self, key: str, default: Any) -> list[Any] | None:
+        """Values as they stand."""
+        return [row.get(key, default) for row in self._rows] if key in self._keys else None
 
+    def numbers(
+        self, key: str, parse: Callable[[Quantity], float] | None = None, default: float = 0.0
+    ) -> Floats | None:
+        """Numbers, some of them perhaps written with a unit, which ``parse`` reads."""
+        values = self.column(key, default)
+        if values is None:
+            return None
+        if parse is not None and str in set(map(type, values)):
+            for i, value in enumerate(values):
+                if isinstance(value, str):
+                    with located(self._label(self._rows[i])):
+                        values[i] = parse(value)
+        try:
+            return np.array(values, np.float64)
+        except OverflowError:
+            bad = next(i for i, value in enumerate(values) if value > LARGEST)
+            raise GraphError(
+                f"{self._label(self._rows[bad])} has {key} {quoted(values[bad])}; "
+                f"it must be at most {LARGEST:g}"
+            ) from None
 
-def _floats(rows: list[_Row], key: str, label: Callable[[_Row], str], values: list[Any]) -> Floats:
-    try:
-        return np.array(values, np.float64)
-    except OverflowError:
-        bad = next(row for row, value in zip(rows, values, strict=True) if value > LARGEST)
-        raise GraphError(
-            f"{label(bad)} has {key} {quoted(bad[key])}; it must be at most {LARGEST:g}"
-        ) from None
+    def windows(self) -> dict[int, Window]:
+        """Windows by row."""
+        if "window" not in self._keys:
+            return {}
+        return {i: _window(row) for i, row in enumerate(self._rows) if "window" in row}
 
-
-def _firing(rows: list[_Row], usual: str) -> list[bool]:
-    """Which operators fire all."""
-    return [row.get("fires", usual) == ALL for row in rows]
+    def firing(self, usual: str) -> list[bool] | None:
+        """Which rows fire all."""
+        if usual == EACH and "fires" not in self._keys:
+            return None
+        return [row.get("fires", usual) == ALL for row in self._rows]
 
 
 def _operator(row: _Row) -> str:

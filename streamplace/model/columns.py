@@ -64,7 +64,9 @@ def int_column(
         raise fail(-1, "", "must be whole numbers") from None
     if column.shape != (size,):
         raise fail(-1, "", f"must have {size} values, one each, but comes as {column.shape}")
-    good = (column >= least) & (column <= most) & (column == np.floor(column))
+    good = (column >= least) & (column <= most)
+    if column.dtype.kind == "f":
+        good &= column == np.floor(column)
     if not good.all():
         bad = int(np.argmin(good))
         rule = f"it must be a whole number from {least} to {most}"
