@@ -1,0 +1,197 @@
+"""List scheduling with insertion: every task in turn onto the core where it is soonest done.
+
+What a core has not taken yet is a list of gaps, the last of which is open. Gaps too short for any
+task are dropped, so that the lists stay short, and of the others the first that ends late enough is
+found by bisection: a million tasks take seconds.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import borrowing_kernel, kernel
+
+from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.memory import SLACK
+from streamplace.placers.scheduling.tasks import Tasks, transfer
+
+FIRST_GAPS = 64
+NOWHERE = -1
+
+
+class Schedule(NamedTuple):
+    """When and where every task runs."""
+
+    place: Ints  # [N] device, or -1 where a task found none
+    start: Floats  # [N]
+    finish: Floats  # [N]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every task has a device."""
+        return bool((self.place >= 0).all())
+
+
+class Gaps(NamedTuple):
+    """Idle times of every core, in order; the last is open."""
+
+    start: Floats  # [K, G]
+    end: Floats  # [K, G]
+    count: Ints  # [K]
+
+
+class Choice(NamedTuple):
+    """How a device is chosen: by the earliest finish plus ``ahead``."""
+
+    ahead: Floats  # [N, D] seconds expected after a task on a device, or [0, 0] for none
+    forced: Ints  # [N] device on which a task must run, or -1
+    insertion: bool  # whether gaps between tasks may be used
+
+
+def plain_choice(n: int, insertion: bool) -> Choice:
+    """Earliest finish."""
+    return Choice(np.zeros((0, 0)), np.full(n, NOWHERE, np.int32), insertion)
+
+
+@kernel
+def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
+    """Schedule the tasks in an order in which none comes before what it waits for."""
+    n, d = tasks.work.shape
+    place = np.full(n, NOWHERE, np.int32)
+    start, finish = np.zeros(n), np.zeros(n)
+    gaps = Gaps(
+        np.zeros((tasks.core_start[d], FIRST_GAPS)),
+        np.full((tasks.core_start[d], FIRST_GAPS), np.inf),
+        np.ones(tasks.core_start[d], np.int32),
+    )
+    shortest = _shortest(tasks)
+    home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
+    used = np.zeros(d)
+    may = np.ones(d, np.bool_)
+    for v in order:
+        find_open(tasks, home, used, tasks.unit[v], may)
+        best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
+        for a in range(d):
+            if not may[a] or tasks.work[v, a] == np.inf:
+                continue
+            if choice.forced[v] >= 0 and choice.forced[v] != a and home[tasks.unit[v]] < 0:
+                continue
+            ready = ready_at(tasks, place, finish, v, a)
+            core, gap, begin = _earliest(tasks, gaps, a, ready, tasks.work[v, a], choice.insertion)
+            cost = begin + tasks.work[v, a]
+            if len(choice.ahead):
+                cost += choice.ahead[v, a]
+            if cost < best_cost:
+                best, best_cost, best_core, best_gap, best_start = a, cost, core, gap, begin
+        if best < 0:
+            break
+        if home[tasks.unit[v]] < 0:
+            home[tasks.unit[v]] = best
+            if len(tasks.memory):
+                used[best] += tasks.memory[tasks.unit[v]]
+        place[v], start[v] = best, best_start
+        finish[v] = best_start + tasks.work[v, best]
+        if gaps.count[best_core] + 1 >= gaps.start.shape[1]:
+            gaps = _wider(gaps)
+        _take(gaps, best_core, best_gap, start[v], finish[v], shortest)
+    return Schedule(place, start, finish)
+
+
+@borrowing_kernel
+def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Flags) -> None:
+    """Where the rest of unit u may go: its home if it has one, else not to rivals, and if it fits.
+
+    Every task of the unit must be allowed there.
+    """
+    for a in range(len(may)):
+        may[a] = home[u] < 0 or home[u] == a
+        if home[u] < 0 and len(tasks.memory):
+            may[a] = used[a] + tasks.memory[u] <= tasks.room[a] * (1 + SLACK)
+    if home[u] >= 0:
+        return
+    for i in range(tasks.rival_start[u], tasks.rival_start[u + 1]):
+        if home[tasks.rivals[i]] >= 0:
+            may[home[tasks.rivals[i]]] = False
+
+
+@borrowing_kernel
+def ready_at(tasks: Tasks, place: Ints, finish: Floats, v: int, a: int) -> float:
+    """When everything that v waits for is on device a."""
+    ready: float = tasks.release[v]
+    for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
+        e = tasks.in_stream[i]
+        u = tasks.source[e]
+        ready = max(ready, finish[u] + transfer(tasks, e, place[u], a))
+    return ready
+
+
+@kernel
+def _shortest(tasks: Tasks) -> float:
+    """Least time that any task takes anywhere; gaps below that are of no use."""
+    least = np.inf
+    for v in range(len(tasks.work)):
+        for a in range(tasks.work.shape[1]):
+            least = min(least, tasks.work[v, a])
+    return least
+
+
+@borrowing_kernel
+def _earliest(
+    tasks: Tasks, gaps: Gaps, a: int, ready: float, work: float, insertion: bool
+) -> tuple[int, int, float]:
+    """Core of device a, its gap, and when a task could start there."""
+    best, best_gap, best_start = -1, -1, np.inf
+    for c in range(tasks.core_start[a], tasks.core_start[a + 1]):
+        last = gaps.count[c] - 1
+        g = last
+        if insertion:
+            g = _first_ending_after(gaps, c, ready)
+            while max(ready, gaps.start[c, g]) + work > gaps.end[c, g]:
+                g += 1
+        begin = max(ready, gaps.start[c, g])
+        if begin < best_start:
+            best, best_gap, best_start = c, g, begin
+    return best, best_gap, best_start
+
+
+@borrowing_kernel
+def _first_ending_after(gaps: Gaps, c: int, ready: float) -> int:
+    low, high = 0, gaps.count[c] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if gaps.end[c, middle] >= ready:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@borrowing_kernel
+def _take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: float) -> None:
+    """Take a time out of a gap; what is left of it are two gaps, one or none."""
+    before = start - gaps.start[c, g] >= shortest and start > gaps.start[c, g]
+    after = g == gaps.count[c] - 1 or (
+        gaps.end[c, g] - finish >= shortest and gaps.end[c, g] > finish
+    )
+    if before and after:
+        for i in range(gaps.count[c], g + 1, -1):
+            gaps.start[c, i], gaps.end[c, i] = gaps.start[c, i - 1], gaps.end[c, i - 1]
+        gaps.count[c] += 1
+        gaps.start[c, g + 1], gaps.end[c, g + 1] = finish, gaps.end[c, g]
+        gaps.end[c, g] = start
+    elif before:
+        gaps.end[c, g] = start
+    elif after:
+        gaps.start[c, g] = finish
+    else:
+        for i in range(g, gaps.count[c] - 1):
+            gaps.start[c, i], gaps.end[c, i] = gaps.start[c, i + 1], gaps.end[c, i + 1]
+        gaps.count[c] -= 1
+
+
+@kernel
+def _wider(gaps: Gaps) -> Gaps:
+    """The same with room for twice as many."""
+    cores, room = gaps.start.shape
+    start, end = np.zeros((cores, 2 * room)), np.full((cores, 2 * room), np.inf)
+    start[:, :room], end[:, :room] = gaps.start, gaps.end
+    return Gaps(start, end, gaps.count)

@@ -1,0 +1,134 @@
+"""Ranks: how much of a pass comes before and after every task, in the mean over devices."""
+
+import numpy as np
+from streamsim.jit import kernel
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.placers.scheduling.tasks import Tasks, mean_transfer, mean_work, transfer
+
+
+@kernel
+def upward(tasks: Tasks) -> Floats:
+    """Upward rank of HEFT: rank(v) = w̄(v) + max over streams (v, u) of (c̄(v, u) + rank(u))."""
+    latency, wire = mean_transfer(tasks)
+    work = mean_work(tasks)
+    rank = work.copy()
+    for i in range(len(tasks.order) - 1, -1, -1):
+        v = tasks.order[i]
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            sending = latency + tasks.size[e] * wire + tasks.besides[e]
+            rank[v] = max(rank[v], work[v] + sending + rank[tasks.target[e]])
+    return rank
+
+
+@kernel
+def downward(tasks: Tasks) -> Floats:
+    """Downward rank: rank(v) = max over streams (u, v) of (rank(u) + w̄(u) + c̄(u, v))."""
+    latency, wire = mean_transfer(tasks)
+    work = mean_work(tasks)
+    rank = tasks.release.copy()
+    for v in tasks.order:
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            sending = latency + tasks.size[e] * wire + tasks.besides[e]
+            w = tasks.target[e]
+            rank[w] = max(rank[w], rank[v] + work[v] + sending)
+    return rank
+
+
+@kernel
+def optimistic_costs(tasks: Tasks) -> Floats:
+    """Optimistic cost table of PEFT, shape [N, D].
+
+    OCT(v, a) = max over streams (v, u) of min over devices b of
+    (OCT(u, b) + w(u, b) + c̄(v, u) where b differs from a).
+    """
+    latency, wire = mean_transfer(tasks)
+    n, d = tasks.work.shape
+    table = np.zeros((n, d))
+    for i in range(n - 1, -1, -1):
+        v = tasks.order[i]
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            u = tasks.target[e]
+            sending = latency + tasks.size[e] * wire + tasks.besides[e]
+            away = np.inf
+            for b in range(d):
+                away = min(away, table[u, b] + tasks.work[u, b] + sending)
+            for a in range(d):
+                least = min(away, table[u, a] + tasks.work[u, a])
+                table[v, a] = max(table[v, a], least)
+    return table
+
+
+@kernel
+def least_after(tasks: Tasks) -> Floats:
+    """Least seconds from the end of every task, on each device, to the end of the pass [N, D]."""
+    n, d = tasks.work.shape
+    table = np.zeros((n, d))
+    for i in range(n - 1, -1, -1):
+        v = tasks.order[i]
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            u = tasks.target[e]
+            for a in range(d):
+                least = np.inf
+                for b in range(d):
+                    least = min(least, transfer(tasks, e, a, b) + tasks.work[u, b] + table[u, b])
+                table[v, a] = max(table[v, a], least)
+    return table
+
+
+@kernel
+def by_rank(tasks: Tasks, rank: Floats) -> Ints:
+    """Tasks in the order in which the ready one of the highest rank comes first, then lowest row.
+
+    A binary heap holds the ready ones.
+    """
+    n = len(rank)
+    heap, size = np.empty(n, np.int32), 0
+    waiting = np.zeros(n, np.int32)
+    order, done = np.empty(n, np.int32), 0
+    for v in range(n):
+        waiting[v] = tasks.in_start[v + 1] - tasks.in_start[v]
+        if waiting[v] == 0:
+            size = _push(heap, size, rank, v)
+    while size > 0:
+        v, size = _pop(heap, size, rank)
+        order[done] = v
+        done += 1
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            u = tasks.target[e]
+            waiting[u] -= 1
+            if waiting[u] == 0:
+                size = _push(heap, size, rank, u)
+    return order
+
+
+@kernel
+def _before(rank: Floats, u: int, v: int) -> bool:
+    return rank[u] > rank[v] or (rank[u] == rank[v] and u < v)
+
+
+@kernel
+def _push(heap: Ints, size: int, rank: Floats, v: int) -> int:
+    i = size
+    while i > 0 and _before(rank, v, heap[(i - 1) // 2]):
+        heap[i] = heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    heap[i] = v
+    return size + 1
+
+
+@kernel
+def _pop(heap: Ints, size: int, rank: Floats) -> tuple[int, int]:
+    top, last = heap[0], heap[size - 1]
+    size -= 1
+    i = 0
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and _before(rank, heap[child + 1], heap[child]):
+            child += 1
+        if not _before(rank, heap[child], last):
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = last
+    return top, size

@@ -1,0 +1,126 @@
+"""One pass as schedulers see it: tasks, what they wait for, and where they may run.
+
+Networks are taken as free: a transfer takes what it takes, whoever else sends. That is the model of
+HEFT and its family; what a schedule is worth under other networks, the simulator says.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import inlined_kernel, kernel
+from streamsim.topology import group_by
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.problem import Problem
+
+
+class Tasks(NamedTuple):
+    """N tasks, E streams between them, D devices, K cores, U units of tasks that stay together."""
+
+    work: Floats  # [N, D] seconds, infinite where a task may not run
+    release: Floats  # [N] seconds before which a task is not ready
+    order: Ints  # [N] topological
+    in_start: Ints  # [N + 1] what v waits for: in_stream[in_start[v]:in_start[v + 1]]
+    in_stream: Ints  # [E]
+    out_start: Ints  # [N] first stream out of a task
+    out_end: Ints  # [N]
+    source: Ints  # [E]
+    target: Ints  # [E]
+    size: Floats  # [E] bytes
+    besides: Floats  # [E] seconds of every transfer, whatever the link
+    latency: Floats  # [D, D] seconds
+    wire: Floats  # [D, D] seconds per byte
+    core_start: Ints  # [D + 1] the cores of d are core_start[d]:core_start[d + 1]
+    unit: Ints  # [N]
+    member_start: Ints  # [U + 1] the tasks of a unit are members[member_start[u]:…]
+    members: Ints  # [N]
+    rival_start: Ints  # [U + 1] the units that u must not meet are rivals[rival_start[u]:…]
+    rivals: Ints
+    memory: Floats  # [U] bytes, or [0] where memory does not limit
+    room: Floats  # [D] bytes
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, N."""
+        return len(self.work)
+
+    @property
+    def n_devices(self) -> int:
+        """Number of devices, D."""
+        return len(self.latency)
+
+
+def tasks_of(problem: Problem) -> Tasks:
+    """Tasks of a problem under its rules."""
+    one, instance, rules = problem.one_pass, problem.instance, problem.rules
+    n, none = problem.n_operators, np.zeros(0)
+    work = one.work[:, one.devices["type"]]
+    unit, apart, memory, room = np.arange(n, dtype=np.int32), np.zeros((0, 2), np.int32), none, none
+    if rules is not None:
+        work = np.where(rules.allowed[rules.unit], work, np.inf)
+        unit, apart = np.array(rules.unit, np.int32), rules.apart
+        if rules.memory is not None and rules.room is not None:
+            memory, room = np.array(rules.memory), np.array(rules.room)
+    both = np.concatenate((apart, apart[:, ::-1])).astype(np.int32)
+    n_units = int(unit.max()) + 1
+    rival_start, rows = group_by(np.ascontiguousarray(both[:, 0]), n_units)
+    member_start, members = group_by(unit, n_units)
+    return Tasks(
+        np.ascontiguousarray(work),
+        np.array(one.operators["release"]),
+        instance.order,
+        instance.in_start,
+        instance.in_streams,
+        instance.out_start,
+        instance.out_end,
+        instance.source,
+        instance.target,
+        np.array(one.streams["size"]),
+        one.streams["tuples"] * (one.gap + 2.0 * one.overhead),
+        np.array(one.links["latency"]),
+        np.array(one.links["seconds_per_byte"]),
+        np.concatenate(([0], np.cumsum(one.devices["cores"]))).astype(np.int32),
+        unit,
+        member_start,
+        members,
+        rival_start,
+        np.ascontiguousarray(both[rows, 1]),
+        memory,
+        room,
+    )
+
+
+@inlined_kernel
+def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
+    """Seconds that stream e takes from device a to device b."""
+    if a == b:
+        return 0.0
+    return tasks.latency[a, b] + tasks.size[e] * tasks.wire[a, b] + tasks.besides[e]
+
+
+@kernel
+def mean_transfer(tasks: Tasks) -> tuple[float, float]:
+    """Latency and seconds per byte of the mean ordered pair of different devices."""
+    d = len(tasks.latency)
+    latency, wire, pairs = 0.0, 0.0, max(1, d * (d - 1))
+    for a in range(d):
+        for b in range(d):
+            if a != b:
+                latency += tasks.latency[a, b]
+                wire += tasks.wire[a, b]
+    return latency / pairs, wire / pairs
+
+
+@kernel
+def mean_work(tasks: Tasks) -> Floats:
+    """Mean seconds of every task over the devices that may run it, shape [N]."""
+    n, d = tasks.work.shape
+    mean = np.empty(n)
+    for v in range(n):
+        total, count = 0.0, 0
+        for a in range(d):
+            if tasks.work[v, a] < np.inf:
+                total += tasks.work[v, a]
+                count += 1
+        mean[v] = total / max(1, count)
+    return mean
