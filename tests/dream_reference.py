@@ -1,26 +1,36 @@
 """The paper's formulas, operator by operator, from a policy's parameters; slow and literal."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.dream.features import Scale
+from streamplace.learn.dream.graph_encoder import GraphEncoder, Hop
+from streamplace.learn.dream.policy import Policy
+from streamplace.learn.dream.sequence_encoder import SequenceEncoder
+from streamplace.model.problem import Problem
 
 
-def sigmoid(z):
+def sigmoid(z: NDArray[Any]) -> NDArray[Any]:
     return 1 / (1 + np.exp(-z))
 
 
-def linear(layer, x):
+def linear(layer: Any, x: NDArray[Any]) -> NDArray[Any]:
     """A linear layer as float64."""
     weight = layer.weight.detach().double().numpy()
     bias = 0 if layer.bias is None else layer.bias.detach().double().numpy()
     return weight @ x + bias
 
 
-def parameter(tensor):
+def parameter(tensor: Any) -> NDArray[Any]:
     return tensor.detach().double().numpy()
 
 
-def graph_vectors(encoder, problem, scale):
+def graph_vectors(
+    encoder: GraphEncoder, problem: Problem, scale: Scale
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Vectors of operators [N, W] in operator order, and of the graph [W] (§3.1)."""
     streams = scale.streams(problem)
     ends = np.stack([problem.instance.source, problem.instance.target], axis=1).tolist()
@@ -34,7 +44,9 @@ def graph_vectors(encoder, problem, scale):
     return nodes, np.max([linear(encoder.pool, h) for h in nodes], axis=0)
 
 
-def one_update(hop, h, v, ends, streams, forward):
+def one_update(
+    hop: Hop, h: list[NDArray[Any]], v: int, ends: list[Any], streams: NDArray[Any], forward: bool
+) -> NDArray[Any]:
     """Equation 1 for one operator and one view."""
     arriving = []
     for (u, w), features in zip(ends, streams, strict=True):
@@ -47,7 +59,9 @@ def one_update(hop, h, v, ends, streams, forward):
     return np.tanh(linear(hop.update_view, np.concatenate([h[v], mean])))
 
 
-def sequence_vectors(encoder, problem, scale, order):
+def sequence_vectors(
+    encoder: SequenceEncoder, problem: Problem, scale: Scale, order: list[int]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Vectors of operators [N, W] in operator order, and of the graph [W], of the baseline B."""
     width = encoder.recurrent.shape[1]
     state, cell = np.zeros(width), np.zeros(width)
@@ -59,13 +73,15 @@ def sequence_vectors(encoder, problem, scale, order):
     return nodes, state
 
 
-def lstm(gates, cell):
+def lstm(gates: NDArray[Any], cell: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     i, f, o, g = np.split(gates, 4)
     cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
     return sigmoid(o) * np.tanh(cell), cell
 
 
-def probabilities(policy, problem, scale, placement, order):
+def probabilities(
+    policy: Policy, problem: Problem, scale: Scale, placement: dict[int, int], order: list[int]
+) -> NDArray[Any]:
     """P(d_v | decisions before) [N, D], in the order of decision, along a placement (§3.2)."""
     decoder = policy.decoder
     encoder = policy.encoder
@@ -95,14 +111,16 @@ def probabilities(policy, problem, scale, placement, order):
     return np.array(rows)
 
 
-def upstream_mean(problem, v, decided, devices):
+def upstream_mean(
+    problem: Problem, v: int, decided: dict[Any, Any], devices: NDArray[Any]
+) -> NDArray[Any]:
     """D^(up)(v): mean embedding of the devices of upstream operators that are decided about."""
     ends = zip(problem.instance.source.tolist(), problem.instance.target.tolist(), strict=True)
     known = [devices[decided[u]] for u in {u for u, w in ends if w == v} if u in decided]
     return np.mean(known, axis=0) if known else np.zeros(devices.shape[1])
 
 
-def device_state(problem, v, decided, n_devices):
+def device_state(problem: Problem, v: int, decided: dict[Any, Any], n_devices: int) -> NDArray[Any]:
     """Load of every device so far, and what it would send to the operator as a share of a link."""
     instance, d = problem.instance, problem.n_devices
     load, inbound = np.zeros(n_devices), np.zeros(n_devices)
@@ -115,7 +133,7 @@ def device_state(problem, v, decided, n_devices):
     return np.concatenate([load, inbound])
 
 
-def is_open(problem, device, decided):
+def is_open(problem: Problem, device: int, decided: dict[Any, Any]) -> bool:
     """Of interchangeable devices only the first unused is open; without rules."""
     if device >= problem.n_devices:
         return False
@@ -124,7 +142,7 @@ def is_open(problem, device, decided):
     return all(other in used for other in alike if other < device)
 
 
-def log_probability(policy, problem, scale, placement, order_name):
+def log_probability(policy: Any, problem: Any, scale: Any, placement: Any, order_name: Any) -> Any:
     """Logarithm of equation 2."""
     order = decision_order(problem, order_name).tolist()
     rows = probabilities(policy, problem, scale, placement, order)

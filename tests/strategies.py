@@ -1,5 +1,8 @@
 """Random graphs, clusters and problems for tests of laws that hold for all of them."""
 
+from collections.abc import Callable
+from typing import Any
+
 from hypothesis import reject
 from hypothesis import strategies as st
 
@@ -30,7 +33,13 @@ windows = st.builds(
 
 
 @st.composite
-def graphs(draw, most=7, most_subtasks=1, windowed=False, any_names=False):
+def graphs(
+    draw: Callable[..., Any],
+    most: int = 7,
+    most_subtasks: int = 1,
+    windowed: bool = False,
+    any_names: bool = False,
+) -> StreamGraph | None:
     """DAGs with one source or several, parallel streams and operators of every kind."""
     n = draw(st.integers(1, most))
     n_sources = draw(st.integers(1, min(n, 3)))
@@ -74,7 +83,7 @@ def graphs(draw, most=7, most_subtasks=1, windowed=False, any_names=False):
 
 
 @st.composite
-def clusters(draw, most=5):
+def clusters(draw: Callable[..., Any], most: int = 5) -> Cluster | None:
     """Clusters of few kinds of devices and links, so that some devices are interchangeable."""
     n = draw(st.integers(1, most))
     kinds = [Device("", mips=2500), Device("", mips=1000, cores=4), Device("", egress=5e8)]
@@ -88,7 +97,7 @@ def clusters(draw, most=5):
 
 
 @st.composite
-def problems(draw, **kinds):
+def problems(draw: Callable[..., Any], **kinds: Any) -> Problem | None:
     """Problems, about half of them constrained."""
     graph, cluster = draw(graphs(**kinds)), draw(clusters())
     if draw(st.booleans()):
@@ -105,7 +114,7 @@ def problems(draw, **kinds):
         reject()
 
 
-def placements(problem):
+def placements(problem: Problem) -> Any:
     """Any placement of a problem, as device rows."""
     devices = st.integers(0, problem.n_devices - 1)
     return st.lists(devices, min_size=problem.n_operators, max_size=problem.n_operators)

@@ -1,6 +1,9 @@
 """Registries: found by importing, told apart by name."""
 
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from streamplace.registry import Registry
 
 
 @pytest.fixture
-def registry(tmp_path, monkeypatch):
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A package with two modules that add themselves."""
     package = tmp_path / "sorts"
     package.mkdir()
@@ -35,7 +38,7 @@ def registry(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_modules_of_the_package_register_themselves(registry):
+def test_modules_of_the_package_register_themselves(registry: Registry) -> None:
     """At the first look, in order of names."""
     assert list(registry) == ["bubble", "quick"]
     assert registry["quick"] == 5
@@ -43,21 +46,21 @@ def test_modules_of_the_package_register_themselves(registry):
     assert "slow" not in registry
 
 
-def test_nothing_is_imported_before_the_first_look(registry):
+def test_nothing_is_imported_before_the_first_look(registry: Registry) -> None:
     """So that importing streamplace stays quick."""
     assert "sorts.quick" not in sys.modules
     assert len(list(registry)) == 2
     assert "sorts.quick" in sys.modules
 
 
-def test_two_things_of_one_name_are_refused(registry):
+def test_two_things_of_one_name_are_refused(registry: Registry) -> None:
     """The message names the name."""
     registry.add("merge", 1)
     with pytest.raises(SettingError, match="two sorts are called 'merge'; rename one of them"):
         registry.add("merge", 2)
 
 
-def test_an_unknown_name_is_refused_with_the_nearest(registry):
+def test_an_unknown_name_is_refused_with_the_nearest(registry: Registry) -> None:
     """The message lists the known ones."""
     with pytest.raises(
         SettingError, match=r"no sort 'quik'; did you mean 'quick'\?.*bubble, quick"
@@ -65,7 +68,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(registry):
         registry["quik"]
 
 
-def test_a_long_name_is_cut_in_the_message(registry):
+def test_a_long_name_is_cut_in_the_message(registry: Registry) -> None:
     """Names come from files too."""
     with pytest.raises(SettingError) as caught:
         registry["x" * 100_000]

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from problems import chain
 
@@ -7,7 +9,9 @@ from streamplace.model import Cluster, Problem
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "missing"])
-def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(name, tmp_path, monkeypatch):
+def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By the record of the placer that was to use them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     contest = Contest(placers=(f"dream:weights={name}",))

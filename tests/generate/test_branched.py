@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from streamplace.errors import SettingError
 from streamplace.generate.branched import STANDARD, Branched, Topology, branched, stage_ipt
 from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Problem
+from streamplace.model.graph import StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -28,17 +30,19 @@ HASH = (
 
 
 @pytest.fixture(scope="module")
-def benchmark_graphs():
+def benchmark_graphs() -> list[StreamGraph]:
     """The standard benchmark."""
     return list(branched(Branched(), 0))
 
 
-def topology_of(graph):
+def topology_of(graph: StreamGraph) -> Topology:
     """Topology that the attributes tell."""
     return Topology(*(graph.attributes[key] for key in ("branches", "depth", "devices")))
 
 
-def test_the_benchmark_has_3150_graphs_of_forty_topologies(benchmark_graphs):
+def test_the_benchmark_has_3150_graphs_of_forty_topologies(
+    benchmark_graphs: list[StreamGraph],
+) -> None:
     """50 copies of each topology for two devices, 100 of every other."""
     counts = Counter(map(topology_of, benchmark_graphs))
     assert sum(counts.values()) == Branched().n_graphs == 3150
@@ -47,14 +51,18 @@ def test_the_benchmark_has_3150_graphs_of_forty_topologies(benchmark_graphs):
     assert len(set(STANDARD)) == 40
 
 
-def test_graphs_have_4_to_27_operators_and_names_of_their_own(benchmark_graphs):
+def test_graphs_have_4_to_27_operators_and_names_of_their_own(
+    benchmark_graphs: list[StreamGraph],
+) -> None:
     """4 is the class with one branch of two stages; 27 the one of 5 × 5."""
     sizes = [graph.n_operators for graph in benchmark_graphs]
     assert (min(sizes), max(sizes)) == (4, 27)
     assert len({graph.name for graph in benchmark_graphs}) == 3150
 
 
-def test_the_stages_share_exactly_the_instructions_of_their_devices(benchmark_graphs):
+def test_the_stages_share_exactly_the_instructions_of_their_devices(
+    benchmark_graphs: list[StreamGraph],
+) -> None:
     """Σ over stages = V · 250,000 - 20,000 in whole numbers."""
     for graph in benchmark_graphs:
         k, d, devices = topology_of(graph)
@@ -64,7 +72,9 @@ def test_the_stages_share_exactly_the_instructions_of_their_devices(benchmark_gr
         assert graph.operators.ipt[[0, -1]].tolist() == [10_000, 10_000]
 
 
-def test_every_graph_fills_its_devices_and_no_operator_exceeds_one(benchmark_graphs):
+def test_every_graph_fills_its_devices_and_no_operator_exceeds_one(
+    benchmark_graphs: list[StreamGraph],
+) -> None:
     """CPU at full rate is V devices of 2500 MIPS."""
     for graph in benchmark_graphs:
         loads = graph.input_rate * graph.operators.ipt / 2.5e9
@@ -72,7 +82,9 @@ def test_every_graph_fills_its_devices_and_no_operator_exceeds_one(benchmark_gra
         assert loads.max() <= 1 + 1e-12
 
 
-def test_payloads_are_whole_bytes_up_to_half_a_megabit_and_the_sink_emits_nothing(benchmark_graphs):
+def test_payloads_are_whole_bytes_up_to_half_a_megabit_and_the_sink_emits_nothing(
+    benchmark_graphs: list[StreamGraph],
+) -> None:
     """1 to 62,500 bytes; on two devices up to a ceiling drawn per graph."""
     small, large = [], []
     for graph in benchmark_graphs:
@@ -86,7 +98,7 @@ def test_payloads_are_whole_bytes_up_to_half_a_megabit_and_the_sink_emits_nothin
     assert np.mean(small) == pytest.approx(15_625, rel=0.1)
 
 
-def test_one_graph_of_five_is_for_testing(benchmark_graphs):
+def test_one_graph_of_five_is_for_testing(benchmark_graphs: list[StreamGraph]) -> None:
     """2,520 train and 630 test, 20 % of every topology."""
     counts = Counter(graph.attributes["split"] for graph in benchmark_graphs)
     assert counts == {"train": 2520, "test": 630}
@@ -94,7 +106,7 @@ def test_one_graph_of_five_is_for_testing(benchmark_graphs):
     assert of_one == {t: 10 if t.devices == 2 else 20 for t in STANDARD}
 
 
-def test_the_source_splits_evenly_and_the_sink_gets_all():
+def test_the_source_splits_evenly_and_the_sink_gets_all() -> None:
     """Branches see 1/k of the rate."""
     graph = next(branched(ONE, 0))
     assert graph.operators.name[:3] == ("source", "b1s1", "b1s2")
@@ -104,7 +116,7 @@ def test_the_source_splits_evenly_and_the_sink_gets_all():
     assert graph.input_rate[-1] == pytest.approx(1e4)
 
 
-def test_the_same_seed_gives_the_same_bytes_in_another_process():
+def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
     """Whatever the hash seed of the process."""
     hashes = {
         subprocess.run(
@@ -118,13 +130,13 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process():
     assert len(hashes) == 1
 
 
-def test_another_seed_gives_other_graphs():
+def test_another_seed_gives_other_graphs() -> None:
     """Every graph differs."""
     for a, b in zip(branched(ONE, 0), branched(ONE, 1), strict=True):
         assert graph_line(a) != graph_line(b)
 
 
-def test_a_graph_does_not_depend_on_the_others(benchmark_graphs):
+def test_a_graph_does_not_depend_on_the_others(benchmark_graphs: list[StreamGraph]) -> None:
     """Neither on the number of copies nor on the other topologies."""
     few = list(branched(ONE, 0))
     assert few == [g for g in benchmark_graphs if topology_of(g) == (3, 4, 3)][:10]
@@ -134,7 +146,9 @@ def test_a_graph_does_not_depend_on_the_others(benchmark_graphs):
 @pytest.mark.parametrize(
     ("rate", "figures"), [(1e4, (0.83, 0.73, 0.865)), (2e4, (0.465, 0.365, 0.43))]
 )
-def test_metis_reaches_what_it_reaches_on_the_published_graphs(benchmark_graphs, rate, figures):
+def test_metis_reaches_what_it_reaches_on_the_published_graphs(
+    benchmark_graphs: list[StreamGraph], rate: float, figures: tuple[float, float, float]
+) -> None:
     """Mean, first quartile and median on the test graphs, to two hundredths."""
     cluster, throughput = Cluster.uniform(5), OBJECTIVES["throughput"]
     test = [g.at_rate(rate) for g in benchmark_graphs if g.attributes["split"] == "test"]
@@ -149,7 +163,9 @@ def test_metis_reaches_what_it_reaches_on_the_published_graphs(benchmark_graphs,
     st.integers(12, 10**9),
     st.floats(1, 3),
 )
-def test_stages_are_whole_sum_to_the_total_and_respect_the_limit(uniforms, spread, total, room):
+def test_stages_are_whole_sum_to_the_total_and_respect_the_limit(
+    uniforms: list[float], spread: float, total: int, room: float
+) -> None:
     """Whatever is drawn."""
     most = -int(-room * total // len(uniforms))
     stages = stage_ipt(uniforms, spread, total, most)
@@ -157,7 +173,7 @@ def test_stages_are_whole_sum_to_the_total_and_respect_the_limit(uniforms, sprea
     assert 0 <= min(stages) <= max(stages) <= most
 
 
-def test_no_spread_gives_equal_stages():
+def test_no_spread_gives_equal_stages() -> None:
     """The factor pulls shares towards equal."""
     assert stage_ipt([0.9, 0.5, 0.1], 0.0, 10, 10) == [4, 3, 3]
 
@@ -175,7 +191,7 @@ def test_no_spread_gives_equal_stages():
         ({"copies": True}, "copies is True; it must be a whole number"),
     ],
 )
-def test_parameters_out_of_range_are_refused(values, message):
+def test_parameters_out_of_range_are_refused(values: dict[Any, Any], message: str) -> None:
     """With the field, its value and the remedy."""
     with pytest.raises(SettingError, match=message):
         Branched(**values)

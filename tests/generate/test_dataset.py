@@ -5,6 +5,7 @@ import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ DATASETS = Path(__file__).parents[2] / "datasets"
 SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
 
 
-def test_the_shipped_recipe_makes_the_shipped_content():
+def test_the_shipped_recipe_makes_the_shipped_content() -> None:
     """Byte for byte, by the manifest's checksum."""
     recipe = read_recipe(DATASETS / "branched.toml")
     digest = hashlib.sha256()
@@ -34,7 +35,7 @@ def test_the_shipped_recipe_makes_the_shipped_content():
     assert manifest.splits == {"test": 630, "train": 2520}
 
 
-def test_a_data_set_reads_back_as_it_was_generated(tmp_path):
+def test_a_data_set_reads_back_as_it_was_generated(tmp_path: Path) -> None:
     """Graphs, counts and progress."""
     seen = []
     path = tmp_path / "b.jsonl.gz"
@@ -43,7 +44,7 @@ def test_a_data_set_reads_back_as_it_was_generated(tmp_path):
     assert (manifest.graphs, manifest.splits) == (5, {"test": 1, "train": 4})
 
 
-def test_the_manifest_stands_beside_the_data_set(tmp_path):
+def test_the_manifest_stands_beside_the_data_set(tmp_path: Path) -> None:
     """With every parameter that has a value and both checksums."""
     path = tmp_path / "b.jsonl.gz"
     manifest = write_dataset("branched", SMALL, 7, path)
@@ -54,7 +55,7 @@ def test_the_manifest_stands_beside_the_data_set(tmp_path):
     assert manifest.packed_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_data_set_that_was_packed_anew_still_verifies(tmp_path):
+def test_a_data_set_that_was_packed_anew_still_verifies(tmp_path: Path) -> None:
     """Content is what counts; changed content is refused."""
     path = tmp_path / "b.jsonl.gz"
     write_dataset("branched", SMALL, 7, path)
@@ -66,7 +67,7 @@ def test_a_data_set_that_was_packed_anew_still_verifies(tmp_path):
         verify(path)
 
 
-def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path):
+def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path: Path) -> None:
     """So that a folder of such files stays a folder of graphs."""
     path = tmp_path / "dag.json"
     assert write_dataset("random-dag", RandomDag(operators=9), 0, path).graphs == 1
@@ -74,14 +75,14 @@ def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path):
     assert not manifest_path(path).exists()
 
 
-def test_several_graphs_do_not_go_into_a_json_file(tmp_path):
+def test_several_graphs_do_not_go_into_a_json_file(tmp_path: Path) -> None:
     """Nothing is written."""
     with pytest.raises(SettingError, match=r"parameters make 5; name a \.jsonl"):
         write_dataset("branched", SMALL, 0, tmp_path / "b.json")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_name_of_another_kind_is_refused(tmp_path):
+def test_a_name_of_another_kind_is_refused(tmp_path: Path) -> None:
     """Nothing is written."""
     with pytest.raises(FormatError, match=r"must end in \.jsonl"):
         write_dataset("branched", SMALL, 0, tmp_path / "b.txt")
@@ -96,7 +97,7 @@ def test_a_name_of_another_kind_is_refused(tmp_path):
         ({"graphs": -1}, "graphs is -1"),
     ],
 )
-def test_a_bad_manifest_is_refused(tmp_path, change, message):
+def test_a_bad_manifest_is_refused(tmp_path: Path, change: dict[Any, Any], message: str) -> None:
     """With the file, the field and the remedy."""
     write_dataset("branched", SMALL, 0, tmp_path / "b.jsonl")
     manifest = tmp_path / "b.manifest.json"
@@ -106,7 +107,7 @@ def test_a_bad_manifest_is_refused(tmp_path, change, message):
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "{}", "[" * 100_000])
-def test_a_manifest_that_is_no_manifest_is_refused(tmp_path, text):
+def test_a_manifest_that_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     """In one line that names the file."""
     path = tmp_path / "b.manifest.json"
     path.write_text(text)
@@ -114,7 +115,7 @@ def test_a_manifest_that_is_no_manifest_is_refused(tmp_path, text):
         read_manifest(path)
 
 
-def test_a_recipe_fills_in_defaults(tmp_path):
+def test_a_recipe_fills_in_defaults(tmp_path: Path) -> None:
     """Seed 0, and every parameter it does not name."""
     path = tmp_path / "r.toml"
     path.write_text('family = "random-dag"\n[parameters]\noperators = 12\ndevices = 3\n')
@@ -134,7 +135,7 @@ def test_a_recipe_fills_in_defaults(tmp_path):
         ("family =", "not valid TOML"),
     ],
 )
-def test_a_bad_recipe_is_refused(tmp_path, text, message):
+def test_a_bad_recipe_is_refused(tmp_path: Path, text: str, message: str) -> None:
     """With the file, the value and the remedy."""
     path = tmp_path / "r.toml"
     path.write_text(text)
@@ -142,7 +143,7 @@ def test_a_bad_recipe_is_refused(tmp_path, text, message):
         read_recipe(path)
 
 
-def test_every_family_has_documented_options_with_defaults():
+def test_every_family_has_documented_options_with_defaults() -> None:
     """That is what the command line is built from."""
     assert {"branched", "random-dag"} <= set(FAMILIES)
     for name in FAMILIES:
@@ -153,7 +154,7 @@ def test_every_family_has_documented_options_with_defaults():
         assert len(options(family.parameters)) == len(asdict(family.parameters()))
 
 
-def test_a_family_refuses_foreign_parameters_and_bad_seeds():
+def test_a_family_refuses_foreign_parameters_and_bad_seeds() -> None:
     """Before anything is generated."""
     with pytest.raises(SettingError, match="takes parameters of type Branched"):
         FAMILIES["branched"].generate(RandomDag())
@@ -161,7 +162,7 @@ def test_a_family_refuses_foreign_parameters_and_bad_seeds():
         FAMILIES["branched"].generate(seed=-1)
 
 
-def test_a_data_set_that_cannot_be_named_is_refused():
+def test_a_data_set_that_cannot_be_named_is_refused() -> None:
     """A NUL in the name, a name without end."""
     for name in ("a\0b.jsonl", "x" * 5000):
         with pytest.raises(FormatError, match="cannot be read"):
@@ -170,7 +171,7 @@ def test_a_data_set_that_cannot_be_named_is_refused():
             read_manifest(Path(name))
 
 
-def test_a_manifest_is_checked_inside(tmp_path):
+def test_a_manifest_is_checked_inside(tmp_path: Path) -> None:
     """Its splits too, and however deep it is."""
     write_dataset("branched", SMALL, 0, tmp_path / "b.jsonl")
     manifest = tmp_path / "b.manifest.json"

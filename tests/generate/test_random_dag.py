@@ -1,16 +1,21 @@
 """Random layered graphs."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from streamplace.errors import SettingError, UnitError
 from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.model.graph import StreamGraph
 
 
 @st.composite
-def parameters(draw):
+def parameters(draw: Callable[..., Any]) -> RandomDag:
     """Any legal parameters of a small graph."""
     operators = draw(st.integers(1, 60))
     sources = draw(st.integers(1, operators))
@@ -30,14 +35,14 @@ def parameters(draw):
     return RandomDag(**values, streams=draw(st.integers(least, min(most, least + 200))))
 
 
-def stream_rates(graph):
+def stream_rates(graph: StreamGraph) -> NDArray[Any]:
     """Tuples/s on every stream."""
     return graph.input_rate[graph.streams.source] * graph.streams.selectivity
 
 
 @given(parameters(), st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
-def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p, seed):
+def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p: RandomDag, seed: int) -> None:
     """Operators, streams, sources, CPU, traffic and rate, exactly."""
     (graph,) = random_dag(p, seed)
     assert (graph.n_operators, graph.n_streams) == (p.operators, p.n_streams)
@@ -53,7 +58,7 @@ def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p, seed):
 
 @given(parameters(), st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
-def test_streams_go_forward_and_reach_every_operator(p, seed):
+def test_streams_go_forward_and_reach_every_operator(p: RandomDag, seed: int) -> None:
     """Rising rows mean no cycle; a positive rate means a path from a source."""
     (graph,) = random_dag(p, seed)
     source, target = graph.streams.source, graph.streams.target
@@ -65,7 +70,7 @@ def test_streams_go_forward_and_reach_every_operator(p, seed):
 
 @given(parameters(), st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None)
-def test_operators_emit_within_the_selectivity(p, seed):
+def test_operators_emit_within_the_selectivity(p: RandomDag, seed: int) -> None:
     """Between 1/r and r tuples per tuple, so rates stay within r of the flow."""
     (graph,) = random_dag(p, seed)
     emitted = np.bincount(graph.streams.source, graph.streams.selectivity, p.operators)
@@ -75,27 +80,27 @@ def test_operators_emit_within_the_selectivity(p, seed):
     assert graph.input_rate.max() <= p.rate * p.selectivity * (1 + 1e-9)
 
 
-def test_rates_neither_grow_nor_fade_along_a_deep_chain():
+def test_rates_neither_grow_nor_fade_along_a_deep_chain() -> None:
     """Ten thousand operators in a row."""
     (graph,) = random_dag(RandomDag(operators=10_000, layers=10_000, streams=9_999), 0)
     assert 5e3 <= graph.input_rate.min() <= graph.input_rate.max() <= 2e4
 
 
-def test_a_dense_graph_takes_every_pair():
+def test_a_dense_graph_takes_every_pair() -> None:
     """All pairs of neighbouring layers."""
     (graph,) = random_dag(RandomDag(operators=9, layers=3, sources=3, reach=1, streams=18), 0)
     pairs = {(s.source, s.target) for s in graph.streams}
     assert len(pairs) == 18
 
 
-def test_parallel_streams_may_join_the_same_operators():
+def test_parallel_streams_may_join_the_same_operators() -> None:
     """More streams than pairs."""
     (graph,) = random_dag(RandomDag(operators=2, streams=5, parallel=True), 0)
     assert {(s.source, s.target) for s in graph.streams} == {("source0", "op1")}
     assert graph.n_streams == 5
 
 
-def test_skew_makes_heavy_tails():
+def test_skew_makes_heavy_tails() -> None:
     """The largest of many lognormal operators dwarfs the median."""
     (even,) = random_dag(RandomDag(operators=1000), 0)
     (skewed,) = random_dag(RandomDag(operators=1000, skew=2.0), 0)
@@ -103,7 +108,7 @@ def test_skew_makes_heavy_tails():
     assert skewed.operators.ipt.max() > 30 * np.median(skewed.operators.ipt)
 
 
-def test_graphs_depend_on_seed_and_number_alone():
+def test_graphs_depend_on_seed_and_number_alone() -> None:
     """Not on how many are made."""
     one, two = RandomDag(operators=20, count=1), RandomDag(operators=20, count=2)
     first, second = random_dag(two, 0)
@@ -126,7 +131,7 @@ def test_graphs_depend_on_seed_and_number_alone():
         ({"parallel": 1}, "parallel is 1; it must be true or false"),
     ],
 )
-def test_parameters_out_of_range_are_refused(values, message):
+def test_parameters_out_of_range_are_refused(values: dict[Any, Any], message: str) -> None:
     """With the field, its value and the range."""
     with pytest.raises((SettingError, UnitError), match=message):
         RandomDag(**values)

@@ -1,5 +1,9 @@
 """Cluster and constraints files."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from streamplace.errors import StreamplaceError
@@ -32,7 +36,7 @@ bandwidth = "100 Mbps"
 """
 
 
-def refusal(parse, text):
+def refusal(parse: Callable[..., Any], text: bytes | str) -> str:
     """The message that a text gets."""
     with pytest.raises(StreamplaceError) as caught:
         parse(text if isinstance(text, bytes) else text.encode(), "c.toml")
@@ -42,7 +46,7 @@ def refusal(parse, text):
     return message.removeprefix("c.toml: ")
 
 
-def test_a_cluster_is_read(tmp_path):
+def test_a_cluster_is_read(tmp_path: Path) -> None:
     """Counts make several devices, links override the default one way."""
     (tmp_path / "c.toml").write_text(CLUSTER)
     cluster = read_cluster(tmp_path / "c.toml")
@@ -54,12 +58,12 @@ def test_a_cluster_is_read(tmp_path):
     assert cluster.latency_s[0, 1] == 1e-3
 
 
-def test_a_uniform_cluster_has_a_short_file():
+def test_a_uniform_cluster_has_a_short_file() -> None:
     """The defaults of files and of constructors agree."""
     assert parse_cluster(b'devices = [{name = "d", count = 5}]', "c") == Cluster.uniform(5)
 
 
-def test_constraints_are_read(tmp_path):
+def test_constraints_are_read(tmp_path: Path) -> None:
     """All four kinds."""
     text = 'colocate = [["a", "b"]]\nexlocate = [["a", "c"]]\npin = {a = "d0"}\n'
     (tmp_path / "c.toml").write_text(text + '[allowed]\nc = ["d0", "d1"]\n')
@@ -100,7 +104,7 @@ def test_constraints_are_read(tmp_path):
         (b"\xff", "is not UTF-8 text (byte 0)"),
     ],
 )
-def test_a_bad_cluster_is_refused(text, message):
+def test_a_bad_cluster_is_refused(text: bytes | str, message: str) -> None:
     """Place, value and remedy."""
     assert refusal(parse_cluster, text).startswith(message)
 
@@ -117,12 +121,12 @@ def test_a_bad_cluster_is_refused(text, message):
         ('pin = {a = "d0", a = "d1"}', "is not valid TOML: "),
     ],
 )
-def test_bad_constraints_are_refused(text, message):
+def test_bad_constraints_are_refused(text: str, message: str) -> None:
     """Place, value and remedy."""
     assert refusal(parse_constraints, text).startswith(message)
 
 
-def test_a_small_file_cannot_ask_for_a_huge_cluster():
+def test_a_small_file_cannot_ask_for_a_huge_cluster() -> None:
     """Devices are counted before they are made: a million would need terabytes."""
     rows = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
     assert refusal(parse_cluster, f"devices = [{rows}]").startswith("a cluster of 1024000 devices")

@@ -1,6 +1,9 @@
 """The published format of the DREAM benchmark."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from streamplace.model import Operator, Stream, StreamGraph, Window
 
 
 @pytest.fixture
-def document():
+def document() -> dict[str, float | list[Any]]:
     """Source → two branches → sink, operators out of order."""
     cpu = {0: 100, 1: 200, 2: 200, 3: 50}
     weight = {0: 1.0, 1: 0.5, 2: 0.5, 3: 1.0}
@@ -41,14 +44,14 @@ def document():
     }
 
 
-def read_text(tmp_path, text):
+def read_text(tmp_path: Path, text: str) -> StreamGraph | None:
     """Graph of a file with this text."""
     path = tmp_path / "g.json"
     path.write_text(text)
     return next(read_dream(path))
 
 
-def test_a_published_graph_is_read(tmp_path, document):
+def test_a_published_graph_is_read(tmp_path: Path, document: dict[str, float | list[Any]]) -> None:
     """In the order of idx; megabit become bytes."""
     graph = read_text(tmp_path, json.dumps(document))
     assert graph.operators.name == ("n0", "n1", "n2", "n3")
@@ -59,7 +62,9 @@ def test_a_published_graph_is_read(tmp_path, document):
     assert (graph.name, graph.attributes["devices"]) == ("g", 2)
 
 
-def test_what_can_be_derived_may_be_left_out(tmp_path, document):
+def test_what_can_be_derived_may_be_left_out(
+    tmp_path: Path, document: dict[str, float | list[Any]]
+) -> None:
     """Flags, names, weights, selectivities of 1, the sink's payload and the number of devices."""
     whole = read_text(tmp_path, json.dumps(document))
     for row in document["operators"]:
@@ -77,7 +82,9 @@ def test_what_can_be_derived_may_be_left_out(tmp_path, document):
     assert (graph.operators.name[3], dict(graph.attributes)) == ("op3", {})
 
 
-def test_repeated_names_get_their_idx(tmp_path, document):
+def test_repeated_names_get_their_idx(
+    tmp_path: Path, document: dict[str, float | list[Any]]
+) -> None:
     """Names must differ in a stream graph."""
     for row in document["operators"][1:3]:
         row["name"] = "work"
@@ -85,7 +92,7 @@ def test_repeated_names_get_their_idx(tmp_path, document):
     assert graph.operators.name == ("work-0", "work-1", "n2", "n3")
 
 
-def test_graphs_survive_the_round_trip(tmp_path):
+def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
     """All of the benchmark's fields but the attributes."""
     for graph in branched(Branched(branches=3, depth=4, devices=3, copies=20), 0):
         write_dream(graph, tmp_path / f"{graph.name}.json")
@@ -95,7 +102,7 @@ def test_graphs_survive_the_round_trip(tmp_path):
         assert dict(again.attributes) == {"devices": 3}
 
 
-def test_weights_are_relative_rates():
+def test_weights_are_relative_rates() -> None:
     """Of operators, and of streams."""
     graph = next(branched(Branched(branches=2, depth=2, devices=2), 0))
     document = dream_document(graph)
@@ -104,7 +111,7 @@ def test_weights_are_relative_rates():
     assert (document["event_rate"], document["num_vms"]) == (1e4, 2)
 
 
-def test_a_folder_is_read_in_order(tmp_path, document):
+def test_a_folder_is_read_in_order(tmp_path: Path, document: dict[str, float | list[Any]]) -> None:
     """Every .json file in it, by name."""
     for name in ("b", "a"):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
@@ -112,16 +119,16 @@ def test_a_folder_is_read_in_order(tmp_path, document):
     assert [graph.name for graph in FORMATS["dream"].read(tmp_path)] == ["a", "b"]
 
 
-def test_a_folder_without_graphs_is_refused(tmp_path):
+def test_a_folder_without_graphs_is_refused(tmp_path: Path) -> None:
     """With its name."""
     with pytest.raises(FormatError, match=r"holds no \.json file"):
         next(read_dream(tmp_path))
 
 
-def _set(*path_and_value):
+def _set(*path_and_value: Any) -> Callable[..., Any]:
     *path, last, value = path_and_value
 
-    def change(document):
+    def change(document: dict[str, float | list[Any]]) -> None:
         for key in path:
             document = document[key]
         document[last] = value
@@ -150,7 +157,9 @@ def _set(*path_and_value):
         (_set("operators", 0, "cpu", 10**400), r"operators\[0\].cpu is"),
     ],
 )
-def test_a_bad_document_is_refused_in_one_line(tmp_path, document, change, message):
+def test_a_bad_document_is_refused_in_one_line(
+    tmp_path: Path, document: dict[str, float | list[Any]], change: Callable[..., Any], message: str
+) -> None:
     """With file, place, value and remedy."""
     change(document)
     with pytest.raises(FormatError, match=message) as caught:
@@ -160,7 +169,7 @@ def test_a_bad_document_is_refused_in_one_line(tmp_path, document, change, messa
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "nonsense", "\xff", "[" * 100_000])
-def test_a_file_that_is_no_document_is_refused(tmp_path, text):
+def test_a_file_that_is_no_document_is_refused(tmp_path: Path, text: str) -> None:
     """Whatever it holds."""
     with pytest.raises(FormatError, match=r"g\.json"):
         read_text(tmp_path, text)
@@ -176,7 +185,9 @@ def test_a_file_that_is_no_document_is_refused(tmp_path, text):
         (Operator("b", memory=1), Stream("a", "b"), "memory"),
     ],
 )
-def test_what_the_format_cannot_say_is_not_written(tmp_path, operator, stream, message):
+def test_what_the_format_cannot_say_is_not_written(
+    tmp_path: Path, operator: Operator, stream: Stream, message: str
+) -> None:
     """Nothing is lost silently."""
     graph = StreamGraph.of("g", [Operator("a", rate=1), operator], [stream])
     with pytest.raises(FormatError, match=message):
@@ -184,7 +195,7 @@ def test_what_the_format_cannot_say_is_not_written(tmp_path, operator, stream, m
     assert not list(tmp_path.iterdir())
 
 
-def test_sources_must_agree_on_the_rate():
+def test_sources_must_agree_on_the_rate() -> None:
     """The format has one event rate."""
     sources = [Operator("a", rate=1), Operator("b", rate=2)]
     with pytest.raises(FormatError, match="different rates"):
@@ -199,7 +210,13 @@ def test_sources_must_agree_on_the_rate():
         (_set("operators", 1, "weight", 0.7), "operator 1 has weight 0.7, not 0.5"),
     ],
 )
-def test_what_contradicts_the_connections_is_warned_of(tmp_path, document, change, warning, caplog):
+def test_what_contradicts_the_connections_is_warned_of(
+    tmp_path: Path,
+    document: dict[str, float | list[Any]],
+    change: Callable[..., Any],
+    warning: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """The connections are the truth, so that the graph can still be read."""
     change(document)
     assert read_text(tmp_path, json.dumps(document)).input_rate.tolist() == [1e4, 5e3, 5e3, 1e4]

@@ -5,7 +5,10 @@ import gzip
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
 
 import pytest
 
@@ -14,7 +17,7 @@ from streamplace.io import files
 from streamplace.io.files import read_bytes, read_lines, read_toml, write_text, writing
 
 
-def refused(read, path):
+def refused(read: Callable[..., Any], path: Path) -> str:
     """The message of a refusal, which must be one line that names the path first."""
     with pytest.raises(FormatError) as caught:
         read(path)
@@ -24,27 +27,27 @@ def refused(read, path):
     return message
 
 
-def names(folder):
+def names(folder: Path) -> list[str]:
     """What lies in a folder, hidden files too."""
     return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.parametrize("name", ["plain.txt", "packed.gz"])
-def test_what_was_written_is_read(tmp_path, name):
+def test_what_was_written_is_read(tmp_path: Path, name: str) -> None:
     """Packed or not."""
     write_text(tmp_path / name, "größer\n")
     assert read_bytes(tmp_path / name).decode() == "größer\n"
     assert names(tmp_path) == [name]
 
 
-def test_packed_files_are_reproducible(tmp_path):
+def test_packed_files_are_reproducible(tmp_path: Path) -> None:
     """Equal content gives equal files, whatever their names and times."""
     for name in ("a.gz", "b.gz"):
         write_text(tmp_path / name, "x")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
-def test_lines_are_numbered_and_empty_ones_skipped(tmp_path):
+def test_lines_are_numbered_and_empty_ones_skipped(tmp_path: Path) -> None:
     """Numbers are those that an editor shows."""
     path = tmp_path / "lines"
     path.write_bytes(b"a\n\n  \nb")
@@ -52,7 +55,7 @@ def test_lines_are_numbered_and_empty_ones_skipped(tmp_path):
 
 
 @pytest.mark.parametrize("read", [read_bytes, read_toml, lambda path: list(read_lines(path))])
-def test_what_cannot_be_read_is_refused(tmp_path, read):
+def test_what_cannot_be_read_is_refused(tmp_path: Path, read: Callable[..., Any]) -> None:
     """Missing, a directory, too long a name, a loop of links, a NUL, a file as a folder."""
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "file").write_text("x")
@@ -65,29 +68,31 @@ def test_what_cannot_be_read_is_refused(tmp_path, read):
         read(tmp_path / "a\0b")
 
 
-def test_an_odd_path_is_shown_on_one_line(tmp_path):
+def test_an_odd_path_is_shown_on_one_line(tmp_path: Path) -> None:
     """Newlines and bytes that are no text are escaped."""
     with pytest.raises(FormatError, match=r"a\\nb\\udcff: cannot be read"):
         read_bytes(tmp_path / "a\nb\udcff")
 
 
-def test_a_file_without_permission_is_refused(tmp_path, monkeypatch):
+def test_a_file_without_permission_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Root may read everything, so the refusal is played."""
 
-    def denied(*_):
+    def denied(*_: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "open", denied)
     assert "permission denied; change" in refused(read_bytes, tmp_path / "secret")
 
 
-def test_a_failing_disk_is_reported():
+def test_a_failing_disk_is_reported() -> None:
     """/proc/self/mem opens and then fails to read."""
     assert "Input/output error" in refused(read_bytes, Path("/proc/self/mem"))
 
 
 @pytest.mark.parametrize("cut", [1, 5, 15, -4, -1])
-def test_a_truncated_packed_file_is_refused(tmp_path, cut):
+def test_a_truncated_packed_file_is_refused(tmp_path: Path, cut: int) -> None:
     """Wherever it was cut."""
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(b"hello, world\n" * 100)[:cut])
@@ -95,21 +100,21 @@ def test_a_truncated_packed_file_is_refused(tmp_path, cut):
     assert "not a whole gzip file" in refused(lambda p: list(read_lines(p)), path)
 
 
-def test_a_file_that_only_claims_to_be_packed_is_refused(tmp_path):
+def test_a_file_that_only_claims_to_be_packed_is_refused(tmp_path: Path) -> None:
     """By its first bytes."""
     path = tmp_path / "plain.gz"
     path.write_bytes(b"hello")
     assert "not a whole gzip file" in refused(read_bytes, path)
 
 
-def test_a_packed_file_may_not_unpack_without_end(tmp_path):
+def test_a_packed_file_may_not_unpack_without_end(tmp_path: Path) -> None:
     """A megabyte that unpacks to a gigabyte is refused on the way."""
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(bytes(64 * 2**20), 1))
     assert "is larger than 16 MiB; split it" in refused(read_toml, path)
 
 
-def bomb(path, size):
+def bomb(path: Path, size: int) -> Path:
     """Write a packed file that unpacks to so many bytes."""
     with gzip.open(path, "wb", 9) as file:
         for _ in range(size >> 20):
@@ -118,7 +123,9 @@ def bomb(path, size):
 
 
 @pytest.mark.parametrize("read", [read_bytes, lambda path: list(read_lines(path))])
-def test_a_small_packed_file_may_not_unpack_to_gigabytes(tmp_path, read):
+def test_a_small_packed_file_may_not_unpack_to_gigabytes(
+    tmp_path: Path, read: Callable[..., Any]
+) -> None:
     """Zeros pack a thousand to one, graphs twenty; the message says how to get around the limit."""
     path = bomb(tmp_path / "bomb.gz", 96 * 2**20)
     assert "unpacks to more than 64 MiB, 256 times its size; if it is meant to, unpack it" in (
@@ -126,12 +133,14 @@ def test_a_small_packed_file_may_not_unpack_to_gigabytes(tmp_path, read):
     )
 
 
-def test_any_packed_file_may_unpack_to_what_memory_does_not_mind(tmp_path):
+def test_any_packed_file_may_unpack_to_what_memory_does_not_mind(tmp_path: Path) -> None:
     """However well it is packed."""
     assert len(read_bytes(bomb(tmp_path / "zeros.gz", 60 * 2**20))) == 60 * 2**20
 
 
-def test_a_large_packed_file_may_unpack_to_many_times_its_size(tmp_path, monkeypatch):
+def test_a_large_packed_file_may_unpack_to_many_times_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As real data sets do."""
     monkeypatch.setattr(files, "MOST_UNPACKED", 1000)
     path = tmp_path / "real.gz"
@@ -141,7 +150,7 @@ def test_a_large_packed_file_may_unpack_to_many_times_its_size(tmp_path, monkeyp
     assert len(list(read_lines(path))) == 10_000
 
 
-def test_an_endless_line_is_refused(tmp_path):
+def test_an_endless_line_is_refused(tmp_path: Path) -> None:
     """100 MB without a newline."""
     path = tmp_path / "line.jsonl"
     path.write_bytes(b"[" * 100_000_000)
@@ -161,7 +170,7 @@ def test_an_endless_line_is_refused(tmp_path):
         (b"\0", "is not valid TOML"),
     ],
 )
-def test_what_is_no_toml_is_refused(tmp_path, content, message):
+def test_what_is_no_toml_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     """The message names the file and the fault."""
     path = tmp_path / "bad.toml"
     path.write_bytes(content)
@@ -169,17 +178,17 @@ def test_what_is_no_toml_is_refused(tmp_path, content, message):
         read_toml(path)
 
 
-def test_a_byte_order_mark_is_ignored(tmp_path):
+def test_a_byte_order_mark_is_ignored(tmp_path: Any) -> None:
     """Some editors write one."""
     path = tmp_path / "bom.toml"
     path.write_bytes(b"\xef\xbb\xbfa = 1")
     assert read_toml(path) == {"a": 1}
 
 
-def test_what_cannot_be_written_is_refused(tmp_path):
+def test_what_cannot_be_written_is_refused(tmp_path: Any) -> None:
     """No folder, a directory, a full device, no file name, a NUL, a loop of links."""
 
-    def write(path):
+    def write(path: Any) -> None:
         write_text(path, "x")
 
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
@@ -193,10 +202,10 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     assert names(tmp_path) == ["loop"]
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_file(tmp_path: Any, monkeypatch: Any) -> None:
     """And no temporary one."""
 
-    def full(_):
+    def full(_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     path = tmp_path / "kept"
@@ -209,12 +218,12 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
 @pytest.mark.parametrize("name", ["kept", "kept.gz"])
-def test_an_interrupted_write_leaves_the_old_file(tmp_path, name, error):
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Any, name: Any, error: Any) -> None:
     """Ctrl-C and failures go through, and no temporary file stays."""
     path = tmp_path / name
     path.write_bytes(b"old")
 
-    def interrupted():
+    def interrupted() -> None:
         with writing(path) as file:
             file.write(b"half")
             raise error
@@ -239,7 +248,7 @@ with writing(Path("kept")) as file:
 
 
 @pytest.fixture
-def writer(tmp_path):
+def writer(tmp_path: Path) -> Iterator[Any]:
     """Another process in the middle of writing a file; it dies when its stdin is closed."""
     with subprocess.Popen(
         [sys.executable, "-c", KILLED_WHILE_WRITING],
@@ -251,7 +260,7 @@ def writer(tmp_path):
         yield process
 
 
-def test_what_a_killed_process_left_is_swept_up_by_the_next(tmp_path, writer):
+def test_what_a_killed_process_left_is_swept_up_by_the_next(tmp_path: Any, writer: Any) -> None:
     """And by its name nothing half-written ever stood."""
     writer.communicate()
     assert len(names(tmp_path)) == 1
@@ -259,13 +268,13 @@ def test_what_a_killed_process_left_is_swept_up_by_the_next(tmp_path, writer):
     assert names(tmp_path) == ["other"]
 
 
-def test_what_a_living_process_writes_is_left_alone(tmp_path, writer):
+def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, writer: Popen[Any]) -> None:
     """However long it takes."""
     write_text(tmp_path / "other", "x")
     assert len(names(tmp_path)) == 2
 
 
-def test_a_written_file_keeps_its_mode(tmp_path):
+def test_a_written_file_keeps_its_mode(tmp_path: Any) -> None:
     """A new one gets the usual mode."""
     path = tmp_path / "file"
     write_text(path, "a")
@@ -276,7 +285,7 @@ def test_a_written_file_keeps_its_mode(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_writing_through_a_link_keeps_the_link(tmp_path):
+def test_writing_through_a_link_keeps_the_link(tmp_path: Any) -> None:
     """The file it leads to is replaced."""
     (tmp_path / "link").symlink_to(tmp_path / "file")
     write_text(tmp_path / "link", "x")
@@ -284,7 +293,7 @@ def test_writing_through_a_link_keeps_the_link(tmp_path):
     assert (tmp_path / "file").read_text() == "x"
 
 
-def test_a_device_is_written_to_and_not_replaced(tmp_path):
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Any) -> None:
     """As with -o /dev/stdout."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -295,7 +304,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path):
     assert pipe.is_fifo()
 
 
-def test_text_that_is_no_unicode_is_refused(tmp_path):
+def test_text_that_is_no_unicode_is_refused(tmp_path: Any) -> None:
     """Before anything is written."""
     assert r"\ud800 is no valid Unicode" in refused(
         lambda path: write_text(path, "\ud800"), tmp_path / "file"
@@ -303,12 +312,12 @@ def test_text_that_is_no_unicode_is_refused(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_limits_are_what_the_messages_say():
+def test_limits_are_what_the_messages_say() -> None:
     """64 MiB a line, a GiB a file."""
     assert (files.LONGEST_LINE, files.LARGEST_FILE) == (64 * 2**20, 2**30)
 
 
-def _umask():
+def _umask() -> Any:
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ from streamplace.io.networkx import from_networkx, to_networkx
 from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
 
 
-def refusal(document):
+def refusal(document: bytes | dict[str, dict[str, bool | float | str] | list[Any] | str]) -> str:
     """The message that a document (or text) gets."""
     content = document if isinstance(document, bytes) else to_json(document)
     with pytest.raises(StreamplaceError) as caught:
@@ -38,7 +40,9 @@ def refusal(document):
     return message.removeprefix("g.json: ")
 
 
-def changed(*path, to):
+def changed(
+    *path: Any, to: float | list[Any] | str
+) -> dict[str, dict[str, bool | float | str] | list[Any] | str]:
     """The model document with one value changed."""
     document = json.loads(json.dumps(GRAPH))
     place = document
@@ -50,42 +54,42 @@ def changed(*path, to):
 
 @settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
-def test_a_graph_survives_its_document_and_its_text(graph):
+def test_a_graph_survives_its_document_and_its_text(graph: Any) -> None:
     """With names of any characters."""
     assert graph_from_dict(graph_to_dict(graph)) == graph
     assert parse_graph(graph_line(graph), "line") == graph
 
 
 @pytest.mark.parametrize("name", ["g.json", "g.jsonl", "g.jsonl.gz"])
-def test_a_graph_survives_its_file(tmp_path, name):
+def test_a_graph_survives_its_file(tmp_path: Path, name: str) -> None:
     """In all three forms."""
     write_graph(diamond(), tmp_path / name)
     assert read_graph(tmp_path / name) == diamond()
 
 
 @pytest.mark.parametrize("name", ["set.jsonl", "set.jsonl.gz"])
-def test_a_data_set_survives_its_file(tmp_path, name):
+def test_a_data_set_survives_its_file(tmp_path: Any, name: Any) -> None:
     """One graph per line, in order."""
     graphs = [problem.graph for problem in PROBLEMS.values()]
     assert write_graphs(graphs, tmp_path / name) == len(graphs)
     assert list(read_graphs(tmp_path / name)) == graphs
 
 
-def test_a_folder_is_read_in_order_of_names(tmp_path):
+def test_a_folder_is_read_in_order_of_names(tmp_path: Any) -> None:
     """One graph per file."""
     for n in (3, 2):
         write_graph(chain(n), tmp_path / f"{n}.json")
     assert [graph.n_operators for graph in read_graphs(tmp_path)] == [2, 3]
 
 
-def test_manifests_in_a_folder_are_no_graphs(tmp_path):
+def test_manifests_in_a_folder_are_no_graphs(tmp_path: Any) -> None:
     """A folder of data sets alone is told that it holds no graph, not that a graph is broken."""
     (tmp_path / "b.manifest.json").write_text("{}")
     with pytest.raises(FormatError, match=r"the folder holds no .json file"):
         list(read_graphs(tmp_path))
 
 
-def test_a_graph_without_a_name_is_called_after_its_file(tmp_path):
+def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
     """And after its line, in a data set."""
     document = {key: value for key, value in GRAPH.items() if key != "name"}
     (tmp_path / "jobs.json").write_bytes(to_json(document))
@@ -94,7 +98,7 @@ def test_a_graph_without_a_name_is_called_after_its_file(tmp_path):
     assert read_graph(tmp_path / "jobs.jsonl").name == "jobs.jsonl:2"
 
 
-def test_units_are_read_and_defaults_left_out():
+def test_units_are_read_and_defaults_left_out() -> None:
     """A document says no more than it must."""
     graph = parse_graph(to_json(GRAPH), "g")
     assert graph.operators["src"].rate == 10_000
@@ -107,7 +111,7 @@ def test_units_are_read_and_defaults_left_out():
     }
 
 
-def test_a_byte_order_mark_is_ignored():
+def test_a_byte_order_mark_is_ignored() -> None:
     """Some editors write one."""
     assert parse_graph(b"\xef\xbb\xbf" + to_json(GRAPH), "g").n_operators == 3
 
@@ -148,7 +152,9 @@ def test_a_byte_order_mark_is_ignored():
         (("name",), 3, "name is 3; it should be a valid string"),
     ],
 )
-def test_a_bad_value_is_named(path, value, message):
+def test_a_bad_value_is_named(
+    path: tuple[Any, ...], value: float | list[Any] | str, message: str
+) -> None:
     """Place, value and remedy."""
     assert message in refusal(changed(*path, to=value))
 
@@ -170,12 +176,12 @@ def test_a_bad_value_is_named(path, value, message):
         ),
     ],
 )
-def test_what_is_no_graph_is_refused(content, message):
+def test_what_is_no_graph_is_refused(content: bytes, message: str) -> None:
     """Quickly, and with one fault told of many."""
     assert refusal(content).startswith(message)
 
 
-def test_files_without_or_with_too_many_graphs_are_refused(tmp_path):
+def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Any) -> None:
     """Where one is asked for."""
     empty, two = tmp_path / "empty.jsonl", tmp_path / "two.jsonl"
     empty.write_text("\n")
@@ -189,7 +195,7 @@ def test_files_without_or_with_too_many_graphs_are_refused(tmp_path):
         read_graph(tmp_path / "folder")
 
 
-def test_a_bad_line_is_named(tmp_path):
+def test_a_bad_line_is_named(tmp_path: Path) -> None:
     """By its number; the graphs before it are read."""
     path = tmp_path / "set.jsonl.gz"
     path.write_bytes(gzip.compress(graph_line(chain()) + b'{"operators": 3}\n'))
@@ -199,7 +205,7 @@ def test_a_bad_line_is_named(tmp_path):
         next(graphs)
 
 
-def test_a_truncated_data_set_is_refused(tmp_path):
+def test_a_truncated_data_set_is_refused(tmp_path: Any) -> None:
     """After the graphs that are whole."""
     path = tmp_path / "set.jsonl.gz"
     write_graphs([chain(n) for n in range(2, 200)], path)
@@ -208,16 +214,16 @@ def test_a_truncated_data_set_is_refused(tmp_path):
         list(read_graphs(path))
 
 
-def test_a_data_set_has_the_name_of_one(tmp_path):
+def test_a_data_set_has_the_name_of_one(tmp_path: Any) -> None:
     """So that it can be read again."""
     with pytest.raises(FormatError, match=r"must end in .jsonl or .jsonl.gz"):
         write_graphs([chain()], tmp_path / "set.json")
 
 
-def test_a_failing_generator_leaves_no_half_written_data_set(tmp_path):
+def test_a_failing_generator_leaves_no_half_written_data_set(tmp_path: Path) -> None:
     """Nor a temporary file."""
 
-    def failing():
+    def failing() -> Iterator[Any]:
         yield chain()
         raise KeyboardInterrupt
 
@@ -226,7 +232,7 @@ def test_a_failing_generator_leaves_no_half_written_data_set(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_hundred_thousand_operators_survive_a_file(tmp_path):
+def test_a_hundred_thousand_operators_survive_a_file(tmp_path: Path) -> None:
     """As one document."""
     n = 100_000
     rate = np.r_[1.0, np.zeros(n - 1)]
@@ -236,7 +242,9 @@ def test_a_hundred_thousand_operators_survive_a_file(tmp_path):
     assert read_graph(tmp_path / "long.json") == graph
 
 
-def test_a_graph_too_long_for_a_line_is_not_written(tmp_path, monkeypatch):
+def test_a_graph_too_long_for_a_line_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What could not be read back is refused, and no file appears."""
     monkeypatch.setattr("streamplace.io.graphs.LONGEST_LINE", 50)
     with pytest.raises(FormatError, match=r"\.json file of its own"):
@@ -259,7 +267,7 @@ def test_what_fires_all_is_kept_by_files_and_networkx(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "a\udcffb"])
-def test_a_file_that_cannot_be_named_is_refused(name):
+def test_a_file_that_cannot_be_named_is_refused(name: Any) -> None:
     """In one line, and not by the question whether it is a folder."""
     for read in (read_graphs, read_dream):
         with pytest.raises(FormatError, match="cannot be read"):

@@ -1,5 +1,7 @@
 """Graphs of networkx in and out."""
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from streamplace.io.networkx import from_networkx, to_networkx
 
 @settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
-def test_a_graph_survives_networkx(graph):
+def test_a_graph_survives_networkx(graph: Any) -> None:
     """Up to the order of streams, which networkx groups by source."""
     back = from_networkx(to_networkx(graph))
     assert back.operators == graph.operators
@@ -20,7 +22,7 @@ def test_a_graph_survives_networkx(graph):
     assert sorted(map(repr, back.streams)) == sorted(map(repr, graph.streams))
 
 
-def test_numbers_of_numpy_are_read():
+def test_numbers_of_numpy_are_read() -> None:
     """They are what notebooks compute."""
     g = nx.DiGraph(copies=np.int64(2))
     g.add_node(0, rate=np.float64(3), ipt=np.int64(5))
@@ -29,7 +31,7 @@ def test_numbers_of_numpy_are_read():
     assert graph.attributes == {"copies": 2}
 
 
-def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph():
+def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph() -> None:
     """Both would stand in one place."""
     g = nx.DiGraph(name="pipe")
     g.add_node("a", rate=1)
@@ -45,7 +47,7 @@ def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph():
         ({"rate": "1 Hz"}, StreamplaceError, "operator 'a': rate '1 Hz' has the unknown unit"),
     ],
 )
-def test_bad_facts_are_refused(facts, error, message):
+def test_bad_facts_are_refused(facts: Any, error: Any, message: Any) -> None:
     """In the words of the native format."""
     g = nx.DiGraph()
     g.add_node("a", **facts)
@@ -53,13 +55,13 @@ def test_bad_facts_are_refused(facts, error, message):
         from_networkx(g)
 
 
-def test_an_undirected_graph_is_refused():
+def test_an_undirected_graph_is_refused() -> None:
     """Streams have a direction."""
     with pytest.raises(GraphError, match="pass a DiGraph"):
         from_networkx(nx.Graph())
 
 
-def test_nodes_that_read_alike_are_refused():
+def test_nodes_that_read_alike_are_refused() -> None:
     """1 and "1" would be one operator."""
     g = nx.DiGraph()
     g.add_nodes_from([1, "1"], rate=1)

@@ -1,6 +1,7 @@
 """Placement files."""
 
 import json
+from typing import Any
 
 import pytest
 from problems import chain
@@ -12,7 +13,7 @@ from streamplace.model import Cluster, Problem
 PROBLEM = Problem(chain(3), Cluster.uniform(2))
 
 
-def test_a_placement_survives_its_file(tmp_path):
+def test_a_placement_survives_its_file(tmp_path: Any) -> None:
     """With facts beside it."""
     placement = PROBLEM.placement([0, 1, 0])
     write_placement(placement, tmp_path / "p.json", placer="single", relative_throughput=0.5)
@@ -45,7 +46,7 @@ def test_a_placement_survives_its_file(tmp_path):
         ('{"assignment": {"v0"', "is not valid JSON: EOF"),
     ],
 )
-def test_a_bad_placement_is_refused(text, message):
+def test_a_bad_placement_is_refused(text: Any, message: Any) -> None:
     """Place, value and remedy."""
     with pytest.raises(StreamplaceError) as caught:
         parse_placement(text.encode(), "p.json", PROBLEM)

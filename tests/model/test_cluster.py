@@ -1,10 +1,12 @@
 """Clusters: devices and the network between them."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
+from numpy.typing import NDArray
 from strategies import clusters
 
 from streamplace.errors import ClusterError, UnitError
@@ -12,14 +14,14 @@ from streamplace.model import Cluster, Device
 from streamplace.model.cluster import MOST_DEVICES
 
 
-def swapped(matrix, a, b):
+def swapped(matrix: NDArray[Any], a: int, b: int) -> NDArray[Any]:
     """Rows and columns a and b exchanged."""
     order = np.arange(len(matrix))
     order[[a, b]] = b, a
     return matrix[np.ix_(order, order)]
 
 
-def test_a_uniform_cluster_reads_units():
+def test_a_uniform_cluster_reads_units() -> None:
     """Every ordered pair has the same link."""
     cluster = Cluster.uniform(3, mips="2 GIPS", bandwidth="1000 Mbps", latency="1 ms", cores=2)
     assert cluster.devices.mips.tolist() == [2000] * 3
@@ -27,14 +29,14 @@ def test_a_uniform_cluster_reads_units():
     assert cluster.latency_s[2, 1] == 1e-3
 
 
-def test_the_diagonal_is_free():
+def test_the_diagonal_is_free() -> None:
     """What stays on a device crosses no link, whatever the matrix says."""
     cluster = Cluster.of([Device("a"), Device("b")], bandwidth=[[-1, 1], [1, math.nan]])
     assert np.isinf(np.diag(cluster.bandwidth_bps)).all()
     assert not np.diag(cluster.latency_s).any()
 
 
-def test_clusters_are_equal_by_content():
+def test_clusters_are_equal_by_content() -> None:
     """And hash alike."""
     assert Cluster.uniform(3) == Cluster.uniform(3)
     assert hash(Cluster.uniform(3)) == hash(Cluster.uniform(3))
@@ -42,7 +44,7 @@ def test_clusters_are_equal_by_content():
 
 
 @given(clusters())
-def test_swapping_interchangeable_devices_leaves_the_cluster_as_it_is(cluster):
+def test_swapping_interchangeable_devices_leaves_the_cluster_as_it_is(cluster: Cluster) -> None:
     """Their facts agree, and so do their links to everybody."""
     classes, d = cluster.interchangeable, cluster.devices
     for a in range(cluster.n_devices):
@@ -57,20 +59,20 @@ def test_swapping_interchangeable_devices_leaves_the_cluster_as_it_is(cluster):
 
 
 @given(clusters())
-def test_classes_are_numbered_by_first_device(cluster):
+def test_classes_are_numbered_by_first_device(cluster: Cluster) -> None:
     """Class k appears for the first time after class k - 1."""
     _, first = np.unique(cluster.interchangeable, return_index=True)
     assert (np.diff(first) > 0).all()
 
 
-def test_a_chain_of_devices_shares_no_class():
+def test_a_chain_of_devices_shares_no_class() -> None:
     """Equal cells are not enough; they must stand in the same columns."""
     bandwidth = [[1, 2, 3], [3, 1, 2], [2, 3, 1]]
     cluster = Cluster.of([Device(n) for n in "abc"], bandwidth=bandwidth)
     assert cluster.interchangeable.tolist() == [0, 1, 2]
 
 
-def test_the_largest_cluster_is_compiled_in_seconds():
+def test_the_largest_cluster_is_compiled_in_seconds() -> None:
     """4096 devices, all alike but one."""
     devices = [Device(f"d{i}", mips=1000 + (i == 7)) for i in range(MOST_DEVICES)]
     cluster = Cluster.of(devices)
@@ -93,21 +95,21 @@ def test_the_largest_cluster_is_compiled_in_seconds():
         ({"latency": [[0, math.inf], [0, 0]]}, "link a→b has latency_s inf"),
     ],
 )
-def test_a_bad_network_is_refused(network, message):
+def test_a_bad_network_is_refused(network: dict[Any, Any], message: str) -> None:
     """The message names the link, the value and the rule."""
     with pytest.raises(ClusterError, match=message):
         Cluster.of([Device("a"), Device("b")], **network)
 
 
 @pytest.mark.parametrize("cost", ["overhead", "gap"])
-def test_negative_costs_are_refused(cost):
+def test_negative_costs_are_refused(cost: str) -> None:
     """By the reader of units."""
     with pytest.raises(UnitError, match="time -1 must be between 0"):
         Cluster.of([Device("a")], **{cost: -1})
 
 
 @pytest.mark.parametrize("n", [0, -1, MOST_DEVICES + 1, 10**9])
-def test_a_cluster_has_a_bounded_number_of_devices(n):
+def test_a_cluster_has_a_bounded_number_of_devices(n: int) -> None:
     """Its matrices have n² cells."""
     with pytest.raises(ClusterError, match=f"a cluster of {n} devices; it must have 1 to 4096"):
         Cluster.uniform(n)

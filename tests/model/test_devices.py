@@ -1,6 +1,7 @@
 """Columns of devices."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from streamplace.errors import ClusterError, UnitError
 from streamplace.model import Device, Devices
 
 
-def test_rows_become_columns_and_rows_again():
+def test_rows_become_columns_and_rows_again() -> None:
     """A device survives being stored, its texts read."""
     rows = [Device("a", "2.5 GIPS", 4, frozenset({"gpu"}), "2 kB", "1 Gbps"), Device("b")]
     assert list(Devices.of(rows)) == [
@@ -17,7 +18,7 @@ def test_rows_become_columns_and_rows_again():
     ]
 
 
-def test_columns_left_out_take_defaults():
+def test_columns_left_out_take_defaults() -> None:
     """Only the name is needed."""
     assert Devices(["a"])["a"] == Device("a")
 
@@ -38,20 +39,20 @@ def test_columns_left_out_take_defaults():
         ([Device("a", tags="gpu")], "device 'a' has tags 'gpu'; it must be a set"),
     ],
 )
-def test_a_bad_device_is_refused(devices, message):
+def test_a_bad_device_is_refused(devices: list[Any], message: str) -> None:
     """The message names the device, the value and the rule."""
     with pytest.raises(ClusterError, match=message):
         Devices.of(devices)
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, "1 parsec", None])
-def test_a_quantity_that_cannot_be_read_names_its_device(value):
+def test_a_quantity_that_cannot_be_read_names_its_device(value: float | str | None) -> None:
     """Also where the unit reader finds the fault."""
     with pytest.raises(UnitError, match="device 'a': size "):
         Devices.of([Device("a", memory=value)])
 
 
-def test_an_unknown_device_is_an_error():
+def test_an_unknown_device_is_an_error() -> None:
     """The message lists the first known ones."""
     devices = Devices.of(Device(f"d{i}") for i in range(9))
     with pytest.raises(ClusterError, match=r"no device 'x'; the cluster has 'd0', .*'d7', …"):

@@ -1,6 +1,7 @@
 """Expansion into subtasks, and folding back."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,39 +23,40 @@ from streamplace.model import (
     Streams,
     Window,
 )
+from streamplace.model.expansion import Expansion
 
 parallel_graphs = graphs(most_subtasks=4, windowed=True)
 
 
-def pair(p, q, **stream):
+def pair(p: int, q: int, **stream: Any) -> StreamGraph:
     """Operators a and b of parallelisms p and q, and a stream."""
     operators = [Operator("a", payload=8, rate=60, parallelism=p), Operator("b", parallelism=q)]
     return StreamGraph.of("pair", operators, [Stream("a", "b", **stream)])
 
 
-def links(expansion):
+def links(expansion: Expansion) -> dict[tuple[str, str], float]:
     """Streams of the expanded graph, by name, with their selectivities."""
     return {(s.source, s.target): s.selectivity for s in expansion.graph.streams}
 
 
-def test_equal_parallelisms_are_joined_one_to_one():
+def test_equal_parallelisms_are_joined_one_to_one() -> None:
     """Forward is the default between them."""
     assert links(pair(2, 2).expand()) == {("a#0", "b#0"): 1, ("a#1", "b#1"): 1}
 
 
-def test_different_parallelisms_are_rebalanced():
+def test_different_parallelisms_are_rebalanced() -> None:
     """Every subtask sends an even part to every other."""
     assert links(pair(1, 2).expand()) == {("a", "b#0"): 0.5, ("a", "b#1"): 0.5}
 
 
 @pytest.mark.parametrize("partitioning", ["rebalance", "hash"])
-def test_rebalanced_streams_join_all_to_all(partitioning):
+def test_rebalanced_streams_join_all_to_all(partitioning: str) -> None:
     """Also between equal parallelisms."""
     expected = {(f"a#{i}", f"b#{j}"): 0.25 for i in range(2) for j in range(2)}
     assert links(pair(2, 2, selectivity=0.5, partitioning=partitioning).expand()) == expected
 
 
-def test_a_forward_stream_between_different_parallelisms_is_refused():
+def test_a_forward_stream_between_different_parallelisms_is_refused() -> None:
     """The message names the stream and both parallelisms."""
     with pytest.raises(
         GraphError, match="stream a→b is partitioned 'forward' from 2 to 3 subtasks"
@@ -63,7 +65,7 @@ def test_a_forward_stream_between_different_parallelisms_is_refused():
 
 
 @given(parallel_graphs)
-def test_expansion_keeps_load_and_traffic(graph):
+def test_expansion_keeps_load_and_traffic(graph: StreamGraph) -> None:
     """Tuples, instructions and bytes per second are the same in total."""
     expansion = graph.expand()
     cluster = Cluster.uniform(1)
@@ -77,7 +79,9 @@ def test_expansion_keeps_load_and_traffic(graph):
 
 
 @given(parallel_graphs, st.integers(1, 8), st.floats(0.01, 1000))
-def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(graph, cores, mips):
+def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(
+    graph: StreamGraph, cores: int, mips: float
+) -> None:
     """A subtask uses one core either way."""
     cluster = Cluster.uniform(1, cores=cores, mips=mips)
     values = [
@@ -88,7 +92,7 @@ def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(graph, cores,
 
 
 @given(graphs())
-def test_a_graph_of_single_subtasks_is_its_own_expansion(graph):
+def test_a_graph_of_single_subtasks_is_its_own_expansion(graph: StreamGraph) -> None:
     """Nothing to expand."""
     expansion = graph.expand()
     assert expansion.graph == graph
@@ -96,14 +100,14 @@ def test_a_graph_of_single_subtasks_is_its_own_expansion(graph):
 
 
 @given(parallel_graphs)
-def test_subtasks_are_not_expanded_again(graph):
+def test_subtasks_are_not_expanded_again(graph: Any) -> None:
     """Expanding twice is expanding once."""
     once = graph.expand().graph
     assert once.expand().graph == once
 
 
 @given(parallel_graphs, st.randoms())
-def test_folding_counts_every_subtask_once(graph, random):
+def test_folding_counts_every_subtask_once(graph: Any, random: Any) -> None:
     """Row sums are the parallelisms, and names say the same as numbers."""
     expansion = graph.expand()
     names = expansion.graph.operators.name
@@ -115,7 +119,7 @@ def test_folding_counts_every_subtask_once(graph, random):
         assert [named.get(f"d{d}", 0) for d in range(3)] == counts[v].tolist()
 
 
-def test_an_unfolded_placement_folds_to_whole_operators():
+def test_an_unfolded_placement_folds_to_whole_operators() -> None:
     """All subtasks go where their operator was."""
     graph = pair(2, 3)
     expansion = graph.expand()
@@ -123,7 +127,7 @@ def test_an_unfolded_placement_folds_to_whole_operators():
     assert expansion.fold(unfolded).tolist() == [[0, 2], [3, 0]]
 
 
-def test_placements_of_other_graphs_are_refused():
+def test_placements_of_other_graphs_are_refused() -> None:
     """Both ways."""
     expansion = pair(2, 3).expand()
     other = Placement(("x",), ("d0",), [0])
@@ -133,14 +137,14 @@ def test_placements_of_other_graphs_are_refused():
         expansion.unfold(other)
 
 
-def test_names_of_subtasks_avoid_those_of_operators():
+def test_names_of_subtasks_avoid_those_of_operators() -> None:
     """The sign is doubled until it is free."""
     operators = [Operator("a", rate=1, parallelism=2), Operator("a#1", rate=1), Operator("a##1")]
     graph = StreamGraph.of("tricky", operators, [Stream("a", "a##1")])
     assert graph.expand().graph.operators.name == ("a####0", "a####1", "a#1", "a##1")
 
 
-def test_a_window_is_shared_among_subtasks():
+def test_a_window_is_shared_among_subtasks() -> None:
     """Size, advance and factor stay; base and limit are split."""
     operators = [
         Operator("a", rate=1),
@@ -150,7 +154,7 @@ def test_a_window_is_shared_among_subtasks():
     assert graph.expand().graph.operators["b#1"].window == Window(4, 2, 1.5, 0.5, 5)
 
 
-def test_pins_and_allowed_devices_hold_for_every_subtask():
+def test_pins_and_allowed_devices_hold_for_every_subtask() -> None:
     """Each of them."""
     rules = Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}})
     carried = pair(1, 2).expand().constraints(rules)
@@ -167,26 +171,26 @@ def test_pins_and_allowed_devices_hold_for_every_subtask():
         (2, 3, [{"a#0", "a#1", "b#0", "b#1", "b#2"}]),
     ],
 )
-def test_colocated_operators_share_devices_subtask_by_subtask(p, q, groups):
+def test_colocated_operators_share_devices_subtask_by_subtask(p: Any, q: Any, groups: Any) -> None:
     """In as many shares as divide both parallelisms."""
     carried = pair(p, q).expand().constraints(Constraints(colocate=[{"a", "b"}]))
     assert list(carried.colocate) == groups
 
 
-def test_exlocated_operators_keep_all_their_subtasks_apart():
+def test_exlocated_operators_keep_all_their_subtasks_apart() -> None:
     """Those of one operator may meet."""
     carried = pair(2, 1).expand().constraints(Constraints(exlocate=[{"a", "b"}]))
     assert set(carried.exlocate) == {frozenset({"a#0", "b"}), frozenset({"a#1", "b"})}
 
 
-def test_too_many_exlocated_subtasks_are_refused():
+def test_too_many_exlocated_subtasks_are_refused() -> None:
     """Before they fill the memory."""
     expansion = pair(2000, 2000).expand()
     with pytest.raises(ProblemError, match="makes 4000000 pairs of subtasks"):
         expansion.constraints(Constraints(exlocate=[{"a", "b"}]))
 
 
-def test_a_problem_is_expanded_with_costs_and_constraints():
+def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
     """A subtask costs what its operator costs per tuple."""
     problem = Problem(
         pair(1, 2), Cluster.uniform(2), Constraints(pin={"b": "d1"}), [[1, 2], [3, 4]]
@@ -197,13 +201,13 @@ def test_a_problem_is_expanded_with_costs_and_constraints():
 
 
 @pytest.mark.parametrize("p", [10**4, 10**6])
-def test_an_expansion_too_large_is_refused(p):
+def test_an_expansion_too_large_is_refused(p: Any) -> None:
     """Before it fills the memory."""
     with pytest.raises(GraphError, match=f"expands to {2 * p} subtasks and {p * p} streams; lower"):
         pair(p, p, partitioning="hash").expand()
 
 
-def test_a_hundred_thousand_subtasks_are_cheap():
+def test_a_hundred_thousand_subtasks_are_cheap() -> None:
     """Ten thousand operators of parallelism ten in a row."""
     n = 10_000
     rate = np.r_[1.0, np.zeros(n - 1)]

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,18 +16,18 @@ from streamplace.errors import GraphError
 from streamplace.model import Operator, Operators, Stream, StreamGraph, Streams, Window
 
 
-def pipe(**attributes):
+def pipe(**attributes: Any) -> StreamGraph:
     """Source and sink."""
     operators = [Operator("src", rate=10), Operator("sink")]
     return StreamGraph.of("pipe", operators, [Stream("src", "sink")], attributes)
 
 
-def test_rates_follow_selectivities():
+def test_rates_follow_selectivities() -> None:
     """λ adds up over streams."""
     assert diamond().input_rate.tolist() == [1e4, 5e3, 5e3, 1e4]
 
 
-def test_a_window_sets_the_output_rate():
+def test_a_window_sets_the_output_rate() -> None:
     """Two evaluations per second of 1 + 0.5 · 20 tuples."""
     operators = [Operator("src", rate=10), Operator("win", window=Window(2, 0.5, 1, 0.5))]
     graph = StreamGraph.of(
@@ -35,14 +36,14 @@ def test_a_window_sets_the_output_rate():
     assert graph.input_rate.tolist() == [10, 10, 22]
 
 
-def test_parallel_streams_add_up():
+def test_parallel_streams_add_up() -> None:
     """Two streams between the same operators are two streams."""
     operators = [Operator("src", rate=10), Operator("sink")]
     graph = StreamGraph.of("twice", operators, [Stream("src", "sink"), Stream("src", "sink", 0.5)])
     assert graph.input_rate.tolist() == [10, 15]
 
 
-def test_sources_and_sinks_are_found():
+def test_sources_and_sinks_are_found() -> None:
     """Sources have a rate, sinks feed nobody."""
     graph = many_sources()
     assert graph.sources.tolist() == [0, 1, 2, 3, 4]
@@ -50,7 +51,7 @@ def test_sources_and_sinks_are_found():
 
 
 @given(graphs())
-def test_every_stream_goes_forward_in_the_order(graph):
+def test_every_stream_goes_forward_in_the_order(graph: Any) -> None:
     """The order is topological and holds every operator once."""
     position = np.argsort(graph.order)
     assert sorted(graph.order) == list(range(graph.n_operators))
@@ -58,7 +59,7 @@ def test_every_stream_goes_forward_in_the_order(graph):
 
 
 @given(graphs(), st.floats(1, 1e6))
-def test_a_graph_at_another_rate_is_scaled(graph, rate):
+def test_a_graph_at_another_rate_is_scaled(graph: Any, rate: Any) -> None:
     """Every input rate grows alike, and nothing else changes."""
     scaled = graph.at_rate(rate)
     assert scaled.source_rate == pytest.approx(rate)
@@ -69,27 +70,27 @@ def test_a_graph_at_another_rate_is_scaled(graph, rate):
 
 
 @pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf])
-def test_a_rate_that_makes_no_sense_is_refused(rate):
+def test_a_rate_that_makes_no_sense_is_refused(rate: int) -> None:
     """The message shows the rate."""
     with pytest.raises(GraphError, match=f"a rate of {rate}; it must be > 0"):
         pipe().at_rate(rate)
 
 
 @given(graphs(windowed=True))
-def test_graphs_survive_pickling_and_copying(graph):
+def test_graphs_survive_pickling_and_copying(graph: Any) -> None:
     """Worker processes get the same graph."""
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert copy.deepcopy(graph) == graph
 
 
-def test_equal_graphs_are_equal_and_hash_alike():
+def test_equal_graphs_are_equal_and_hash_alike() -> None:
     """Equality is by content."""
     assert chain() == chain()
     assert hash(chain()) == hash(chain())
     assert chain() != chain(rate=2)
 
 
-def test_attributes_are_plain_and_read_only():
+def test_attributes_are_plain_and_read_only() -> None:
     """Numbers of numpy become Python's."""
     graph = pipe(split="train", copies=np.int64(3))
     assert type(graph.attributes["copies"]) is int
@@ -98,13 +99,13 @@ def test_attributes_are_plain_and_read_only():
 
 
 @pytest.mark.parametrize("value", [None, [1], math.nan, 2**63, np.ones(2)])
-def test_an_attribute_that_no_file_could_hold_is_refused(value):
+def test_an_attribute_that_no_file_could_hold_is_refused(value: Any) -> None:
     """The message names the attribute."""
     with pytest.raises(GraphError, match=r"attribute 'split' is .*; it must be"):
         pipe(split=value)
 
 
-def test_a_cycle_is_named():
+def test_a_cycle_is_named() -> None:
     """In the direction of its streams."""
     operators = [Operator("src", rate=1), *map(Operator, "abc")]
     streams = [Stream("src", "a"), Stream("a", "b"), Stream("b", "c"), Stream("c", "a")]
@@ -112,13 +113,13 @@ def test_a_cycle_is_named():
         StreamGraph.of("loop", operators, streams)
 
 
-def test_a_self_loop_is_a_cycle():
+def test_a_self_loop_is_a_cycle() -> None:
     """The shortest cycle there is."""
     with pytest.raises(GraphError, match="has the cycle a → a"):
         StreamGraph.of("loop", [Operator("a", rate=1)], [Stream("a", "a")])
 
 
-def test_a_long_cycle_is_abridged():
+def test_a_long_cycle_is_abridged() -> None:
     """A message stays readable."""
     operators = [Operator(f"v{i}") for i in range(1000)]
     streams = [Stream(f"v{i}", f"v{(i + 1) % 1000}") for i in range(1000)]
@@ -149,20 +150,20 @@ def test_a_long_cycle_is_abridged():
         ),
     ],
 )
-def test_a_graph_that_makes_no_sense_is_refused(operators, streams, message):
+def test_a_graph_that_makes_no_sense_is_refused(operators: Any, streams: Any, message: Any) -> None:
     """The message names the operator and what to do."""
     with pytest.raises(GraphError, match=message):
         StreamGraph.of("bad", operators, streams)
 
 
-def test_streams_of_another_graph_are_refused():
+def test_streams_of_another_graph_are_refused() -> None:
     """Rows would point at the wrong operators."""
     one, two = (Operators(["a"], rate=[1]) for _ in range(2))
     with pytest.raises(GraphError, match="operators of another graph"):
         StreamGraph("mixed", one, Streams(two, [], []))
 
 
-def test_a_name_must_be_a_text():
+def test_a_name_must_be_a_text() -> None:
     """Files could not hold another."""
     with pytest.raises(GraphError, match="a graph is called 3"):
         StreamGraph.of(3, [Operator("a", rate=1)])
@@ -172,7 +173,7 @@ def test_a_name_must_be_a_text():
         StreamGraph.of("g", [Operator("a", rate=1)], (), {"x": "\ud800"})
 
 
-def test_a_hundred_thousand_operators_are_cheap():
+def test_a_hundred_thousand_operators_are_cheap() -> None:
     """Columns in, columns derived."""
     n = 100_000
     ends = np.arange(n - 1)

@@ -1,5 +1,7 @@
 """Interchangeable devices, found by fingerprints and checked cell by cell."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from streamplace.model import Devices
 from streamplace.model.interchange import interchangeable
 
 
-def by_definition(matrix):
+def by_definition(matrix: Any) -> Any:
     """Classes by trying every swap."""
     n = len(matrix)
     classes = list(range(n))
@@ -25,7 +27,7 @@ def by_definition(matrix):
 @given(
     st.integers(1, 6).flatmap(lambda n: st.lists(st.integers(1, 2), min_size=n * n, max_size=n * n))
 )
-def test_classes_are_those_of_the_definition(cells):
+def test_classes_are_those_of_the_definition(cells: Any) -> None:
     """Swapping rows and columns leaves the matrix as it is."""
     n = int(len(cells) ** 0.5)
     matrix = np.array(cells, float).reshape(n, n)
@@ -34,7 +36,7 @@ def test_classes_are_those_of_the_definition(cells):
     assert interchangeable(devices, [matrix]).tolist() == by_definition(matrix)
 
 
-def test_devices_of_different_tags_are_not_interchangeable():
+def test_devices_of_different_tags_are_not_interchangeable() -> None:
     """Even where the network treats them alike."""
     devices = Devices("abc", tags=[("gpu",), (), ("gpu",)])
     assert interchangeable(devices, [np.ones((3, 3))]).tolist() == [0, 1, 0]

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from streamplace.errors import GraphError
 from streamplace.model import Operator, Operators, Window
 
 
-def test_rows_become_columns_and_rows_again():
+def test_rows_become_columns_and_rows_again() -> None:
     """An operator survives being stored."""
     rows = [
         Operator("src", 10, 20, 30, kind="source"),
@@ -19,20 +20,20 @@ def test_rows_become_columns_and_rows_again():
     assert list(Operators.of(rows)) == rows
 
 
-def test_columns_left_out_take_defaults():
+def test_columns_left_out_take_defaults() -> None:
     """Only the name is needed."""
     assert Operators(["a", "b"])[1] == Operator("b")
 
 
 @pytest.mark.parametrize("make", [list, tuple, np.array, np.float32])
-def test_columns_may_be_lists_or_arrays(make):
+def test_columns_may_be_lists_or_arrays(make: Any) -> None:
     """They are stored as float64 arrays."""
     operators = Operators(["a", "b"], ipt=make([1, 2]), parallelism=make([1, 3]))
     assert operators.ipt.dtype == np.float64
     assert operators.parallelism.tolist() == [1, 3]
 
 
-def test_columns_are_read_only_copies():
+def test_columns_are_read_only_copies() -> None:
     """Changing the caller's array changes nothing, and the column cannot be changed."""
     given = np.array([1.0, 2.0])
     operators = Operators(["a", "b"], ipt=given)
@@ -42,7 +43,7 @@ def test_columns_are_read_only_copies():
         operators.ipt[0] = 9
 
 
-def test_operators_are_found_by_name():
+def test_operators_are_found_by_name() -> None:
     """By index, by item and by membership."""
     operators = Operators(["a", "b"], ipt=[1, 2])
     assert operators.index("b") == 1
@@ -51,13 +52,13 @@ def test_operators_are_found_by_name():
     assert "c" not in operators
 
 
-def test_an_unknown_name_is_an_error():
+def test_an_unknown_name_is_an_error() -> None:
     """The name is shown."""
     with pytest.raises(GraphError, match="there is no operator 'c'"):
         Operators(["a"]).index("c")
 
 
-def test_equal_operators_are_equal_and_hash_alike():
+def test_equal_operators_are_equal_and_hash_alike() -> None:
     """Equality is by content."""
     one, two = (Operators(["a"], ipt=[1]) for _ in range(2))
     assert one == two
@@ -65,7 +66,7 @@ def test_equal_operators_are_equal_and_hash_alike():
     assert one != Operators(["a"], ipt=[2])
 
 
-def test_operators_survive_pickling():
+def test_operators_survive_pickling() -> None:
     """Worker processes get the same columns."""
     operators = Operators(["a"], ipt=[1], window={0: Window(2, 1)})
     assert pickle.loads(pickle.dumps(operators)) == operators
@@ -107,7 +108,7 @@ def test_names_from_an_array_are_plain_texts() -> None:
         ({"window": {2: Window(1, 1)}}, "a window is for row 2"),
     ],
 )
-def test_a_bad_column_is_refused(columns, message):
+def test_a_bad_column_is_refused(columns: Any, message: Any) -> None:
     """The message names the operator, the value and the rule."""
     with pytest.raises(GraphError, match=message):
         Operators(**{"name": ["a", "b"], **columns})
@@ -126,13 +127,13 @@ def test_a_bad_column_is_refused(columns, message):
         ({"size": 1, "advance": 1, "limit": 0}, "limit 0"),
     ],
 )
-def test_a_window_that_makes_no_sense_is_refused(window, message):
+def test_a_window_that_makes_no_sense_is_refused(window: Any, message: Any) -> None:
     """Sizes are whole numbers of advances."""
     with pytest.raises(GraphError, match=message):
         Window(**window)
 
 
-def test_operators_without_tags_share_one_empty_set():
+def test_operators_without_tags_share_one_empty_set() -> None:
     """A set each would take 200 bytes per operator."""
     operators = Operators(["a", "b", "c"], rate=[1, 0, 0], requires=[(), [], {"gpu"}])
     assert operators.requires == (frozenset(), frozenset(), frozenset({"gpu"}))

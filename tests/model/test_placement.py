@@ -1,6 +1,7 @@
 """Placements: names at the edge, device rows inside."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from streamplace.model import Placement
 OPERATORS, DEVICES = ("src", "join", "sink"), ("d0", "d1")
 
 
-def test_a_placement_is_a_mapping_of_names():
+def test_a_placement_is_a_mapping_of_names() -> None:
     """Like a dictionary from operators to devices."""
     placement = Placement(OPERATORS, DEVICES, [0, 1, 1])
     assert dict(placement) == placement.as_dict() == {"src": "d0", "join": "d1", "sink": "d1"}
@@ -21,14 +22,14 @@ def test_a_placement_is_a_mapping_of_names():
         placement["nobody"]
 
 
-def test_pes_group_operators_by_device():
+def test_pes_group_operators_by_device() -> None:
     """In device order, unused devices left out."""
     placement = Placement(OPERATORS, ("d0", "d1", "d2"), [2, 1, 2])
     assert placement.pes() == {"d1": ["join"], "d2": ["src", "sink"]}
 
 
 @given(st.lists(st.integers(0, 1), min_size=3, max_size=3))
-def test_names_and_rows_are_two_forms_of_one_placement(index):
+def test_names_and_rows_are_two_forms_of_one_placement(index: Any) -> None:
     """There and back again."""
     placement = Placement(OPERATORS, DEVICES, index)
     assert Placement.of(OPERATORS, DEVICES, placement.as_dict()) == placement
@@ -47,7 +48,7 @@ def test_names_and_rows_are_two_forms_of_one_placement(index):
         (3, r"must have 3 values, one each, but comes as \(\)"),
     ],
 )
-def test_rows_that_are_no_devices_are_refused(index, message):
+def test_rows_that_are_no_devices_are_refused(index: Any, message: Any) -> None:
     """The message names the operator and the value."""
     with pytest.raises(PlacementError, match=message):
         Placement(OPERATORS, DEVICES, index)
@@ -64,7 +65,7 @@ def test_rows_that_are_no_devices_are_refused(index, message):
         ({"stray": "d0"}, "'stray' is placed but is no operator of the graph; remove it"),
     ],
 )
-def test_names_that_do_not_fit_are_refused(change, message):
+def test_names_that_do_not_fit_are_refused(change: Any, message: Any) -> None:
     """Operators missing, devices unknown, strays."""
     assignment = {"src": "d0", "join": "d0", "sink": "d0"} | change
     assignment = {name: device for name, device in assignment.items() if device}
@@ -72,7 +73,7 @@ def test_names_that_do_not_fit_are_refused(change, message):
         Placement.of(OPERATORS, DEVICES, assignment)
 
 
-def test_a_large_placement_becomes_a_dictionary_quickly():
+def test_a_large_placement_becomes_a_dictionary_quickly() -> None:
     """Look-ups by name do not search."""
     names = tuple(f"v{i}" for i in range(100_000))
     assert len(dict(Placement(names, ("d0",), [0] * len(names)))) == len(names)

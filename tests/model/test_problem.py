@@ -1,11 +1,14 @@
 """Problems: a graph on a cluster, compiled."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from problems import chain, diamond, heterogeneous
 from strategies import placements, problems
 from streamsim import throughput
@@ -15,7 +18,7 @@ from streamplace.model import Cluster, Constraints, Placement, Problem
 
 
 @st.composite
-def swapped_cases(draw):
+def swapped_cases(draw: Callable[..., Any]) -> tuple[Problem, NDArray[Any], NDArray[Any]] | None:
     """A problem, a placement, and the same after swapping interchangeable devices."""
     problem = draw(problems())
     rows = np.array(draw(placements(problem)), np.int32)
@@ -27,7 +30,7 @@ def swapped_cases(draw):
 
 
 @given(swapped_cases())
-def test_swapping_interchangeable_devices_changes_neither_value_nor_legality(case):
+def test_swapping_interchangeable_devices_changes_neither_value_nor_legality(case: Any) -> None:
     """That is what interchangeable means."""
     problem, rows, swapped = case
     before, after = throughput(problem.instance, [rows, swapped])
@@ -36,7 +39,7 @@ def test_swapping_interchangeable_devices_changes_neither_value_nor_legality(cas
 
 
 @given(swapped_cases())
-def test_canonical_placements_ignore_swaps(case):
+def test_canonical_placements_ignore_swaps(case: Any) -> None:
     """Both forms have one canonical form, of the same value."""
     problem, rows, swapped = case
     canonical = problem.canonical(rows)
@@ -46,40 +49,42 @@ def test_canonical_placements_ignore_swaps(case):
 
 
 @given(swapped_cases())
-def test_a_canonical_placement_stays_as_it_is(case):
+def test_a_canonical_placement_stays_as_it_is(
+    case: tuple[Problem, NDArray[Any], NDArray[Any]],
+) -> None:
     """Renumbering twice is renumbering once."""
     problem, rows, _ = case
     canonical = problem.canonical(rows)
     assert problem.canonical(canonical).tolist() == canonical.tolist()
 
 
-def test_canonical_takes_one_placement_or_many():
+def test_canonical_takes_one_placement_or_many() -> None:
     """Shapes are kept."""
     problem = Problem(chain(3), Cluster.uniform(3))
     assert problem.canonical([2, 2, 1]).tolist() == [0, 0, 1]
     assert problem.canonical([[2, 2, 1], [1, 0, 1]]).tolist() == [[0, 0, 1], [0, 1, 0]]
 
 
-def test_constraints_tell_devices_apart():
+def test_constraints_tell_devices_apart() -> None:
     """A device that somebody is pinned to has a class of its own."""
     problem = Problem(chain(3), Cluster.uniform(3), Constraints(pin={"v1": "d1"}))
     assert problem.interchangeable.tolist() == [0, 1, 0]
 
 
-def test_costs_tell_devices_apart():
+def test_costs_tell_devices_apart() -> None:
     """Where the seconds differ."""
     problem = Problem(chain(2), Cluster.uniform(3), seconds=[[1, 1, 2], [1, 1, 1]])
     assert problem.interchangeable.tolist() == [0, 0, 1]
 
 
-def test_loads_are_instructions_over_speed():
+def test_loads_are_instructions_over_speed() -> None:
     """λ · ipt / (mips · 10⁶ · cores), of a type for each speed and number of cores."""
     problem = Problem(diamond(), heterogeneous())
     types = problem.instance.device_type
     assert problem.instance.load[1, types].tolist() == pytest.approx([0.25, 0.25, 2.0])
 
 
-def test_seconds_replace_instructions():
+def test_seconds_replace_instructions() -> None:
     """Operator × device costs are taken as they are."""
     seconds = np.arange(1, 7).reshape(3, 2) * 1e-5
     problem = Problem(chain(3), Cluster.uniform(2), seconds=seconds)
@@ -95,13 +100,13 @@ def test_seconds_replace_instructions():
         ([[1, "x"], [1, 2]], "the cost matrix must be numbers"),
     ],
 )
-def test_a_bad_cost_matrix_is_refused(seconds, message):
+def test_a_bad_cost_matrix_is_refused(seconds: Any, message: Any) -> None:
     """The message names operator, device and value."""
     with pytest.raises(ProblemError, match=message):
         Problem(chain(2), Cluster.uniform(2), seconds=seconds)
 
 
-def test_a_placement_of_another_graph_or_cluster_is_refused():
+def test_a_placement_of_another_graph_or_cluster_is_refused() -> None:
     """Rows would mean something else."""
     problem = Problem(chain(2), Cluster.uniform(2))
     with pytest.raises(PlacementError, match="for another graph"):

@@ -1,5 +1,7 @@
 """Constraints compiled: what is legal, what is repaired, what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,24 +12,24 @@ from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
 
 
-def ruled(n=4, devices=3, **rules):
+def ruled(n: int = 4, devices: int = 3, **rules: Any) -> Problem | None:
     """A chain v0, v1, … on a few devices under constraints."""
     return Problem(chain(n), Cluster.uniform(devices), Constraints(**rules))
 
 
-def legal(problem, *placement):
+def legal(problem: Any, *placement: Any) -> Any:
     """Whether one placement is legal."""
     return bool(problem.legal([placement])[0])
 
 
-def test_a_pinned_operator_stays_on_its_device():
+def test_a_pinned_operator_stays_on_its_device() -> None:
     """Every other device is illegal."""
     problem = ruled(pin={"v1": "d2"})
     assert legal(problem, 0, 2, 0, 0)
     assert not legal(problem, 0, 1, 0, 0)
 
 
-def test_colocated_operators_share_a_device():
+def test_colocated_operators_share_a_device() -> None:
     """Overlapping groups merge."""
     problem = ruled(colocate=[{"v0", "v1"}, {"v1", "v3"}])
     assert legal(problem, 1, 1, 0, 1)
@@ -35,14 +37,14 @@ def test_colocated_operators_share_a_device():
     assert problem.rules.unit.tolist() == [0, 0, 1, 0]
 
 
-def test_exlocated_operators_never_meet():
+def test_exlocated_operators_never_meet() -> None:
     """No two of the group."""
     problem = ruled(exlocate=[{"v0", "v1", "v3"}])
     assert legal(problem, 0, 1, 1, 2)
     assert not legal(problem, 0, 1, 0, 0)
 
 
-def test_allowed_devices_and_tags_narrow_each_other():
+def test_allowed_devices_and_tags_narrow_each_other() -> None:
     """What both leave is legal."""
     graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu"})])
     devices = [*Cluster.uniform(2).devices]
@@ -51,7 +53,7 @@ def test_allowed_devices_and_tags_narrow_each_other():
     assert problem.legal([[0], [1], [2], [3]]).tolist() == [False, False, False, True]
 
 
-def test_without_constraints_there_are_no_rules():
+def test_without_constraints_there_are_no_rules() -> None:
     """Every placement is legal, none is repaired."""
     problem = ruled()
     assert problem.rules is None
@@ -60,7 +62,7 @@ def test_without_constraints_there_are_no_rules():
 
 
 @given(problems().flatmap(lambda p: placements(p).map(lambda rows: (p, rows))))
-def test_a_repaired_placement_is_legal(case):
+def test_a_repaired_placement_is_legal(case: Any) -> None:
     """Whatever it was before, and a legal one stays as it is."""
     problem, rows = case
     repaired = problem.repaired(rows)
@@ -69,19 +71,19 @@ def test_a_repaired_placement_is_legal(case):
 
 
 @given(problems())
-def test_the_witness_is_legal(problem):
+def test_the_witness_is_legal(problem: Any) -> None:
     """Rules that compile can be met."""
     if problem.rules is not None:
         assert problem.legal(problem.rules.witness[problem.rules.unit])[0]
 
 
-def test_repairs_go_to_the_next_legal_device():
+def test_repairs_go_to_the_next_legal_device() -> None:
     """Round and round from the wished one."""
     problem = ruled(allowed={"v1": {"d0", "d2"}}, exlocate=[{"v0", "v2"}])
     assert problem.repaired([1, 1, 1, 1]).tolist() == [1, 2, 2, 1]
 
 
-def test_a_batch_is_repaired_row_by_row():
+def test_a_batch_is_repaired_row_by_row() -> None:
     """Shapes are kept."""
     problem = constrained()
     batch = np.zeros((3, problem.n_operators), np.int32)
@@ -123,13 +125,13 @@ def test_a_batch_is_repaired_row_by_row():
         ({"allowed": {"v0": "d0"}}, "allowed 'v0' holds 'd0'; it must be a list of names"),
     ],
 )
-def test_constraints_that_cannot_be_met_are_refused(rules, message):
+def test_constraints_that_cannot_be_met_are_refused(rules: dict[Any, Any], message: str) -> None:
     """The message names the operators and what to loosen."""
     with pytest.raises(ProblemError, match=message):
         ruled(**rules)
 
 
-def test_a_tag_that_nobody_offers_is_refused():
+def test_a_tag_that_nobody_offers_is_refused() -> None:
     """The message names the operator and the tag."""
     graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu", "ssd"})])
     with pytest.raises(ProblemError, match="operator 'a' requires 'gpu', 'ssd', which no device"):
@@ -144,14 +146,16 @@ def test_a_tag_that_nobody_offers_is_refused():
         ({"exlocate": [["v1", "v3"]]}, [0, 1, 0, 1], "'v1' and 'v3' must not share a device"),
     ],
 )
-def test_an_illegal_placement_is_told_which_rule_it_breaks(rules, rows, message):
+def test_an_illegal_placement_is_told_which_rule_it_breaks(
+    rules: dict[Any, Any], rows: list[int], message: str
+) -> None:
     """The message names operators and the remedy."""
     problem = ruled(**rules)
     with pytest.raises(StreamplaceError, match=message):
         problem.check(problem.placement(rows))
 
 
-def test_many_colocated_groups_compile_quickly():
+def test_many_colocated_groups_compile_quickly() -> None:
     """Merging groups is nearly linear."""
     n = 20_000
     groups = [{f"v{i}", f"v{i + 1}"} for i in range(n - 1)]

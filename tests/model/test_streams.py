@@ -1,6 +1,7 @@
 """Columns of streams."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,36 +11,36 @@ from streamplace.model import Operator, Operators, Stream, Streams
 
 
 @pytest.fixture
-def operators():
+def operators() -> Operators:
     """Three operators of different payloads."""
     return Operators.of([Operator("src", payload=50, rate=1), Operator("join"), Operator("sink")])
 
 
-def test_rows_become_columns_and_rows_again(operators):
+def test_rows_become_columns_and_rows_again(operators: Operators) -> None:
     """A stream survives being stored."""
     rows = [Stream("src", "join", 0.5, 7.0, "hash"), Stream("join", "sink")]
     assert list(Streams.of(operators, rows)) == rows
 
 
-def test_columns_may_be_lists(operators):
+def test_columns_may_be_lists(operators: Operators) -> None:
     """They are stored as arrays of fixed types."""
     streams = Streams(operators, [0, 1], [1, 2], selectivity=[1, 2])
     assert streams.source.dtype == np.int32
     assert streams.selectivity.dtype == np.float64
 
 
-def test_a_graph_may_have_no_streams(operators):
+def test_a_graph_may_have_no_streams(operators: Any) -> None:
     """Empty columns are fine."""
     assert len(Streams(operators, [], [])) == 0
 
 
-def test_a_stream_inherits_the_payload_of_its_source(operators):
+def test_a_stream_inherits_the_payload_of_its_source(operators: Any) -> None:
     """Unless it has one of its own, which may be 0."""
     rows = [Stream("src", "join"), Stream("src", "join", payload=0.0)]
     assert Streams.of(operators, rows).bytes_per_tuple().tolist() == [50, 0]
 
 
-def test_a_label_stays_on_one_line(operators):
+def test_a_label_stays_on_one_line(operators: Any) -> None:
     """Names are shown printable."""
     odd = Operators(["a\nb", "c"], rate=[1, 0])
     assert Streams(odd, [0], [1]).label(0) == "a\\nb→c"
@@ -62,13 +63,13 @@ def test_a_label_stays_on_one_line(operators):
         ({"source": [[0], [1, 2]]}, "must be a column of row numbers"),
     ],
 )
-def test_a_bad_column_is_refused(operators, columns, message):
+def test_a_bad_column_is_refused(operators: Any, columns: Any, message: Any) -> None:
     """The message names the stream, the value and the rule."""
     with pytest.raises(GraphError, match=message):
         Streams(operators, **{"source": [0], "target": [1], **columns})
 
 
-def test_a_stream_to_an_unknown_operator_is_refused(operators):
+def test_a_stream_to_an_unknown_operator_is_refused(operators: Any) -> None:
     """The message names the stream and the operator."""
     with pytest.raises(GraphError, match="stream src→nobody names the unknown operator 'nobody'"):
         Streams.of(operators, [Stream("src", "nobody")])

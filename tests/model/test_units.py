@@ -1,6 +1,8 @@
 """Quantities as texts and back."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +35,7 @@ from streamplace.model import units
         (units.tuple_rate, np.int64(7), 7),
     ],
 )
-def test_a_text_with_a_unit_is_its_si_value(parse, text, value):
+def test_a_text_with_a_unit_is_its_si_value(parse: Any, text: Any, value: Any) -> None:
     """Every documented spelling is read."""
     assert parse(text) == pytest.approx(value, rel=1e-12)
 
@@ -42,7 +44,7 @@ def test_a_text_with_a_unit_is_its_si_value(parse, text, value):
     "text",
     ["1000 Mbpz", "fast", "", "-1 Mbps", "nan", "inf Mbps", "1e400 bps", "1e16 bps", "1 0 Mbps"],
 )
-def test_a_text_that_is_no_bandwidth_is_refused(text):
+def test_a_text_that_is_no_bandwidth_is_refused(text: str) -> None:
     """The message shows the value and how to write it, on one line."""
     with pytest.raises(UnitError, match=r"(write|such as) '1000 Mbps'"):
         units.bandwidth_bps(text)
@@ -51,7 +53,7 @@ def test_a_text_that_is_no_bandwidth_is_refused(text):
 @pytest.mark.parametrize(
     "text", ["9" * 65, "1 Mbps\n1", "١ Mbps", "1_000 Mbps", "0x10 bps", "1,5 Gbps", "\ud800", "\0"]
 )
-def test_an_odd_text_is_refused_on_one_line(text):
+def test_an_odd_text_is_refused_on_one_line(text: str) -> None:
     """Whatever it holds, the message can be printed."""
     with pytest.raises(UnitError) as caught:
         units.bandwidth_bps(text)
@@ -59,13 +61,13 @@ def test_an_odd_text_is_refused_on_one_line(text):
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, 10**400, True, None, b"1", []])
-def test_a_value_that_is_no_quantity_is_refused(value):
+def test_a_value_that_is_no_quantity_is_refused(value: bool | bytes | float) -> None:
     """Neither negative, endless and huge numbers nor other types pass."""
     with pytest.raises(UnitError):
         units.size_bytes(value)
 
 
-def test_an_unknown_unit_is_named():
+def test_an_unknown_unit_is_named() -> None:
     """The message repeats the unit it does not know."""
     with pytest.raises(UnitError, match="unknown unit 'Mbpz'"):
         units.bandwidth_bps("1000 Mbpz")
@@ -80,12 +82,14 @@ def test_an_unknown_unit_is_named():
     ],
 )
 @given(value=st.floats(0, 1e14))
-def test_what_is_shown_can_be_read_back(show, parse, value):
+def test_what_is_shown_can_be_read_back(
+    show: Callable[..., Any], parse: Callable[..., Any], value: float
+) -> None:
     """Four significant digits survive."""
     assert parse(show(value)) == pytest.approx(value, rel=5e-4, abs=1e-300)
 
 
-def test_an_integer_too_long_to_write_is_refused():
+def test_an_integer_too_long_to_write_is_refused() -> None:
     """The message does without its digits."""
     with pytest.raises(UnitError, match="a number of thousands of digits"):
         units.size_bytes(10**5000)

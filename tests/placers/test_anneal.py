@@ -1,8 +1,10 @@
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.typing import NDArray
 from problems import PROBLEMS, chain, fork_join, layered, many_sources
 from strategies import problems
 
@@ -15,20 +17,26 @@ from streamplace.model import (
     StreamGraph,
 )
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS, Budget, Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 ANNEAL = PLACERS["anneal"]
 MOST_PLACEMENTS = 100_000
 
 
-def placed(problem, evaluations=4000, seed=0, objective=THROUGHPUT, **options):
+def placed(
+    problem: Problem,
+    evaluations: int = 4000,
+    seed: int = 0,
+    objective: Objective = THROUGHPUT,
+    **options: Any,
+) -> Result | None:
     """Anneal for a number of evaluations."""
     budget = Budget(None, evaluations)
     return ANNEAL.with_options(**options).place(problem, objective, seed=seed, budget=budget)
 
 
-def every_placement(problem):
+def every_placement(problem: Problem) -> NDArray[Any]:
     """All legal placements of a tiny problem; fewer if they are too many."""
     n, d = problem.n_operators, problem.n_devices
     batch = itertools.islice(itertools.product(range(d), repeat=n), MOST_PLACEMENTS)
@@ -36,13 +44,13 @@ def every_placement(problem):
     return rows[problem.legal(rows)]
 
 
-def optimum(problem):
+def optimum(problem: Problem) -> float:
     """Best value by brute force."""
     return THROUGHPUT.evaluate(problem, every_placement(problem)).max()
 
 
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if "on one device" not in name])
-def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name):
+def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name: str) -> None:
     """Rules, uneven clusters and several sources included."""
     problem = PROBLEMS[name]
     if problem.n_devices**problem.n_operators > MOST_PLACEMENTS:
@@ -52,7 +60,7 @@ def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name):
 
 @settings(max_examples=60)
 @given(problems(most=5))
-def test_bounds_hold_and_no_legal_placement_is_much_better(problem):
+def test_bounds_hold_and_no_legal_placement_is_much_better(problem: Problem) -> None:
     """On any problem, with any rules: legal, not above the bound, close to the optimum."""
     result = placed(problem, 4000)
     best = optimum(problem)
@@ -60,7 +68,7 @@ def test_bounds_hold_and_no_legal_placement_is_much_better(problem):
     assert result.value >= 0.9 * best
 
 
-def test_a_graph_that_fits_one_device_stays_on_one_device_where_the_network_is_weak():
+def test_a_graph_that_fits_one_device_stays_on_one_device_where_the_network_is_weak() -> None:
     """Spreading out costs more than it gains."""
     problem = Problem(chain(6, ipt=4e4, payload=1e6), Cluster.uniform(4, bandwidth="1 Mbps"))
     result = placed(problem, 1)
@@ -68,7 +76,7 @@ def test_a_graph_that_fits_one_device_stays_on_one_device_where_the_network_is_w
     assert len(result.placement.pes()) == 1
 
 
-def test_the_lightest_stream_of_a_chain_is_cut():
+def test_the_lightest_stream_of_a_chain_is_cut() -> None:
     """Two devices are needed, and one place to cut is free."""
     operators = [Operator("src", ipt=2e5, payload=1e6, rate=1e4)]
     operators += [Operator("a", ipt=5e4, payload=10), Operator("b", ipt=2e5, payload=1e6)]
@@ -79,7 +87,7 @@ def test_the_lightest_stream_of_a_chain_is_cut():
     assert placement["src"] == placement["a"] != placement["b"] == placement["sink"]
 
 
-def test_searching_on_never_loses_what_was_found():
+def test_searching_on_never_loses_what_was_found() -> None:
     """A longer search continues the shorter one."""
     for problem in (PROBLEMS["fork-join"], PROBLEMS["many sources"], layered(1000)):
         values = [placed(problem, n, seed=3).value for n in (1, 100, 1000, 10_000)]
@@ -87,19 +95,19 @@ def test_searching_on_never_loses_what_was_found():
 
 
 @pytest.mark.parametrize("n", [30, 2000])
-def test_the_same_seed_gives_the_same_placement(n):
+def test_the_same_seed_gives_the_same_placement(n: int) -> None:
     """Placing is a function of problem, seed and evaluations."""
     problem = layered(n)
     assert placed(problem, 20_000, 1).placement == placed(problem, 20_000, 1).placement
 
 
-def test_another_seed_searches_elsewhere():
+def test_another_seed_searches_elsewhere() -> None:
     """Seeds are worth trying where one search ends at a poor place."""
     problem = layered(30)
     assert placed(problem, 20_000, 1).placement != placed(problem, 20_000, 2).placement
 
 
-def test_the_answer_is_never_worse_than_the_placements_to_begin_with():
+def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
     """Even when there is no budget to speak of."""
     for problem in (PROBLEMS["fork-join"], PROBLEMS["many sources"], layered(1000)):
         good = placed(problem, 30_000)
@@ -107,7 +115,7 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with():
         assert placed(problem, 1, start=(bad, good.placement)).value >= good.value
 
 
-def test_a_placement_to_begin_with_must_be_of_this_problem():
+def test_a_placement_to_begin_with_must_be_of_this_problem() -> None:
     """A start that breaks the rules is refused, not repaired."""
     problem = PROBLEMS["constrained"]
     wrong = problem.placement(np.zeros(problem.n_operators, np.int32))
@@ -115,13 +123,13 @@ def test_a_placement_to_begin_with_must_be_of_this_problem():
         placed(problem, start=(wrong,))
 
 
-def test_large_graphs_come_close_to_the_mean_load():
+def test_large_graphs_come_close_to_the_mean_load() -> None:
     """Level by level, with hundreds of operators per device."""
     result = placed(layered(3000), 300_000)
     assert result.value >= 0.99 * result.bound
 
 
-def test_large_graphs_respect_pins_groups_and_rivals():
+def test_large_graphs_respect_pins_groups_and_rivals() -> None:
     """Rules bind on every level."""
     problem = layered(
         1500,
@@ -135,7 +143,7 @@ def test_large_graphs_respect_pins_groups_and_rivals():
     assert result.value >= 0.8 * result.bound
 
 
-def test_several_sources_are_judged_by_their_sum_and_not_by_the_slowest():
+def test_several_sources_are_judged_by_their_sum_and_not_by_the_slowest() -> None:
     """One source is hopeless; the search keeps the others going."""
     operators = [Operator("hopeless", ipt=1e7, rate=1e4)]
     operators += [Operator(f"s{i}", ipt=8e4, payload=1e3, rate=1e4) for i in range(4)]
@@ -146,14 +154,14 @@ def test_several_sources_are_judged_by_their_sum_and_not_by_the_slowest():
     assert result.value == pytest.approx((4 + 0.025) / 5, rel=1e-6)
 
 
-def test_large_graphs_of_several_sources_are_placed_by_levels():
+def test_large_graphs_of_several_sources_are_placed_by_levels() -> None:
     """The fullest resource leads, the exact throughput decides."""
     problem = layered(1000, n_sources=8)
     spread = PLACERS["round-robin"].place(problem, THROUGHPUT)
     assert placed(problem, 50_000).value > spread.value
 
 
-def test_every_improvement_is_in_the_trace():
+def test_every_improvement_is_in_the_trace() -> None:
     """Values rise to the answer's, times never fall."""
     for problem in (PROBLEMS["fork-join"], Problem(many_sources(), Cluster.uniform(3))):
         result = placed(problem, 5000)
@@ -163,7 +171,7 @@ def test_every_improvement_is_in_the_trace():
         assert sorted(result.trace, key=lambda step: step.seconds) == list(result.trace)
 
 
-def test_an_optimum_that_is_recognised_ends_the_search_early():
+def test_an_optimum_that_is_recognised_ends_the_search_early() -> None:
     """Without any limit, a provable answer still comes at once."""
     problem = Problem(chain(4, payload=1.0), Cluster.uniform(4))
     result = ANNEAL.place(problem, THROUGHPUT, budget=Budget(seconds=100))
@@ -171,7 +179,7 @@ def test_an_optimum_that_is_recognised_ends_the_search_early():
     assert result.seconds < 50
 
 
-def test_seconds_end_the_search():
+def test_seconds_end_the_search() -> None:
     """A search that nothing else would end looks at the clock."""
     problem = Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps"))
     result = ANNEAL.place(problem, THROUGHPUT, budget=Budget(seconds=0.2))
@@ -179,11 +187,11 @@ def test_seconds_end_the_search():
     assert result.seconds < 60
 
 
-def test_any_other_objective_is_climbed():
+def test_any_other_objective_is_climbed() -> None:
     """An objective that the kernels do not know, to be minimised."""
     wanted = np.array([2, 0, 1, 1, 2, 0, 1, 2, 0, 0])
 
-    def distance(problem, placements):
+    def distance(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
         return (placements != wanted).sum(axis=1).astype(float)
 
     problem = Problem(chain(10), Cluster.uniform(3))

@@ -1,27 +1,31 @@
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.typing import NDArray
 from problems import PROBLEMS, chain, fork_join
 from strategies import problems
 
 from streamplace.errors import PlacementError
 from streamplace.model import Cluster, Operators, Problem, StreamGraph, Streams
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS, Budget, Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 AUTO = PLACERS["auto"]
 PORTFOLIO = ("single", "metis-oracle", "fuser-oracle", "metis")
 
 
-def placed(problem, evaluations=3000, seed=0, objective=THROUGHPUT):
+def placed(
+    problem: Problem, evaluations: int = 3000, seed: int = 0, objective: Objective = THROUGHPUT
+) -> Result:
     """Let auto place for a number of evaluations."""
     return AUTO.place(problem, objective, seed=seed, budget=Budget(None, evaluations))
 
 
-def long_pipelines(n=3000):
+def long_pipelines(n: int = 3000) -> StreamGraph:
     """Three hundred operators in a row, again and again, all fed by one source."""
     rng = np.random.default_rng(0)
     operators = Operators(
@@ -36,7 +40,7 @@ def long_pipelines(n=3000):
 
 
 @pytest.mark.parametrize("name", ["chain", "diamond", "fork-join", "constrained", "heterogeneous"])
-def test_small_problems_are_solved_and_proven(name):
+def test_small_problems_are_solved_and_proven(name: str) -> None:
     """What is small enough to prove is proven."""
     result = placed(PROBLEMS[name], 50_000)
     assert result.bound == pytest.approx(result.value, rel=1e-8)
@@ -44,7 +48,7 @@ def test_small_problems_are_solved_and_proven(name):
 
 @settings(max_examples=25)
 @given(problems(most=5))
-def test_nobody_in_the_portfolio_is_better(problem):
+def test_nobody_in_the_portfolio_is_better(problem: Problem) -> None:
     """On any problem, with any rules."""
     value = placed(problem).value
     for name in PORTFOLIO:
@@ -52,21 +56,21 @@ def test_nobody_in_the_portfolio_is_better(problem):
             assert value >= PLACERS[name].place(problem, THROUGHPUT).value
 
 
-def test_nobody_in_the_portfolio_is_better_on_a_large_graph():
+def test_nobody_in_the_portfolio_is_better_on_a_large_graph() -> None:
     """The search starts where the portfolio ends."""
     problem = Problem(long_pipelines(), Cluster.uniform(4, bandwidth="1 Mbps"))
     assert placed(problem, 10).value >= PLACERS["metis"].place(problem, THROUGHPUT).value
 
 
 @pytest.mark.parametrize("evaluations", [1, 10, 100, 1000])
-def test_evaluations_are_kept_count_of(evaluations):
+def test_evaluations_are_kept_count_of(evaluations: int) -> None:
     """All members together.
 
     One more judges the answer of each member, one what search begins with, and one the last answer.
     """
     seen = []
 
-    def evaluate(problem, rows):
+    def evaluate(problem: Problem, rows: NDArray[Any]) -> NDArray[Any]:
         seen.append(len(rows))
         return THROUGHPUT.evaluate(problem, rows)
 
@@ -75,34 +79,34 @@ def test_evaluations_are_kept_count_of(evaluations):
     assert 0 < sum(seen) <= evaluations + len(PORTFOLIO) + 4
 
 
-def test_a_member_that_cannot_honour_the_rules_is_skipped():
+def test_a_member_that_cannot_honour_the_rules_is_skipped() -> None:
     """Everything on one device is against the rules here."""
     problem = PROBLEMS["constrained"]
     problem.check(placed(problem).placement)
 
 
-def test_the_same_seed_gives_the_same_placement_and_bound():
+def test_the_same_seed_gives_the_same_placement_and_bound() -> None:
     """Where evaluations end the search, the clock decides nothing."""
     problem = Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps"))
     first, again = placed(problem, seed=5), placed(problem, seed=5)
     assert (first.placement, first.bound) == (again.placement, again.bound)
 
 
-def test_a_larger_budget_is_never_worse():
+def test_a_larger_budget_is_never_worse() -> None:
     """Searching longer keeps what was found before."""
     for name in ("fork-join", "many sources", "heterogeneous"):
         values = [placed(PROBLEMS[name], n).value for n in (100, 1000, 10_000)]
         assert values == sorted(values)
 
 
-def test_a_graph_that_fits_one_device_needs_no_search():
+def test_a_graph_that_fits_one_device_needs_no_search() -> None:
     """The first member answers, and the answer is proven."""
     result = placed(Problem(chain(6, ipt=1e4, payload=1e6), Cluster.uniform(4)))
     assert result.value == result.bound == 1.0
     assert len(result.placement.pes()) == 1
 
 
-def test_the_trace_tells_who_improved_what_when():
+def test_the_trace_tells_who_improved_what_when() -> None:
     """Values only rise, over all members."""
     result = placed(Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps")))
     values = [step.value for step in result.trace]
@@ -110,21 +114,21 @@ def test_the_trace_tells_who_improved_what_when():
     assert values[-1] == pytest.approx(result.value, rel=1e-12)
 
 
-def test_any_other_objective_is_served_too():
+def test_any_other_objective_is_served_too() -> None:
     """Members that do not know the objective are skipped."""
 
-    def spread(problem, placements):
+    def spread(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
         return placements.max(axis=1).astype(float)
 
     objective = Objective("spread", "min", "Highest device in use.", spread)
     assert placed(PROBLEMS["fork-join"], objective=objective).value == 0
 
 
-def test_interrupted_it_answers_with_the_best_so_far():
+def test_interrupted_it_answers_with_the_best_so_far() -> None:
     """Ctrl-C during the search keeps what was found before it."""
     calls = []
 
-    def evaluate(problem, placements):
+    def evaluate(problem: Problem, placements: NDArray[Any]) -> NDArray[Any] | None:
         calls.append(THROUGHPUT.evaluate(problem, placements).max())
         if len(calls) == 40:
             raise KeyboardInterrupt

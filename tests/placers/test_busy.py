@@ -3,6 +3,7 @@
 import itertools
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from streamplace.placers.anneal.climb import BATCH
 from streamplace.placers.anneal.throughput import LEAST, LEAST_OF_SEVERAL
 from streamplace.placers.exact.prover import MOVES
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS, Budget, Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 SEARCHES = ("auto", "anneal", "pilot")
@@ -30,7 +31,7 @@ ONE_SOURCE = [name for name, p in PROBLEMS.items() if len(p.instance.sources) ==
 
 
 @pytest.fixture
-def busy(monkeypatch):
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let more than any budget pass between two looks at the clock."""
     looks, patched = itertools.count(), stopwatch.now
     for module in list(sys.modules.values()):
@@ -38,20 +39,26 @@ def busy(monkeypatch):
             monkeypatch.setattr(module, "now", lambda: 1e7 * next(looks))
 
 
-def placed(name, problem, seconds=None, evaluations=None, objective=THROUGHPUT):
+def placed(
+    name: str,
+    problem: Problem,
+    seconds: float | None = None,
+    evaluations: None = None,
+    objective: Objective = THROUGHPUT,
+) -> Result:
     """Place within a budget."""
     return PLACERS[name].place(problem, objective, budget=Budget(seconds, evaluations))
 
 
 @pytest.fixture(scope="module")
-def sample():
+def sample() -> list[Problem]:
     """Return every tenth test graph of the benchmark, at both rates."""
     graphs = [g for g in read_graphs(BENCHMARK) if g.attributes.get("split") == "test"]
     scaled = [graph.at_rate(rate) for graph in graphs[::10] for rate in (1e4, 2e4)]
     return [Problem(graph, Cluster.uniform(5)) for graph in scaled]
 
 
-def crossed(n):
+def crossed(n: int) -> Problem:
     """Random graph whose network is the bottleneck."""
     parameters = RandomDag(operators=n, streams=2 * n, devices=4.0, network=300.0, skew=1.0)
     return Problem(next(random_dag(parameters, 0)), Cluster.uniform(4))
@@ -59,7 +66,7 @@ def crossed(n):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("placer", SEARCHES)
-def test_five_milliseconds_are_never_below_metis(placer, name, busy):
+def test_five_milliseconds_are_never_below_metis(placer: str, name: str, busy: None) -> None:
     """With every number of parts, on problems of every kind."""
     problem = PROBLEMS[name]
     result = placed(placer, problem, 5 * MILLISECOND)
@@ -67,7 +74,9 @@ def test_five_milliseconds_are_never_below_metis(placer, name, busy):
 
 
 @pytest.mark.parametrize("placer", SEARCHES)
-def test_five_milliseconds_are_never_below_metis_on_the_benchmark(placer, sample, busy):
+def test_five_milliseconds_are_never_below_metis_on_the_benchmark(
+    placer: str, sample: list[Problem], busy: None
+) -> None:
     """At both rates."""
     for problem in sample:
         least = placed("metis-oracle", problem).value
@@ -75,7 +84,9 @@ def test_five_milliseconds_are_never_below_metis_on_the_benchmark(placer, sample
 
 
 @pytest.mark.parametrize("placer", SEARCHES)
-def test_large_graphs_are_never_below_metis_where_the_budget_well_affords_it(placer, busy):
+def test_large_graphs_are_never_below_metis_where_the_budget_well_affords_it(
+    placer: str, busy: None
+) -> None:
     """Two thousand operators within a second."""
     problem = crossed(2000)
     assert placed(placer, problem, 1.0).value >= placed("metis-oracle", problem).value - 1e-12
@@ -83,7 +94,7 @@ def test_large_graphs_are_never_below_metis_where_the_budget_well_affords_it(pla
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("placer", SEARCHERS)
-def test_whoever_looks_at_the_clock_answers_legally(placer, name, busy):
+def test_whoever_looks_at_the_clock_answers_legally(placer: str, name: str, busy: None) -> None:
     """However little the budget."""
     problem = PROBLEMS[name]
     problem.check(placed(placer, problem, 1e-9).placement)
@@ -91,7 +102,7 @@ def test_whoever_looks_at_the_clock_answers_legally(placer, name, busy):
 
 @pytest.mark.parametrize("name", ONE_SOURCE)
 @pytest.mark.parametrize(("placer", "least"), [("anneal", LEAST), ("exact", MOVES)])
-def test_the_first_moves_are_made(placer, least, name, busy):
+def test_the_first_moves_are_made(placer: Any, least: Any, name: Any, busy: Any) -> None:
     """As if so many evaluations were the budget."""
     result, same = (
         placed(placer, PROBLEMS[name], 1e-9),
@@ -100,7 +111,7 @@ def test_the_first_moves_are_made(placer, least, name, busy):
     assert result.placement == same.placement
 
 
-def test_several_sources_are_searched_by_their_peak_and_by_their_sum(busy):
+def test_several_sources_are_searched_by_their_peak_and_by_their_sum(busy: Any) -> None:
     """The least work is a turn of both."""
     problem = layered(40, n_sources=4)
     result = placed("anneal", problem, 1e-9)
@@ -109,11 +120,11 @@ def test_several_sources_are_searched_by_their_peak_and_by_their_sum(busy):
     assert len(result.trace) > 2
 
 
-def test_other_objectives_are_climbed_for_one_batch(busy):
+def test_other_objectives_are_climbed_for_one_batch(busy: Any) -> Any:
     """Besides the placement to begin with and the answer."""
     seen = []
 
-    def spread(problem, placements):
+    def spread(problem: Any, placements: Any) -> Any:
         seen.append(len(placements))
         return placements.max(axis=1).astype(float)
 
@@ -124,11 +135,11 @@ def test_other_objectives_are_climbed_for_one_batch(busy):
 
 
 @pytest.mark.parametrize("placer", ["auto", "pilot"])
-def test_a_portfolio_asks_for_no_more_where_evaluations_may_be_dear(placer, busy):
+def test_a_portfolio_asks_for_no_more_where_evaluations_may_be_dear(placer: Any, busy: Any) -> Any:
     """An objective that nobody knows is evaluated for the first answer alone."""
     seen = []
 
-    def spread(problem, placements):
+    def spread(problem: Any, placements: Any) -> Any:
         seen.append(len(placements))
         return placements.max(axis=1).astype(float)
 
@@ -137,7 +148,7 @@ def test_a_portfolio_asks_for_no_more_where_evaluations_may_be_dear(placer, busy
     assert sum(seen) <= PROBLEMS["fork-join"].n_devices + 2
 
 
-def test_large_graphs_get_moves_but_no_levels(busy):
+def test_large_graphs_get_moves_but_no_levels(busy: Any) -> None:
     """What takes longer than a round of moves is left out."""
     result = placed("anneal", crossed(3000), 1e-9)
     values = [step.value for step in result.trace]
@@ -145,7 +156,7 @@ def test_large_graphs_get_moves_but_no_levels(busy):
     assert len(values) > 2
 
 
-def test_an_oracle_is_never_below_its_placer(busy):
+def test_an_oracle_is_never_below_its_placer(busy: Any) -> None:
     """It begins with as many parts as devices."""
     for problem in PROBLEMS.values():
         for base in ("metis", "fuser"):
@@ -154,7 +165,9 @@ def test_an_oracle_is_never_below_its_placer(busy):
 
 
 @given(st.integers(1, 100), st.integers(1, 200), st.lists(st.integers(1, 50), min_size=1))
-def test_the_least_work_is_done_and_evaluations_are_an_exact_limit(least, evaluations, chunks):
+def test_the_least_work_is_done_and_evaluations_are_an_exact_limit(
+    least: Any, evaluations: Any, chunks: Any
+) -> None:
     """With and without time."""
     for seconds, most in ((1e-9, min(least, evaluations)), (None, evaluations)):
         meter, done = Meter(Budget(seconds, evaluations), least), 0
@@ -171,11 +184,11 @@ def test_the_least_work_is_done_and_evaluations_are_an_exact_limit(least, evalua
 
 
 @pytest.mark.parametrize("placer", ["auto", "pilot"])
-def test_one_evaluation_stays_one(placer, busy):
+def test_one_evaluation_stays_one(placer: Any, busy: Any) -> Any:
     """Besides the one that judges each answer."""
     seen = []
 
-    def evaluate(problem, rows):
+    def evaluate(problem: Any, rows: Any) -> Any:
         seen.append(len(rows))
         return THROUGHPUT.evaluate(problem, rows)
 
@@ -184,7 +197,7 @@ def test_one_evaluation_stays_one(placer, busy):
     assert sum(seen) <= 3
 
 
-def test_budgets_of_evaluations_ask_metis_for_nothing(busy):
+def test_budgets_of_evaluations_ask_metis_for_nothing(busy: Any) -> None:
     """Whoever counts them decides who gets them."""
     problem = PROBLEMS["fork-join"]
     both = placed("anneal", problem, 5 * MILLISECOND, 1)

@@ -1,6 +1,8 @@
 import itertools
 import signal
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,26 +12,28 @@ from hypothesis import strategies as st
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS, Budget, Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 EXACT = PLACERS["exact"]
 PLENTY = Budget(seconds=20)
 
 
-def solved(problem, budget=PLENTY, seed=0, **options):
+def solved(problem: Problem, budget: Budget = PLENTY, seed: int = 0, **options: Any) -> Result:
     """Place by exact."""
     return EXACT.with_options(**options).place(problem, THROUGHPUT, seed=seed, budget=budget)
 
 
-def best_by_hand(problem):
+def best_by_hand(problem: Problem) -> float:
     """Throughput of the best legal placement, all of them tried."""
     every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
     places = np.array(list(every), np.int32)
     return THROUGHPUT.evaluate(problem, places[problem.legal(places)]).max()
 
 
-def chain(*ipt, payload=1.0, cluster=None, constraints=None):
+def chain(
+    *ipt: Any, payload: float = 1.0, cluster: None = None, constraints: None = None
+) -> Problem:
     """A pipeline on 1 MIPS devices joined by 1 kB/s; ipt in 1e6, payload in kB, one tuple/s."""
     n = len(ipt)
     operators = [
@@ -41,7 +45,7 @@ def chain(*ipt, payload=1.0, cluster=None, constraints=None):
     return Problem(graph, cluster, constraints or Constraints())
 
 
-def branched(k, depth, seed, rate=2e4):
+def branched(k: int, depth: int, seed: int, rate: float = 2e4) -> Problem:
     """A graph of the benchmark's kind: source, k branches of equal stages, sink, for 5 devices."""
     rng = np.random.default_rng(seed)
     shares = rng.random(depth)
@@ -64,7 +68,7 @@ numbers = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 2.0])
 
 
 @st.composite
-def graphs(draw, most_operators, sources):
+def graphs(draw: Callable[..., Any], most_operators: int, sources: int) -> StreamGraph:
     """Small graphs in which some weights are equal and some are zero."""
     n = draw(st.integers(sources + 1, most_operators))
     operators = [
@@ -86,7 +90,7 @@ def graphs(draw, most_operators, sources):
 
 
 @st.composite
-def clusters(draw, n):
+def clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
     """Clusters of every kind: equal devices, mixed ones, capped NICs, several cores, overheads."""
     if draw(st.booleans()):
         return Cluster.uniform(n, mips=1, bandwidth="8 kbps")
@@ -107,7 +111,7 @@ def clusters(draw, n):
 
 
 @st.composite
-def problems(draw, sources=1, most_operators=6):
+def problems(draw: Callable[..., Any], sources: int = 1, most_operators: int = 6) -> Problem | None:
     """Small problems, with constraints that can be met."""
     n_devices = draw(st.integers(1, 3))
     graph = draw(graphs(most_operators, sources))
@@ -137,7 +141,7 @@ def problems(draw, sources=1, most_operators=6):
 
 @settings(max_examples=150, deadline=None)
 @given(problems())
-def test_nothing_beats_the_proven_optimum(problem):
+def test_nothing_beats_the_proven_optimum(problem: Any) -> None:
     """Small problems of all kinds, against every placement there is."""
     result = solved(problem)
     assert result.value == pytest.approx(best_by_hand(problem), abs=1e-9)
@@ -146,7 +150,7 @@ def test_nothing_beats_the_proven_optimum(problem):
 
 @settings(max_examples=60, deadline=None)
 @given(problems(sources=2))
-def test_several_sources_are_proven_when_all_placements_can_be_tried(problem):
+def test_several_sources_are_proven_when_all_placements_can_be_tried(problem: Any) -> None:
     """Max–min fair shares, against every placement there is."""
     result = solved(problem)
     assert result.value == pytest.approx(best_by_hand(problem), abs=1e-9)
@@ -155,7 +159,7 @@ def test_several_sources_are_proven_when_all_placements_can_be_tried(problem):
 
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.integers(1, 40))
-def test_the_bound_holds_however_early_the_budget_ends(problem, evaluations):
+def test_the_bound_holds_however_early_the_budget_ends(problem: Problem, evaluations: int) -> None:
     """What is claimed after a few evaluations is true."""
     result = solved(problem, Budget(seconds=None, evaluations=evaluations))
     optimum = best_by_hand(problem)
@@ -165,7 +169,7 @@ def test_the_bound_holds_however_early_the_budget_ends(problem, evaluations):
 
 @settings(max_examples=40, deadline=None)
 @given(problems(most_operators=5), st.floats(1.01, 3))
-def test_cp_sat_agrees_with_trying_everything(problem, cut):
+def test_cp_sat_agrees_with_trying_everything(problem: Problem, cut: float) -> None:
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
     from streamplace.placers.exact import cpsat
     from streamplace.placers.exact.units import units_of
@@ -186,7 +190,7 @@ def test_cp_sat_agrees_with_trying_everything(problem, cut):
 
 
 @st.composite
-def small_branched(draw):
+def small_branched(draw: Callable[..., Any]) -> Problem:
     """Three or four branches of two equal stages on two or three equal devices, and all peaks."""
     k, n_devices = draw(st.sampled_from([(3, 3), (3, 2), (4, 2)]))
     stages = [draw(st.sampled_from([0.3, 0.4, 0.5, 0.55])) for _ in range(2)]
@@ -208,7 +212,7 @@ def small_branched(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(small_branched(), st.floats(1.001, 2.0))
-def test_hubs_and_patterns_refute_only_what_is_impossible(problem, stretch):
+def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stretch: float) -> None:
     """Every bound and the search itself, at a cut near the optimum, against all placements."""
     from streamplace.placers.exact import bounds, hubs, search
     from streamplace.placers.exact.units import contracted, units_of
@@ -233,14 +237,14 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem, stretch):
         assert outcome == (search.IMPROVED if possible else search.EXHAUSTED)
 
 
-def test_two_halves_fill_two_devices():
+def test_two_halves_fill_two_devices() -> None:
     """Four equal operators on two devices that fit two each."""
     result = solved(chain(0.5, 0.5, 0.5, 0.5, payload=0.1))
     assert result.value == result.bound == 1
     assert len(result.placement.pes()) == 2
 
 
-def test_a_heavy_stream_is_not_cut():
+def test_a_heavy_stream_is_not_cut() -> None:
     """Sending costs more than sharing a device."""
     result = solved(chain(0.8, 0.8, payload=5.0))
     assert result.value == pytest.approx(1 / 1.6)
@@ -248,7 +252,7 @@ def test_a_heavy_stream_is_not_cut():
     assert len(result.placement.pes()) == 1
 
 
-def test_the_faster_device_takes_the_heavier_operator():
+def test_the_faster_device_takes_the_heavier_operator() -> None:
     """Mixed speeds are used as they are."""
     cluster = Cluster.of([Device("slow", mips=1), Device("fast", mips=2)], bandwidth="8 kbps")
     result = solved(chain(1.0, 2.0, payload=0.5, cluster=cluster))
@@ -256,7 +260,7 @@ def test_the_faster_device_takes_the_heavier_operator():
     assert result.placement["o1"] == "fast"
 
 
-def test_a_pin_costs_what_it_costs():
+def test_a_pin_costs_what_it_costs() -> None:
     """The optimum under a constraint is lower, and proven as such."""
     rules = Constraints(pin={"o0": "d0", "o1": "d0"})
     result = solved(chain(1.0, 1.0, payload=0.5, constraints=rules))
@@ -264,7 +268,7 @@ def test_a_pin_costs_what_it_costs():
     assert result.bound == pytest.approx(0.5, abs=1e-6)
 
 
-def test_operators_kept_apart_pay_for_their_stream():
+def test_operators_kept_apart_pay_for_their_stream() -> None:
     """Exlocation forces a cut."""
     rules = Constraints(exlocate=[{"o0", "o1"}])
     result = solved(chain(0.1, 0.1, payload=2.0, constraints=rules))
@@ -272,7 +276,7 @@ def test_operators_kept_apart_pay_for_their_stream():
     assert result.bound == pytest.approx(0.5, abs=1e-6)
 
 
-def test_one_core_bounds_a_single_operator():
+def test_one_core_bounds_a_single_operator() -> None:
     """Two cores do not speed up one subtask."""
     cluster = Cluster.of([Device("d0", mips=1, cores=2)])
     result = solved(chain(1.6, 0.1, cluster=cluster))
@@ -281,7 +285,7 @@ def test_one_core_bounds_a_single_operator():
 
 
 @pytest.mark.parametrize(("k", "depth"), [(2, 6), (12, 2), (10, 2), (4, 5)])
-def test_graphs_of_the_benchmark_are_proven(k, depth):
+def test_graphs_of_the_benchmark_are_proven(k: Any, depth: Any) -> None:
     """Branches of equal stages under stress, which overloads any five devices."""
     result = solved(branched(k, depth, seed=1))
     assert result.bound == pytest.approx(result.value, abs=1e-6)
@@ -289,7 +293,7 @@ def test_graphs_of_the_benchmark_are_proven(k, depth):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_no_other_placer_beats_the_bound(seed):
+def test_no_other_placer_beats_the_bound(seed: Any) -> None:
     """Placements by other means stay below what is proven."""
     problem = branched(5, 4, seed)
     bound = solved(problem, Budget(seconds=0.2)).bound
@@ -297,7 +301,7 @@ def test_no_other_placer_beats_the_bound(seed):
         assert PLACERS[name].place(problem, THROUGHPUT).value <= bound + 1e-9
 
 
-def test_the_same_seed_and_evaluations_give_the_same_answer():
+def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
     """Neither time nor threads decide when evaluations end the search."""
     problem, budget = branched(5, 5, seed=3), Budget(seconds=None, evaluations=30_000)
     one = solved(problem, budget, seed=7)
@@ -306,7 +310,7 @@ def test_the_same_seed_and_evaluations_give_the_same_answer():
     assert one.bound == other.bound
 
 
-def test_the_trace_rises_to_the_value():
+def test_the_trace_rises_to_the_value() -> None:
     """Improvements are recorded as they come."""
     result = solved(branched(5, 4, seed=2), Budget(seconds=None, evaluations=20_000))
     values = [step.value for step in result.trace]
@@ -314,7 +318,7 @@ def test_the_trace_rises_to_the_value():
     assert values[-1] == pytest.approx(result.value)
 
 
-def test_the_time_limit_is_kept():
+def test_the_time_limit_is_kept() -> None:
     """A search that would go on for hours ends with an answer and an honest bound."""
     problem = branched(9, 9, seed=0)
     result = solved(problem, Budget(seconds=0.5))
@@ -322,7 +326,7 @@ def test_the_time_limit_is_kept():
     assert result.value <= result.bound <= 1
 
 
-def test_many_sources_get_an_honest_bound():
+def test_many_sources_get_an_honest_bound() -> None:
     """Beyond what can be tried, the bound is from shared capacity and never below the value."""
     operators = [Operator(f"s{i}", ipt=1e6, payload=10, rate=1.0 + i) for i in range(6)]
     operators += [Operator(f"t{i}", ipt=2e6) for i in range(6)]
@@ -332,7 +336,7 @@ def test_many_sources_get_an_honest_bound():
 
 
 @pytest.mark.parametrize("after", [0.3, 3.0])
-def test_an_interrupt_leaves_at_once(after):
+def test_an_interrupt_leaves_at_once(after: Any) -> None:
     """Ctrl-C ends the compiled search and the solver alike."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     solved(branched(2, 3, seed=0))  # extension modules that are being imported swallow signals
@@ -346,14 +350,14 @@ def test_an_interrupt_leaves_at_once(after):
         timer.cancel()
 
 
-def test_other_objectives_are_refused():
+def test_other_objectives_are_refused() -> None:
     """The proof is for throughput."""
     other = Objective("makespan", "min", "Something else.", THROUGHPUT.evaluate)
     with pytest.raises(SettingError, match="makespan"):
         EXACT.place(chain(1.0), other)
 
 
-def test_a_thousand_operators_get_a_placement_and_a_bound():
+def test_a_thousand_operators_get_a_placement_and_a_bound() -> None:
     """Too large to prove, still answered within the budget's order of magnitude."""
     result = solved(branched(50, 20, seed=0), Budget(seconds=1))
     assert result.value <= result.bound <= 1

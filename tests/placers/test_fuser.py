@@ -1,10 +1,12 @@
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
+from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -12,13 +14,13 @@ THROUGHPUT = OBJECTIVES["throughput"]
 FUSER = PLACERS["fuser"]
 
 
-def graph_of(*pairs, n, ipt=1.0):
+def graph_of(*pairs: Any, n: int, ipt: float = 1.0) -> StreamGraph:
     """Operators o0 … joined by the given pairs; o0 is the source."""
     operators = [Operator(f"o{i}", ipt=ipt, rate=float(i == 0)) for i in range(n)]
     return StreamGraph.of("graph", operators, [Stream(f"o{a}", f"o{b}") for a, b in pairs])
 
 
-def branches(k, depth):
+def branches(k: int, depth: int) -> StreamGraph:
     """A source, k pipelines of the same depth and a sink."""
     sink = k * depth + 1
     pairs = []
@@ -28,13 +30,15 @@ def branches(k, depth):
     return graph_of(*pairs, n=sink + 1)
 
 
-def placed(graph, devices=2, constraints=None, **options):
+def placed(
+    graph: StreamGraph, devices: int = 2, constraints: Constraints | None = None, **options: Any
+) -> Placement | None:
     """Place by the fuser on equal devices."""
     problem = Problem(graph, Cluster.uniform(devices), constraints or Constraints())
     return FUSER.with_options(**options).place(problem, THROUGHPUT).placement
 
 
-def cut(graph, placement):
+def cut(graph: StreamGraph, placement: Placement) -> int:
     """Count the streams between devices."""
     index = placement.index
     return int((index[graph.streams.source] != index[graph.streams.target]).sum())
@@ -42,26 +46,26 @@ def cut(graph, placement):
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("graph", [branches(3, 4), branches(7, 3), branches(1, 10)])
-def test_pes_differ_by_at_most_one_operator(graph, k):
+def test_pes_differ_by_at_most_one_operator(graph: StreamGraph, k: int) -> None:
     """The number of operators is balanced, whatever they weigh."""
     sizes = [len(pe) for pe in placed(graph, 5, k=k).pes().values()]
     assert len(sizes) == k
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_pipeline_is_cut_once_per_border():
+def test_a_pipeline_is_cut_once_per_border() -> None:
     """Cutting a chain into k PEs costs k - 1 streams."""
     chain = branches(1, 10)
     assert cut(chain, placed(chain, 4)) == 3
 
 
-def test_two_branches_are_torn_apart_only_at_their_ends():
+def test_two_branches_are_torn_apart_only_at_their_ends() -> None:
     """Each PE gets one branch whole."""
     graph = branches(2, 5)
     assert cut(graph, placed(graph)) == 2
 
 
-def test_operators_trade_places_where_that_cuts_less():
+def test_operators_trade_places_where_that_cuts_less() -> None:
     """Two knots interleaved by number are sorted out."""
     even, odd = [2, 4, 6, 8], [1, 3, 5, 7]
     pairs = [(0, 1), (0, 2)]
@@ -71,7 +75,7 @@ def test_operators_trade_places_where_that_cuts_less():
     assert cut(graph, placed(graph)) <= 1
 
 
-def test_cpu_does_not_matter():
+def test_cpu_does_not_matter() -> None:
     """The same graph with other loads is cut the same way."""
     light = branches(3, 3)
     heavy = graph_of(
@@ -82,7 +86,7 @@ def test_cpu_does_not_matter():
     assert np.array_equal(placed(light, 3).index, placed(heavy, 3).index)
 
 
-def test_constraints_are_kept():
+def test_constraints_are_kept() -> None:
     """Pins, colocation and exlocation hold; colocated operators count as many as they are."""
     rules = Constraints(
         pin={"o1": "d2"}, colocate=[{"o2", "o3", "o4"}], exlocate=[{"o0", "o10", "o1"}]
@@ -92,13 +96,13 @@ def test_constraints_are_kept():
     assert len({placement["o0"], placement["o1"], placement["o10"]}) == 3
 
 
-def test_k_beyond_the_devices_is_refused():
+def test_k_beyond_the_devices_is_refused() -> None:
     """The message names the range."""
     with pytest.raises(SettingError, match="k is 9"):
         placed(branches(1, 2), k=9)
 
 
-def test_thousands_of_operators_are_fused():
+def test_thousands_of_operators_are_fused() -> None:
     """A wide graph stays balanced."""
     graph = branches(100, 50)
     sizes = [len(pe) for pe in placed(graph, 7).pes().values()]

@@ -1,5 +1,8 @@
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
 from streamplace.model import (
@@ -13,6 +16,7 @@ from streamplace.model import (
     StreamGraph,
     Streams,
 )
+from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
@@ -20,7 +24,7 @@ THROUGHPUT = OBJECTIVES["throughput"]
 METIS = PLACERS["metis"]
 
 
-def two_pipelines(ipt=1000.0, payload=10.0):
+def two_pipelines(ipt: float = 1000.0, payload: float = 10.0) -> StreamGraph:
     """A source that feeds two pipelines of three operators; only its streams are light."""
     names = ["a1", "a2", "a3", "b1", "b2", "b3"]
     operators = [Operator("src", ipt=1, payload=1e-3, rate=100)]
@@ -29,24 +33,30 @@ def two_pipelines(ipt=1000.0, payload=10.0):
     return StreamGraph.of("two", operators, [Stream(u, v) for u, v in pairs])
 
 
-def islands(n):
+def islands(n: int) -> StreamGraph:
     """Sources that feed nobody."""
     return StreamGraph.of("islands", [Operator(f"s{i}", ipt=1 + i, rate=1) for i in range(n)])
 
 
-def placed(graph, cluster=None, constraints=None, seed=0, **options):
+def placed(
+    graph: StreamGraph,
+    cluster: Cluster | None = None,
+    constraints: Constraints | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Placement | None:
     """Place by METIS."""
     problem = Problem(graph, cluster or Cluster.uniform(2), constraints or Constraints())
     return METIS.with_options(**options).place(problem, THROUGHPUT, seed=seed).placement
 
 
-def loads(graph, placement, n):
+def loads(graph: StreamGraph, placement: Placement, n: int) -> NDArray[Any]:
     """Share of the graph's CPU load on each device."""
     busy = graph.input_rate * graph.operators.ipt
     return np.bincount(placement.index, busy, minlength=n) / busy.sum()
 
 
-def test_pipelines_stay_whole_when_only_the_streams_between_them_are_light():
+def test_pipelines_stay_whole_when_only_the_streams_between_them_are_light() -> None:
     """The cut avoids heavy streams."""
     placement = placed(two_pipelines())
     assert len({placement[v] for v in ("a1", "a2", "a3")}) == 1
@@ -54,14 +64,14 @@ def test_pipelines_stay_whole_when_only_the_streams_between_them_are_light():
     assert placement["a1"] != placement["b1"]
 
 
-def test_one_part_means_one_device():
+def test_one_part_means_one_device() -> None:
     """Nothing is cut for k = 1."""
     assert len(placed(two_pipelines(), k=1).pes()) == 1
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("method", ["auto", "recursive", "kway"])
-def test_k_parts_use_k_devices(k, method):
+def test_k_parts_use_k_devices(k: int, method: str) -> None:
     """Every part gets a device of its own."""
     rng = np.random.default_rng(0)
     n = 200
@@ -72,37 +82,37 @@ def test_k_parts_use_k_devices(k, method):
     assert len(placed(graph, Cluster.uniform(5), k=k, method=method).pes()) == k
 
 
-def test_fewer_operators_than_parts_get_a_device_each():
+def test_fewer_operators_than_parts_get_a_device_each() -> None:
     """Graphs smaller than k are spread, not refused."""
     assert len(placed(islands(3), Cluster.uniform(5)).pes()) == 3
 
 
-def test_a_graph_in_pieces_is_balanced():
+def test_a_graph_in_pieces_is_balanced() -> None:
     """Disconnected operators are dealt by weight."""
     graph = islands(20)
     assert loads(graph, placed(graph), 2).max() < 0.55
 
 
-def test_faster_devices_get_more_load():
+def test_faster_devices_get_more_load() -> None:
     """Shares follow cores times speed."""
     graph = islands(40)
     cluster = Cluster.of([Device("slow"), Device("fast", mips=5000), Device("wide", cores=5)])
     assert loads(graph, placed(graph, cluster), 3) == pytest.approx([1 / 8, 2 / 8, 5 / 8], abs=0.05)
 
 
-def test_fewer_parts_than_devices_take_the_powerful_ones():
+def test_fewer_parts_than_devices_take_the_powerful_ones() -> None:
     """The strongest device of a mixed cluster serves k = 1."""
     cluster = Cluster.of([Device("slow"), Device("fast", mips=5000)])
     assert set(placed(islands(4), cluster, k=1).as_dict().values()) == {"fast"}
 
 
-def test_the_same_seed_gives_the_same_placement():
+def test_the_same_seed_gives_the_same_placement() -> None:
     """Nothing but the seed decides."""
     graph = islands(50)
     assert placed(graph, seed=3) == placed(graph, seed=3)
 
 
-def test_constraints_are_kept_and_parts_follow_their_pins():
+def test_constraints_are_kept_and_parts_follow_their_pins() -> None:
     """Pinning the end of one pipeline turns the whole pipeline to that device."""
     rules = Constraints(pin={"a3": "d1"}, colocate=[{"b1", "b3"}], exlocate=[{"a1", "b2"}])
     placement = placed(two_pipelines(), constraints=rules)
@@ -110,7 +120,7 @@ def test_constraints_are_kept_and_parts_follow_their_pins():
     assert {placement[v] for v in ("b1", "b2", "b3")} == {"d0"}
 
 
-def test_parallel_streams_count_together():
+def test_parallel_streams_count_together() -> None:
     """Several light streams outweigh a heavier single one."""
     operators = [Operator("src", ipt=1, payload=1, rate=1)]
     operators += [Operator(v, ipt=1, payload=1) for v in ("mid", "end", "far")]
@@ -120,7 +130,7 @@ def test_parallel_streams_count_together():
     assert placement["mid"] == placement["end"]
 
 
-def test_tiny_and_huge_weights_survive():
+def test_tiny_and_huge_weights_survive() -> None:
     """Weights over 30 orders of magnitude neither vanish nor overflow."""
     operators = [Operator("src", ipt=1e-12, payload=1e-12, rate=1)]
     operators += [Operator(f"o{i}", ipt=10.0 ** (i - 15), payload=1e14) for i in range(30)]
@@ -128,7 +138,7 @@ def test_tiny_and_huge_weights_survive():
     assert len(placed(graph).operators) == 31
 
 
-def test_weightless_graphs_are_placed():
+def test_weightless_graphs_are_placed() -> None:
     """No CPU and no bytes at all is a graph, too."""
     operators = [Operator("src", rate=1), *(Operator(f"o{i}") for i in range(9))]
     graph = StreamGraph.of("empty", operators, [Stream("src", f"o{i}") for i in range(9)])
@@ -144,13 +154,13 @@ def test_weightless_graphs_are_placed():
         ({"method": "x"}, "'x'"),
     ],
 )
-def test_options_out_of_range_are_refused_by_name(options, named):
+def test_options_out_of_range_are_refused_by_name(options: dict[Any, Any], named: str) -> None:
     """The message says which option, its value and the range."""
     with pytest.raises(SettingError, match=named):
         placed(two_pipelines(), **options)
 
 
-def test_a_hundred_thousand_operators_are_cut_into_balanced_parts():
+def test_a_hundred_thousand_operators_are_cut_into_balanced_parts() -> None:
     """Large graphs go through arrays, not loops."""
     n, rng = 100_000, np.random.default_rng(0)
     operators = Operators(
@@ -166,7 +176,7 @@ def test_a_hundred_thousand_operators_are_cut_into_balanced_parts():
     assert loads(graph, placed(graph, Cluster.uniform(8)), 8).max() < 0.15
 
 
-def test_what_metis_prints_stays_off_standard_output(capfd):
+def test_what_metis_prints_stays_off_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
     """More parts than it can fill make it complain; standard output is for JSON."""
     operators = [Operator("v0", ipt=100, rate=1), *(Operator(f"v{i}", ipt=1) for i in range(1, 5))]
     streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(4)]

@@ -10,7 +10,7 @@ from streamplace.placers.registry import PLACERS, Budget
 THROUGHPUT = OBJECTIVES["throughput"]
 
 
-def chain(payload, ipt, devices=4):
+def chain(payload: float, ipt: float, devices: int = 4) -> Problem:
     """A pipeline of eight operators on 1 MIPS devices joined by 1 kB/s."""
     operators = [Operator("o0", ipt=ipt, payload=payload, rate=1)]
     operators += [Operator(f"o{i}", ipt=ipt, payload=payload) for i in range(1, 8)]
@@ -19,7 +19,7 @@ def chain(payload, ipt, devices=4):
 
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
-def test_heavy_streams_leave_everything_on_one_device(base):
+def test_heavy_streams_leave_everything_on_one_device(base: str) -> None:
     """One part is among those tried, unlike in the paper."""
     result = PLACERS[f"{base}-oracle"].place(chain(payload=5e3, ipt=1e5), THROUGHPUT)
     assert result.value == 1
@@ -27,7 +27,7 @@ def test_heavy_streams_leave_everything_on_one_device(base):
 
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
-def test_heavy_operators_are_spread_over_all_devices(base):
+def test_heavy_operators_are_spread_over_all_devices(base: str) -> None:
     """As many parts as devices are among those tried."""
     result = PLACERS[f"{base}-oracle"].place(chain(payload=1, ipt=5e5), THROUGHPUT)
     assert result.value == 1
@@ -35,7 +35,7 @@ def test_heavy_operators_are_spread_over_all_devices(base):
 
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
-def test_no_k_beats_the_oracle(base):
+def test_no_k_beats_the_oracle(base: str) -> None:
     """The oracle is the best of its tries, which its trace shows rising."""
     problem = chain(payload=400, ipt=4e5)
     result = PLACERS[f"{base}-oracle"].place(problem, THROUGHPUT)
@@ -46,27 +46,27 @@ def test_no_k_beats_the_oracle(base):
     assert values[-1] == result.value
 
 
-def test_options_of_the_base_are_kept():
+def test_options_of_the_base_are_kept() -> None:
     """An oracle of any placer with k works, with the options that were set."""
     oracle = oracle_of(PLACERS["metis"].with_options(method="kway"))
     assert oracle.name == "metis-oracle"
     assert oracle.place(chain(payload=1, ipt=5e5), THROUGHPUT).value > 0.5
 
 
-def test_a_placer_without_k_has_no_oracle():
+def test_a_placer_without_k_has_no_oracle() -> None:
     """The message names the placer and what is missing."""
     with pytest.raises(SettingError, match="'single' has no option 'k'"):
         oracle_of(PLACERS["single"])
 
 
-def test_an_exhausted_budget_still_answers():
+def test_an_exhausted_budget_still_answers() -> None:
     """One try is always made."""
     problem = chain(payload=1, ipt=5e5)
     result = PLACERS["metis-oracle"].place(problem, THROUGHPUT, budget=Budget(seconds=1e-9))
     assert result.value > 0
 
 
-def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name():
+def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name() -> None:
     """And one without says so."""
     assert named_placer("metis-oracle").name == "metis-oracle"
     with pytest.raises(SettingError, match="has no option 'k'"):

@@ -1,15 +1,19 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.typing import NDArray
 from pilots import answer, tangle, torn, uneven, weights_file
 from problems import PROBLEMS
 from strategies import problems
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.model import Cluster, Problem
+from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer, Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 ALL = {
@@ -21,21 +25,28 @@ ALL = {
 
 
 @pytest.fixture(scope="module")
-def weights(tmp_path_factory):
+def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a file of weights that nobody trained."""
     return str(weights_file(tmp_path_factory.mktemp("weights") / "pilot.safetensors"))
 
 
-def placed(weights, problem, evaluations=100, seed=0, objective=THROUGHPUT, **options):
+def placed(
+    weights: str,
+    problem: Problem,
+    evaluations: int = 100,
+    seed: int = 0,
+    objective: Objective = THROUGHPUT,
+    **options: Any,
+) -> Result:
     """Place with these weights."""
     pilot = PLACERS["pilot"].with_options(weights=weights, **options)
     return pilot.place(problem, objective, seed=seed, budget=Budget(None, evaluations))
 
 
-def counting(seen, sense="max"):
+def counting(seen: list[Any], sense: str = "max") -> Objective:
     """Throughput under another name, that notes how many placements it is asked about."""
 
-    def evaluate(problem, rows):
+    def evaluate(problem: Problem, rows: NDArray[Any]) -> NDArray[Any]:
         seen.append(len(rows))
         return THROUGHPUT.evaluate(problem, rows)
 
@@ -43,11 +54,18 @@ def counting(seen, sense="max"):
 
 
 @pytest.fixture
-def stub(monkeypatch):
+def stub(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the calls of a refiner that goes on from a start, and leaves it as it is."""
     calls = []
 
-    def stay(problem, objective, *, seed, budget, start=()):
+    def stay(
+        problem: Problem,
+        objective: Objective,
+        *,
+        seed: int,
+        budget: Budget,
+        start: tuple[Placement] = (),
+    ) -> Found:
         """Stay."""
         calls.append((start, seed, budget))
         return Found(start[0])
@@ -58,7 +76,7 @@ def stub(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_at_its_plainest_it_is_the_policy(weights, name):
+def test_at_its_plainest_it_is_the_policy(weights: str, name: str) -> None:
     """One walk, one look, no samples and no refinement: the likeliest devices."""
     result = placed(weights, ALL[name], walks=1, looks=1, samples=0, refine="none")
     assert np.array_equal(result.placement.index, answer(ALL[name], looks=1))
@@ -66,7 +84,7 @@ def test_at_its_plainest_it_is_the_policy(weights, name):
     assert result.bound is None
 
 
-def test_it_is_called_by_name_with_options(weights):
+def test_it_is_called_by_name_with_options(weights: str) -> None:
     """As on the command line."""
     problem = ALL["uneven"]
     pilot = named_placer(f"pilot:weights={weights}:walks=1:looks=1:samples=0:refine=none")
@@ -75,7 +93,7 @@ def test_it_is_called_by_name_with_options(weights):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_walks_looks_samples_and_refinement_never_make_it_worse(weights, name):
+def test_walks_looks_samples_and_refinement_never_make_it_worse(weights: str, name: str) -> None:
     """The best of all that was seen goes on."""
     more = (
         {"walks": 1, "looks": 1, "samples": 0},
@@ -88,7 +106,7 @@ def test_walks_looks_samples_and_refinement_never_make_it_worse(weights, name):
     assert values == sorted(values)
 
 
-def test_refinement_is_worth_it(weights):
+def test_refinement_is_worth_it(weights: Any) -> None:
     """Untrained, pilot leaves much to be done."""
     plain = placed(weights, ALL["fork-join"], refine="none", samples=0)
     assert placed(weights, ALL["fork-join"], 3000).value > plain.value
@@ -96,7 +114,7 @@ def test_refinement_is_worth_it(weights):
 
 @settings(max_examples=30)
 @given(problem=problems(windowed=True))
-def test_any_problem_is_placed_legally(weights, problem):
+def test_any_problem_is_placed_legally(weights: str, problem: Problem) -> None:
     """Whatever its graph, cluster and rules; and refined without loss."""
     plain = placed(weights, problem, 20, refine="none")
     refined = placed(weights, problem, 40)
@@ -106,7 +124,9 @@ def test_any_problem_is_placed_legally(weights, problem):
 
 
 @pytest.mark.parametrize("evaluations", [1, 2, 5, 12, 50])
-def test_no_more_placements_are_judged_than_the_budget_allows(weights, evaluations):
+def test_no_more_placements_are_judged_than_the_budget_allows(
+    weights: str, evaluations: int
+) -> None:
     """Walks come first, then samples; one more judges the answer."""
     seen = []
     objective = counting(seen)
@@ -115,7 +135,9 @@ def test_no_more_placements_are_judged_than_the_budget_allows(weights, evaluatio
     assert sum(seen) - 1 == min(evaluations, 2 * 3 + 8)
 
 
-def test_the_refiner_gets_the_best_placement_and_what_is_left(weights, stub):
+def test_the_refiner_gets_the_best_placement_and_what_is_left(
+    weights: str, stub: list[Any]
+) -> None:
     """Evaluations and seconds that were spent are spent."""
     problem = ALL["uneven"]
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
@@ -131,14 +153,18 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(weights, stub):
 
 
 @pytest.mark.parametrize("evaluations", [11, 3])
-def test_when_no_evaluation_is_left_nobody_refines(weights, stub, evaluations):
+def test_when_no_evaluation_is_left_nobody_refines(
+    weights: Any, stub: Any, evaluations: Any
+) -> None:
     """The policy answers at once, whatever the budget."""
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(None, evaluations))
     assert not stub
 
 
-def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(weights, stub):
+def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(
+    weights: Any, stub: Any
+) -> None:
     """Enough for the least work; not where evaluations may be dear."""
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(1e-9))
@@ -149,7 +175,7 @@ def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(weights, stu
 
 
 @pytest.mark.parametrize("name", ["uneven", "fork-join", "many sources"])
-def test_the_trace_rises_to_the_answer(weights, name):
+def test_the_trace_rises_to_the_answer(weights: Any, name: Any) -> None:
     """From what the policy found to what refinement made of it."""
     result = placed(weights, ALL[name], 2000)
     values = [step.value for step in result.trace]
@@ -159,7 +185,7 @@ def test_the_trace_rises_to_the_answer(weights, name):
     assert values[-1] == pytest.approx(result.value)
 
 
-def test_any_objective_is_met_in_its_own_sense(weights):
+def test_any_objective_is_met_in_its_own_sense(weights: Any) -> None:
     """Where less is better, the least of the samples is taken, and less is sought."""
     problem, least = ALL["fork-join"], counting([], "min")
     most = placed(weights, problem, looks=2, samples=30, refine="none")
@@ -168,7 +194,7 @@ def test_any_objective_is_met_in_its_own_sense(weights):
     assert fewer.value <= few.value < most.value
 
 
-def test_the_seed_draws_the_samples(weights):
+def test_the_seed_draws_the_samples(weights: Any) -> None:
     """The same ones, or others."""
     problem = ALL["ten devices"]
     one, same, *others = (
@@ -179,27 +205,27 @@ def test_the_seed_draws_the_samples(weights):
     assert any(one != other for other in others)
 
 
-def test_an_unknown_refiner_is_named_in_one_line(weights):
+def test_an_unknown_refiner_is_named_in_one_line(weights: Any) -> None:
     """With those that there are."""
     with pytest.raises(SettingError, match=r"^there is no placer 'aneal'; .* 'anneal'.*$"):
         placed(weights, ALL["chain"], refine="aneal")
 
 
-def test_an_unknown_refiner_is_named_even_if_nothing_is_left_for_it(weights):
+def test_an_unknown_refiner_is_named_even_if_nothing_is_left_for_it(weights: Any) -> None:
     """A mistake does not hide behind a small budget."""
     with pytest.raises(SettingError, match="there is no placer 'aneal'"):
         placed(weights, ALL["chain"], evaluations=1, refine="aneal")
 
 
 @pytest.mark.parametrize("refiner", ["metis", "round-robin", "pilot"])
-def test_a_placer_that_cannot_go_on_is_no_refiner(weights, refiner):
+def test_a_placer_that_cannot_go_on_is_no_refiner(weights: Any, refiner: Any) -> None:
     """One line says so, and who can."""
     with pytest.raises(SettingError, match=rf"^placer '{refiner}' cannot go on .*anneal$"):
         placed(weights, ALL["chain"], refine=refiner)
 
 
 @pytest.mark.parametrize("options", [{"looks": 0}, {"looks": -1}, {"walks": 0}, {"samples": -20}])
-def test_there_must_be_something_to_look_at(weights, options):
+def test_there_must_be_something_to_look_at(weights: Any, options: Any) -> None:
     """One line names the option."""
     (name,) = options
     pilot = PLACERS["pilot"].with_options(weights=weights, refine="none", **options)
@@ -207,20 +233,20 @@ def test_there_must_be_something_to_look_at(weights, options):
         pilot.place(ALL["chain"], THROUGHPUT)
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
+def test_weights_of_another_model_are_refused(tmp_path: Any) -> None:
     """One line says whose they are."""
     path = weights_file(tmp_path / "dream.safetensors", model="dream")
     with pytest.raises(FormatError, match=r"^[^\n]*weights of 'dream', not of 'pilot'[^\n]*$"):
         placed(str(path), ALL["chain"])
 
 
-def test_weights_that_are_not_there_are_refused(tmp_path):
+def test_weights_that_are_not_there_are_refused(tmp_path: Any) -> None:
     """One line names the file."""
     with pytest.raises(FormatError, match=r"^[^\n]*nowhere\.safetensors[^\n]*$"):
         placed(str(tmp_path / "nowhere.safetensors"), ALL["chain"])
 
 
-def test_files_that_are_no_weights_are_refused(tmp_path):
+def test_files_that_are_no_weights_are_refused(tmp_path: Any) -> None:
     """One line names the file."""
     path = tmp_path / "poem.safetensors"
     path.write_text("Roses are red")

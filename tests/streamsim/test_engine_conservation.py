@@ -1,5 +1,7 @@
 """What holds on every graph, under every placement."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import random_dag, random_placements
@@ -29,7 +31,7 @@ CLUSTERS = st.sampled_from(
 SEEDS = st.integers(0, 10_000)
 
 
-def case(seed, cluster, runs=1):
+def case(seed: Any, cluster: Any, runs: Any = 1) -> Any:
     """A random graph on a cluster, and placements of it."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=7, **cluster)
@@ -38,7 +40,7 @@ def case(seed, cluster, runs=1):
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_no_tuple_is_lost_or_made(seed, cluster, how):
+def test_no_tuple_is_lost_or_made(seed: Any, cluster: Any, how: Any) -> None:
     """Emitted = taken in + queued + in transit, on every stream; generated = admitted + backlog."""
     instance, (placement,) = case(seed, cluster)
     whole = Settings(6.0, 0.1, how.iterations, how.capacity, how.policy, 0.0)
@@ -59,7 +61,9 @@ def test_no_tuple_is_lost_or_made(seed, cluster, how):
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_queues_keep_to_their_capacity_and_resources_to_their_time(seed, cluster, how):
+def test_queues_keep_to_their_capacity_and_resources_to_their_time(
+    seed: Any, cluster: Any, how: Any
+) -> None:
     """0 ≤ queued + in transit ≤ capacity, utilisation ≤ 1, at every tick."""
     instance, (placement,) = case(seed, cluster)
     run = trace(instance, placement, how)
@@ -73,7 +77,9 @@ def test_queues_keep_to_their_capacity_and_resources_to_their_time(seed, cluster
 
 @settings(max_examples=20, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_a_batch_is_its_runs_one_by_one_on_any_number_of_threads(seed, cluster, how):
+def test_a_batch_is_its_runs_one_by_one_on_any_number_of_threads(
+    seed: Any, cluster: Any, how: Any
+) -> None:
     """Bit for bit."""
     instance, placements = case(seed, cluster, runs=5)
     batch = simulate(instance, placements, how)
@@ -91,7 +97,7 @@ def test_a_batch_is_its_runs_one_by_one_on_any_number_of_threads(seed, cluster, 
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.permutations(range(3)), SETTINGS)
-def test_names_of_identical_devices_change_nothing(seed, names, how):
+def test_names_of_identical_devices_change_nothing(seed: Any, names: Any, how: Any) -> None:
     """Devices are served in the order in which the graph first meets them."""
     instance, placements = case(seed, {}, runs=3)
     renamed = np.asarray(names)[placements]
@@ -102,7 +108,7 @@ def test_names_of_identical_devices_change_nothing(seed, names, how):
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
-def test_a_trace_tells_the_same_as_a_run(seed, cluster, how):
+def test_a_trace_tells_the_same_as_a_run(seed: Any, cluster: Any, how: Any) -> None:
     """The logged variant of the kernel computes what the fast one does."""
     instance, (placement,) = case(seed, cluster)
     run, fast = trace(instance, placement, how), simulate(instance, [placement], how)
@@ -113,7 +119,7 @@ def test_a_trace_tells_the_same_as_a_run(seed, cluster, how):
     assert utilisation == pytest.approx(fast.link_utilisation[0], rel=1e-9, abs=1e-9)
 
 
-def test_space_that_is_only_rounding_keeps_nobody_busy():
+def test_space_that_is_only_rounding_keeps_nobody_busy() -> None:
     """A full stream whose free space is an error of addition does not start round after round."""
     rng = np.random.default_rng(3754)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), 0.25))
@@ -124,7 +130,7 @@ def test_space_that_is_only_rounding_keeps_nobody_busy():
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, CLUSTERS, st.integers(-6, 6))
-def test_the_scale_of_rates_does_not_matter(seed, cluster, exponent):
+def test_the_scale_of_rates_does_not_matter(seed: Any, cluster: Any, exponent: Any) -> None:
     """A thousand times the tuples at a thousandth of the cost, gap and size is the same run."""
     factor = 2.0 ** (3 * exponent)
     per_tuple = {k: v / factor if k in ("overhead", "gap") else v for k, v in cluster.items()}

@@ -1,20 +1,23 @@
 """Links, NICs, latency and LogP."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import chain
 from streamsim import build_instance
 from streamsim.engine import Settings, observe, simulate, trace
+from streamsim.instance import Instance
 
 TWO = np.array([[0, 1e-6], [1e-6, 0]])  # links of 1 MB/s
 
 
-def pair(**more):
+def pair(**more: Any) -> Instance:
     """A source on one device that feeds a sink on another with 100 tuples/s; CPU is free."""
     return chain(0, 0, **({"devices": 2} | more))
 
 
-def fan(payloads, devices=2, **more):
+def fan(payloads: list[int], devices: int = 2, **more: Any) -> Instance:
     """A source that feeds one sink per payload; each stream has a tuple per source tuple."""
     k = len(payloads)
     return build_instance(
@@ -28,20 +31,20 @@ def fan(payloads, devices=2, **more):
     )
 
 
-def test_a_link_passes_its_bandwidth_and_no_more():
+def test_a_link_passes_its_bandwidth_and_no_more() -> None:
     """20 kB · 100/s over 1 MB/s: half of it."""
     runs = simulate(pair(payload=[20_000], seconds_per_byte=TWO), [[0, 1]], Settings(capacity=50))
     assert runs.relative == pytest.approx([0.5])
     assert runs.link_utilisation[0] == pytest.approx(np.array([[0, 1], [0, 0]]))
 
 
-def test_the_gap_occupies_the_link_for_every_tuple():
+def test_the_gap_occupies_the_link_for_every_tuple() -> None:
     """Gap + payload · seconds per byte = 10 ms + 10 ms per tuple."""
     instance = pair(payload=[10_000], seconds_per_byte=TWO, gap=0.01)
     assert simulate(instance, [[0, 1]], Settings(capacity=50)).relative == pytest.approx([0.5])
 
 
-def test_overhead_is_paid_at_both_ends():
+def test_overhead_is_paid_at_both_ends() -> None:
     """A remote tuple costs 20 ms at either end, so each end keeps up with half the rate."""
     instance = pair(overhead=0.02)
     runs = simulate(instance, [[0, 1], [0, 0]], Settings(capacity=50))
@@ -50,7 +53,7 @@ def test_overhead_is_paid_at_both_ends():
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.25])
-def test_a_hop_takes_a_tick_and_its_latency_in_whole_ticks(delay):
+def test_a_hop_takes_a_tick_and_its_latency_in_whole_ticks(delay: float) -> None:
     """The first tuples arrive with the first tick that starts after transfer and latency."""
     instance = pair(latency=np.full((2, 2), delay))
     run = trace(instance, [0, 1], Settings(duration=2, warm_up=0))
@@ -59,20 +62,20 @@ def test_a_hop_takes_a_tick_and_its_latency_in_whole_ticks(delay):
     assert observe(instance, [[0, 1]]).latency == pytest.approx([ticks * 0.1])
 
 
-def test_streams_share_a_link_fairly_and_use_all_of_it():
+def test_streams_share_a_link_fairly_and_use_all_of_it() -> None:
     """Max-min: of 0.1 s, 10 tuples of 2 kB and of 4 kB take 0.06 s; 2 of 20 kB the rest."""
     run = trace(fan([2_000, 4_000, 20_000]), [0, 1, 1, 1], Settings(duration=1, warm_up=0))
     assert run.queued[0] == pytest.approx([10, 10, 2])
     assert run.link_utilisation[:, 0, 1] == pytest.approx(1)
 
 
-def test_equal_streams_get_equal_parts():
+def test_equal_streams_get_equal_parts() -> None:
     """Three streams of 20 kB at 100/s want six times the link."""
     run = trace(fan([20_000] * 3), [0, 1, 1, 1], Settings(duration=1, warm_up=0, capacity=1e9))
     assert run.transit[-1] == pytest.approx([100 - 50 / 3] * 3)
 
 
-def test_a_capped_nic_bounds_the_sum_over_its_links():
+def test_a_capped_nic_bounds_the_sum_over_its_links() -> None:
     """Two links of 1 MB/s leave through a NIC of 1 MB/s, or enter through one."""
     placement = [[0, 1, 2]]
     nic = np.array([1e-6, 0, 0])
@@ -82,7 +85,7 @@ def test_a_capped_nic_bounds_the_sum_over_its_links():
     assert simulate(free, placement, Settings(capacity=50)).relative == pytest.approx([1])
 
 
-def test_a_nic_leaves_to_one_stream_what_the_other_cannot_use():
+def test_a_nic_leaves_to_one_stream_what_the_other_cannot_use() -> None:
     """One link carries a quarter of what the NIC can send; the other gets the rest."""
     slow = np.array([[0, 4e-6, 1e-6], [0, 0, 0], [0, 0, 0]])
     instance = fan([20_000, 20_000], devices=3, seconds_per_byte=slow, egress=[1e-6, 0, 0])
@@ -92,7 +95,7 @@ def test_a_nic_leaves_to_one_stream_what_the_other_cannot_use():
     assert sent.sum() == pytest.approx(50)
 
 
-def test_ingress_is_shared_by_senders_on_different_devices():
+def test_ingress_is_shared_by_senders_on_different_devices() -> None:
     """Two senders with a link each into one NIC of 1 MB/s."""
     instance = build_instance(
         rate=[100, 100, 0],
@@ -108,7 +111,7 @@ def test_ingress_is_shared_by_senders_on_different_devices():
     assert runs.relative == pytest.approx([0.5])
 
 
-def test_what_is_in_flight_counts_towards_the_capacity():
+def test_what_is_in_flight_counts_towards_the_capacity() -> None:
     """A capacity of 50 tuples, with 1 s under way and a tick at either end: 50 per 1.2 s."""
     instance = pair(latency=np.full((2, 2), 1.0))
     runs = simulate(instance, [[0, 1]], Settings(duration=84, warm_up=24, capacity=50))

@@ -1,27 +1,31 @@
 """Scheduling policies against their closed forms."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import chain, random_dag, random_placements
+from numpy.typing import NDArray
 from streamsim.engine import Settings, simulate
+from streamsim.instance import Instance
 
 LONG = {"duration": 200.0, "warm_up": 100.0, "capacity": 100.0}
 
 
-def cpu_bound(seed: int):
+def cpu_bound(seed: int) -> tuple[Instance, NDArray[Any]]:
     """A random graph whose streams are free, and random placements of it."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=8, seconds_per_byte=np.zeros((3, 3)))
     return instance, random_placements(rng, instance, 5)
 
 
-def sizes(placement):
+def sizes(placement: NDArray[Any]) -> NDArray[Any]:
     """Operators on the device of each operator."""
     return np.bincount(placement)[placement]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_uniform_shares_give_the_smallest_of_one_nth_over_load(seed):
+def test_uniform_shares_give_the_smallest_of_one_nth_over_load(seed: int) -> None:
     """R = min(1, min over v of (1 / n_device(v)) / load_v)."""
     instance, placements = cpu_bound(seed)
     relative = simulate(instance, placements, Settings(policy="uniform", **LONG)).relative
@@ -30,7 +34,7 @@ def test_uniform_shares_give_the_smallest_of_one_nth_over_load(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_weighted_shares_give_the_smallest_of_share_over_need(seed):
+def test_weighted_shares_give_the_smallest_of_share_over_need(seed: int) -> None:
     """R = min(1, min over v of w_v · cap / (Σ over the device of w · cost · λ_v))."""
     instance, placements = cpu_bound(seed)
     weights = np.random.default_rng(seed).uniform(0.5, 2, instance.n_operators)
@@ -43,14 +47,14 @@ def test_weighted_shares_give_the_smallest_of_share_over_need(seed):
     assert relative == pytest.approx(expected, abs=1e-3)
 
 
-def test_the_dynamic_policy_leaves_no_share_unused():
+def test_the_dynamic_policy_leaves_no_share_unused() -> None:
     """One heavy operator gets what its nine light neighbours do not need."""
     instance = chain(*[1e-4] * 9, 9e-3, rate=100)
     assert simulate(instance, [[0] * 10]).relative == pytest.approx([1.0])
     assert simulate(instance, [[0] * 10], Settings(policy="uniform")).relative < 0.12
 
 
-def test_an_operator_of_one_subtask_runs_on_one_core():
+def test_an_operator_of_one_subtask_runs_on_one_core() -> None:
     """Four cores do not help an operator that needs two and has one subtask; two subtasks do."""
     for subtasks, relative in ((1, 0.5), (2, 1.0)):
         instance = chain(0, 2e-2, cores=[4.0], parallelism=[1, subtasks])
@@ -58,7 +62,7 @@ def test_an_operator_of_one_subtask_runs_on_one_core():
         assert runs.relative == pytest.approx([relative], abs=1e-9)
 
 
-def test_slices_change_nothing_in_the_steady_state():
+def test_slices_change_nothing_in_the_steady_state() -> None:
     """Cutting ticks only refines how CPU is shared."""
     instance, placements = cpu_bound(3)
     coarse = simulate(instance, placements, Settings(**LONG))

@@ -4,17 +4,21 @@ All devices have 2500 MIPS and all links 1000 Mbps; the rate is 10,000 tuples/s,
 of 250,000 instructions per tuple needs one device and a payload of 12.5 kB saturates one link.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import MIPS, SECONDS_PER_BYTE
+from numpy.typing import NDArray
 from streamsim import build_instance, throughput
 from streamsim.engine import Settings, simulate
+from streamsim.instance import Instance
 
 HIGH, LOW = 250_000, 5_000  # a whole device per work operator, and a fiftieth of one
 BIG, SMALL = 30_000, 100  # bytes: 2.4 times what a link carries, and less than a hundredth
 
 
-def relative(instance, placements):
+def relative(instance: Instance, placements: list[list[int]]) -> NDArray[Any]:
     """By the engine, having checked that the steady state agrees."""
     settings = Settings(duration=60, dt=0.02, warm_up=30, capacity=400)
     found = simulate(instance, placements, settings).relative
@@ -22,7 +26,13 @@ def relative(instance, placements):
     return found
 
 
-def graph(instructions, source, target, payload, selectivity=None):
+def graph(
+    instructions: list[int],
+    source: list[int],
+    target: list[int],
+    payload: list[int],
+    selectivity: list[float] | None = None,
+) -> Instance:
     """Operators of so many instructions per tuple, on five devices."""
     n = len(instructions)
     return build_instance(
@@ -41,7 +51,7 @@ def graph(instructions, source, target, payload, selectivity=None):
     ("cpu", "payload", "order"),
     [(HIGH, BIG, "<"), (HIGH, SMALL, "<"), (LOW, BIG, ">"), (LOW, SMALL, "=")],
 )
-def test_pipeline_placements_rank_as_in_table_2(cpu, payload, order):
+def test_pipeline_placements_rank_as_in_table_2(cpu: int, payload: int, order: str) -> None:
     """P1 puts all but the source on one device, P2 an operator on each.
 
     The source's own stream is small throughout, as both placements send it over a link.
@@ -57,7 +67,7 @@ def test_pipeline_placements_rank_as_in_table_2(cpu, payload, order):
 
 
 @pytest.mark.parametrize("payload", [BIG, SMALL])
-def test_branch_placements_rank_as_in_table_3(payload):
+def test_branch_placements_rank_as_in_table_3(payload: int) -> None:
     """Branches OP1 → OP3 and OP2 → OP4; two work operators fill a device.
 
     P1 keeps each branch together. P2 and P3 cut both branches; the streams of P2 share one link,

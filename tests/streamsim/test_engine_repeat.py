@@ -1,14 +1,17 @@
 """Jumping over ticks that repeat."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import SHAPES, branched, chain, mixed_placements, random_dag, random_placements
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamsim.engine import Burst, Ramp, Settings, simulate, simulate_every_tick
+from streamsim.engine.runs import Runs
 
 
-def assert_same(jumped, full):
+def assert_same(jumped: Runs, full: Runs) -> None:
     """All fields but the one that tells from when on ticks repeat."""
     for name in jumped._fields[:6]:
         assert getattr(jumped, name) == pytest.approx(getattr(full, name), rel=1e-11, abs=1e-9), (
@@ -18,7 +21,9 @@ def assert_same(jumped, full):
 
 @pytest.mark.parametrize("shape", SHAPES[::3])
 @pytest.mark.parametrize("rate", [1e4, 2e4])
-def test_jumping_equals_the_full_run_on_benchmark_graphs(shape, rate):
+def test_jumping_equals_the_full_run_on_benchmark_graphs(
+    shape: tuple[int, int], rate: float
+) -> None:
     """Totals of ticks that are counted equal those of ticks that are simulated."""
     rng = np.random.default_rng(8)
     instance = branched(rng, shape, rate)
@@ -37,8 +42,8 @@ def test_jumping_equals_the_full_run_on_benchmark_graphs(shape, rate):
     st.sampled_from([{}, {0: Ramp(2.0)}, {0: Burst(1.0, 0.5)}, {0: Burst(1.0, 0.5, 3.0, 0.2)}]),
 )
 def test_jumping_equals_the_full_run_on_random_graphs(
-    seed, iterations, capacity, delay, generators
-):
+    seed: Any, iterations: Any, capacity: Any, delay: Any, generators: Any
+) -> None:
     """With slices, latency, ramps and bursts as well."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=7, latency=np.full((3, 3), delay))
@@ -47,7 +52,7 @@ def test_jumping_equals_the_full_run_on_random_graphs(
     assert_same(simulate(instance, placements, how), simulate_every_tick(instance, placements, how))
 
 
-def test_a_growing_backlog_does_not_hide_that_ticks_repeat():
+def test_a_growing_backlog_does_not_hide_that_ticks_repeat() -> None:
     """A source that can admit half of its rate repeats once the queue is full."""
     instance = chain(0, 2e-2)
     runs = simulate(instance, [[0, 0]], Settings(capacity=20))
@@ -55,7 +60,7 @@ def test_a_growing_backlog_does_not_hide_that_ticks_repeat():
     assert runs.backlog == pytest.approx([1500 - 20], abs=6)
 
 
-def test_a_shrinking_backlog_is_simulated():
+def test_a_shrinking_backlog_is_simulated() -> None:
     """After a burst the backlog drains; nothing repeats before it is gone."""
     instance = chain(8e-3, 0)
     how = Settings(duration=30, warm_up=0, generators={0: Burst(on=2, off=28, high=2, low=0.5)})

@@ -1,5 +1,7 @@
 """Settings, and what the doors refuse."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import chain
@@ -22,7 +24,7 @@ from streamsim.engine import Settings, capacity_warnings, simulate
         ({"weights": (1.0, -1.0)}, "weights are"),
     ],
 )
-def test_impossible_settings_are_refused(wrong, message):
+def test_impossible_settings_are_refused(wrong: dict[Any, Any], message: str) -> None:
     """One sentence: what, its value, the fix."""
     with pytest.raises(ValueError, match=message):
         Settings(**wrong)
@@ -38,32 +40,32 @@ def test_impossible_settings_are_refused(wrong, message):
         ([[-1, 0]], "names device -1"),
     ],
 )
-def test_impossible_placements_are_refused(placements, message):
+def test_impossible_placements_are_refused(placements: list[Any], message: str) -> None:
     """Before the kernel sees them."""
     with pytest.raises(ValueError, match=message):
         simulate(chain(0, 0), placements)
 
 
-def test_a_graph_without_a_source_is_refused():
+def test_a_graph_without_a_source_is_refused() -> None:
     """There would be nothing to simulate."""
     with pytest.raises(ValueError, match="no operator has a rate"):
         simulate(chain(0, 0, rate=0.0), [[0, 0]])
 
 
-def test_weights_must_fit_the_graph():
+def test_weights_must_fit_the_graph() -> None:
     """One per operator."""
     with pytest.raises(ValueError, match="1 weights for 2 operators"):
         simulate(chain(0, 0), [[0, 0]], Settings(weights=(1.0,)))
 
 
-def test_an_empty_batch_is_an_empty_answer():
+def test_an_empty_batch_is_an_empty_answer() -> None:
     """Of the right shape."""
     runs = simulate(chain(0, 0), np.zeros((0, 2), int))
     assert runs.relative.shape == (0,)
     assert runs.device_utilisation.shape == (0, 1)
 
 
-def test_short_queues_are_warned_about():
+def test_short_queues_are_warned_about() -> None:
     """Below 2 · rate · dt, or with latency below rate · (2 dt + latency), a hop is throttled."""
     instance = chain(0, 0, devices=2)
     assert capacity_warnings(instance, Settings(capacity=20)) == ()
@@ -74,7 +76,7 @@ def test_short_queues_are_warned_about():
     assert not capacity_warnings(far, Settings(capacity=70))
 
 
-def test_queues_without_a_bound_are_possible():
+def test_queues_without_a_bound_are_possible() -> None:
     """An infinite capacity never blocks."""
     runs = simulate(chain(0, 2e-2), [[0, 0]], Settings(capacity=float("inf")))
     assert runs.admitted == pytest.approx([100])

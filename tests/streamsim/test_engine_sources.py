@@ -1,13 +1,18 @@
 """Several sources and several sinks."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from streamsim import build_instance
 from streamsim.engine import Settings, simulate
 from streamsim.engine.equivalents import source_equivalents
+from streamsim.instance import Instance
 
 
-def two_lines(costs, rates=(100.0, 100.0), **more):
+def two_lines(
+    costs: list[float], rates: tuple[float, float] = (100.0, 100.0), **more: Any
+) -> Instance:
     """Two sources, each with a sink of its own."""
     return build_instance(
         rate=[*rates, 0, 0],
@@ -20,20 +25,20 @@ def two_lines(costs, rates=(100.0, 100.0), **more):
     )
 
 
-def test_sources_on_their_own_devices_do_not_wait_for_each_other():
+def test_sources_on_their_own_devices_do_not_wait_for_each_other() -> None:
     """One line passes half, the other all: 0.75 of what is generated."""
     runs = simulate(two_lines([0, 0, 2e-2, 1e-3]), [[0, 1, 2, 3]], Settings(capacity=50))
     assert runs.relative == pytest.approx([0.75])
     assert runs.throughput == pytest.approx([150])
 
 
-def test_equal_sources_share_a_device_equally():
+def test_equal_sources_share_a_device_equally() -> None:
     """Two lines of 10 ms per tuple on one device reach half of their rates each."""
     runs = simulate(two_lines([0, 0, 1e-2, 1e-2]), [[0, 1, 2, 2]], Settings(capacity=50))
     assert runs.relative == pytest.approx([0.5], abs=1e-3)
 
 
-def test_source_equivalents_of_all_sinks_add_up_to_the_sources():
+def test_source_equivalents_of_all_sinks_add_up_to_the_sources() -> None:
     """Σ over sinks of λ · equivalents = Σ R, with joins, splits and selectivities."""
     instance = build_instance(
         rate=[100, 60, 0, 0, 0, 0],
@@ -49,7 +54,7 @@ def test_source_equivalents_of_all_sinks_add_up_to_the_sources():
     assert np.flatnonzero(per_tuple).tolist() == [4, 5]
 
 
-def test_an_operator_that_filters_everything_ends_the_graph():
+def test_an_operator_that_filters_everything_ends_the_graph() -> None:
     """What it takes in counts, and streams of selectivity 0 never block."""
     instance = build_instance(
         rate=[100, 0, 0],
@@ -63,7 +68,7 @@ def test_an_operator_that_filters_everything_ends_the_graph():
     assert simulate(instance, [[0, 0, 0]], Settings(capacity=10)).relative == pytest.approx([1])
 
 
-def test_a_source_may_take_in_streams_as_well():
+def test_a_source_may_take_in_streams_as_well() -> None:
     """An operator that both generates and receives draws from its backlog and its queue."""
     instance = build_instance(
         rate=[100, 50, 0],

@@ -1,5 +1,7 @@
 """The engine ends where the steady-state model says."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_cases import (
@@ -10,6 +12,7 @@ from engine_cases import (
     random_dag,
     random_placements,
 )
+from numpy.typing import NDArray
 from streamsim import throughput
 from streamsim.engine import Settings, simulate
 
@@ -17,7 +20,9 @@ DT = 0.02
 REMOTE = 1 - np.eye(5)
 
 
-def differences(seed, rate, runs=10, delay=0.0, light=1.0, **more):
+def differences(
+    seed: int, rate: float, runs: int = 10, delay: float = 0.0, light: float = 1.0, **more: Any
+) -> NDArray[Any]:
     """Relative throughput, engine minus steady state, over graphs of all shapes."""
     rng = np.random.default_rng(seed)
     settings = Settings(duration=60, dt=DT, warm_up=30, capacity=rate * (2 * DT + delay))
@@ -34,7 +39,7 @@ def differences(seed, rate, runs=10, delay=0.0, light=1.0, **more):
 
 @pytest.mark.parametrize("rate", [1e4, 2e4])
 @pytest.mark.parametrize("light", [0.2, 1.0])
-def test_benchmark_graphs_reach_the_steady_state(rate, light):
+def test_benchmark_graphs_reach_the_steady_state(rate: float, light: float) -> None:
     """Mean |Δ| ≤ 0.001 and max ≤ 0.01 over graphs × random and chain-like placements."""
     found = differences(1, rate, light=light)
     assert len(found) == 160
@@ -54,14 +59,14 @@ def test_benchmark_graphs_reach_the_steady_state(rate, light):
     ],
     ids=lambda cluster: "+".join(cluster),
 )
-def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster):
+def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster: dict[Any, Any]) -> None:
     """Latency, LogP overhead and gap, cores and NIC caps bind as the steady state says."""
     found = differences(2, 1e4, light=0.5, **cluster)
     assert found.mean() <= 0.001
     assert found.max() <= 0.02
 
 
-def test_devices_of_different_speed_reach_the_steady_state():
+def test_devices_of_different_speed_reach_the_steady_state() -> None:
     """Seconds per tuple follow the type of the device."""
     rng = np.random.default_rng(5)
     found = []
@@ -83,7 +88,7 @@ def test_devices_of_different_speed_reach_the_steady_state():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_graphs_that_join_and_split_reach_the_steady_state(seed):
+def test_graphs_that_join_and_split_reach_the_steady_state(seed: int) -> None:
     """Random graphs with several inputs and outputs per operator and free selectivities."""
     rng = np.random.default_rng(seed)
     instance = random_dag(rng, n=12)

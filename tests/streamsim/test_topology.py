@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ def test_groups_list_the_positions_of_each_key(keys: list[int]) -> None:
 
 @given(st.data())
 @settings(max_examples=60)
-def test_undirected_neighbours_equal_a_dictionary_of_sums(data):
+def test_undirected_neighbours_equal_a_dictionary_of_sums(data: Any) -> None:
     """Both directions, merged, without loops, in rising order."""
     n = data.draw(st.integers(1, 6))
     ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(1, 9))

@@ -40,6 +40,10 @@ def anneal(
     """
     for placement in start:
         problem.check(placement)
+    if objective.name == "makespan":
+        from streamplace.placers.anneal.shortest import FIRST_ROUND, shortest
+
+        return shortest(problem, start, seed, Meter(budget, FIRST_ROUND))
     if objective.name != "throughput":
         from streamplace.placers.anneal.climb import BATCH, climb
         from streamplace.placers.anneal.fewest import carried, fewest, least_devices

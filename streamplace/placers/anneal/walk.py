@@ -74,7 +74,7 @@ def new_walk(level: Level, place: Ints, seed: int) -> Walk:
         np.zeros(n, np.int64),
         np.zeros(log, np.int64),
         np.zeros(log),
-        np.array([_scrambled(seed)], np.uint64),
+        np.array([scrambled(seed)], np.uint64),
         np.zeros(6, np.int64),
         np.zeros(11),
     )
@@ -87,7 +87,7 @@ def _size(level: Level) -> int:
     return egress_at(d, 0) if level.plain else n_resources(d)
 
 
-def _scrambled(seed: int) -> int:
+def scrambled(seed: int) -> int:
     """First state from a seed (splitmix64), never 0."""
     x = (seed + 0x9E3779B97F4A7C15) % 2**64
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64

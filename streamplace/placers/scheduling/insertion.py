@@ -36,7 +36,7 @@ class Gaps(NamedTuple):
 
     start: Floats  # [K, G]
     end: Floats  # [K, G]
-    count: Ints  # [K]
+    size: Ints  # [K] how many
 
 
 class Choice(NamedTuple):
@@ -69,31 +69,42 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
     may = np.ones(d, np.bool_)
     for v in order:
         find_open(tasks, home, used, tasks.unit[v], may)
-        best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
-        for a in range(d):
-            if not may[a] or tasks.work[v, a] == np.inf:
-                continue
-            if choice.forced[v] >= 0 and choice.forced[v] != a and home[tasks.unit[v]] < 0:
-                continue
-            ready = ready_at(tasks, place, finish, v, a)
-            core, gap, begin = _earliest(tasks, gaps, a, ready, tasks.work[v, a], choice.insertion)
-            cost = begin + tasks.work[v, a]
-            if len(choice.ahead):
-                cost += choice.ahead[v, a]
-            if cost < best_cost:
-                best, best_cost, best_core, best_gap, best_start = a, cost, core, gap, begin
-        if best < 0:
+        if choice.forced[v] >= 0 and home[tasks.unit[v]] < 0:
+            for a in range(d):
+                may[a] = may[a] and choice.forced[v] == a
+        a, core, gap, begin = _best_device(tasks, gaps, choice, place, finish, v, may)
+        if a < 0:
             break
         if home[tasks.unit[v]] < 0:
-            home[tasks.unit[v]] = best
+            home[tasks.unit[v]] = a
             if len(tasks.memory):
-                used[best] += tasks.memory[tasks.unit[v]]
-        place[v], start[v] = best, best_start
-        finish[v] = best_start + tasks.work[v, best]
-        if gaps.count[best_core] + 1 >= gaps.start.shape[1]:
+                used[a] += tasks.memory[tasks.unit[v]]
+        place[v], start[v] = a, begin
+        finish[v] = begin + tasks.work[v, a]
+        if gaps.size[core] + 1 >= gaps.start.shape[1]:
             gaps = _wider(gaps)
-        _take(gaps, best_core, best_gap, start[v], finish[v], shortest)
+        _take(gaps, core, gap, start[v], finish[v], shortest)
     return Schedule(place, start, finish)
+
+
+@borrowing_kernel
+def _best_device(
+    tasks: Tasks, gaps: Gaps, choice: Choice, place: Ints, finish: Floats, v: int, may: Flags
+) -> tuple[int, int, int, float]:
+    """Device on which a task is soonest done, -1 if there is none; its core, gap, and the start."""
+    best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
+    for a in range(len(may)):
+        work = tasks.work[v, a]
+        if not may[a] or work == np.inf:
+            continue
+        ready = ready_at(tasks, place, finish, v, a)
+        core, gap, begin = _earliest(tasks, gaps, a, ready, work, choice.insertion)
+        cost = begin + work
+        if len(choice.ahead):
+            cost += choice.ahead[v, a]
+        if cost < best_cost:
+            best, best_cost, best_core, best_gap, best_start = a, cost, core, gap, begin
+    return best, best_core, best_gap, best_start
 
 
 @borrowing_kernel
@@ -141,7 +152,7 @@ def _earliest(
     """Core of device a, its gap, and when a task could start there."""
     best, best_gap, best_start = -1, -1, np.inf
     for c in range(tasks.core_start[a], tasks.core_start[a + 1]):
-        last = gaps.count[c] - 1
+        last = gaps.size[c] - 1
         g = last
         if insertion:
             g = _first_ending_after(gaps, c, ready)
@@ -155,7 +166,7 @@ def _earliest(
 
 @borrowing_kernel
 def _first_ending_after(gaps: Gaps, c: int, ready: float) -> int:
-    low, high = 0, gaps.count[c] - 1
+    low, high = 0, gaps.size[c] - 1
     while low < high:
         middle = (low + high) // 2
         if gaps.end[c, middle] >= ready:
@@ -169,13 +180,13 @@ def _first_ending_after(gaps: Gaps, c: int, ready: float) -> int:
 def _take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: float) -> None:
     """Take a time out of a gap; what is left of it are two gaps, one or none."""
     before = start - gaps.start[c, g] >= shortest and start > gaps.start[c, g]
-    after = g == gaps.count[c] - 1 or (
+    after = g == gaps.size[c] - 1 or (
         gaps.end[c, g] - finish >= shortest and gaps.end[c, g] > finish
     )
     if before and after:
-        for i in range(gaps.count[c], g + 1, -1):
+        for i in range(gaps.size[c], g + 1, -1):
             gaps.start[c, i], gaps.end[c, i] = gaps.start[c, i - 1], gaps.end[c, i - 1]
-        gaps.count[c] += 1
+        gaps.size[c] += 1
         gaps.start[c, g + 1], gaps.end[c, g + 1] = finish, gaps.end[c, g]
         gaps.end[c, g] = start
     elif before:
@@ -183,9 +194,9 @@ def _take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: flo
     elif after:
         gaps.start[c, g] = finish
     else:
-        for i in range(g, gaps.count[c] - 1):
+        for i in range(g, gaps.size[c] - 1):
             gaps.start[c, i], gaps.end[c, i] = gaps.start[c, i + 1], gaps.end[c, i + 1]
-        gaps.count[c] -= 1
+        gaps.size[c] -= 1
 
 
 @kernel
@@ -194,4 +205,4 @@ def _wider(gaps: Gaps) -> Gaps:
     cores, room = gaps.start.shape
     start, end = np.zeros((cores, 2 * room)), np.full((cores, 2 * room), np.inf)
     start[:, :room], end[:, :room] = gaps.start, gaps.end
-    return Gaps(start, end, gaps.count)
+    return Gaps(start, end, gaps.size)

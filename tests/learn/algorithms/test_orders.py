@@ -1,6 +1,7 @@
 """Orders of decision."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +18,14 @@ from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
 
 
-def positions(problem, name, rank=None):
+def positions(problem: Any, name: Any, rank: Any = None) -> Any:
     order = decision_order(problem, name, rank)
     found = np.empty(len(order), int)
     found[order] = np.arange(len(order))
     return found
 
 
-def ranks(problem):
+def ranks(problem: Any) -> Any:
     return st.none() | st.permutations(range(problem.n_operators)).map(np.array)
 
 

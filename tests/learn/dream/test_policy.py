@@ -1,5 +1,7 @@
 """Policies: the paper's formulas, in both forms, under all symmetries."""
 
+from typing import Any
+
 import dream_reference as reference
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from problems import constrained, diamond, fork_join, heterogeneous
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.dream.graphs import GraphBatch
+from streamplace.learn.dream.policy import Policy
 from streamplace.model import Cluster, Problem, StreamGraph
 
 DIAMOND, CHAIN, FORK, WIDE, LONE = PROBLEMS
@@ -31,13 +35,15 @@ VARIANTS = [
 ]
 
 
-def drawn(policy, batch, samples=4, seed=0):
+def drawn(policy: Policy, batch: GraphBatch, samples: int = 4, seed: int = 0) -> Tensor:
     return policy.sample(policy.encode(batch), samples, torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
 @pytest.mark.parametrize("order", ["topological", "bfs", "reversed-topological"])
-def test_probabilities_are_those_of_the_formulas(model, options, order) -> None:
+def test_probabilities_are_those_of_the_formulas(
+    model: str, options: dict[Any, Any], order: str
+) -> None:
     """Operator by operator in float64, on a placement that the policy drew."""
     policy = policy_of(model, **options)
     for problem in (DIAMOND, FORK):
@@ -63,7 +69,7 @@ def test_operators_are_encoded_by_equation_1(shared: bool) -> None:
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
-def test_both_forms_agree(model, options) -> None:
+def test_both_forms_agree(model: str, options: dict[Any, Any]) -> None:
     """Step by step, and all at once with several samples in a padded batch."""
     policy, batch = policy_of(model, **options), batch_of(PROBLEMS)
     sampled = drawn(policy, batch)

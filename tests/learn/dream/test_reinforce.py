@@ -1,5 +1,7 @@
 """REINFORCE on tiny graphs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -122,7 +124,7 @@ def test_the_gradient_is_that_of_equation_4() -> None:
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
     likelihood = learner.module.likelihood
 
-    def spied(*arguments):
+    def spied(*arguments: Any) -> Any:
         seen.append((arguments[2], likelihood(*arguments).log_probability))
         return likelihood(*arguments)
 

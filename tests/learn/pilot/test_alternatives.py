@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from pilots import draw, explore, pilot_network, tangle, torn, uneven
@@ -16,7 +18,7 @@ CASES = {
 }
 
 
-def sampled(problem, samples=4):
+def sampled(problem: Any, samples: Any = 4) -> Any:
     """View of a problem, rollouts that ended well, and what was seen along them."""
     view = view_of(problem)
     chosen, record = draw(view, NETWORK, samples)
@@ -24,13 +26,13 @@ def sampled(problem, samples=4):
     return view, chosen[whole], Trail(*(part[whole] for part in record))
 
 
-def tried(chosen, record, forks=3, seed=0):
+def tried(chosen: Any, record: Any, forks: Any = 3, seed: Any = 0) -> Any:
     """Alternatives to the decisions of rollouts."""
     return alternatives(record, chosen, forks, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_alternatives_keep_what_was_decided_before(name):
+def test_alternatives_keep_what_was_decided_before(name: Any) -> None:
     """And nothing is decided after them."""
     _, chosen, record = sampled(CASES[name], 8)
     found = tried(chosen, record)
@@ -43,7 +45,7 @@ def test_alternatives_keep_what_was_decided_before(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_open_device_is_tried_once(name):
+def test_every_open_device_is_tried_once(name: Any) -> None:
     """The one that was chosen is among them; closed ones are not."""
     _, chosen, record = sampled(CASES[name], 8)
     found = tried(chosen, record)
@@ -56,7 +58,7 @@ def test_every_open_device_is_tried_once(name):
 
 
 @pytest.mark.parametrize("forks", [1, 2, 5])
-def test_no_rollout_forks_more_often_than_asked(forks):
+def test_no_rollout_forks_more_often_than_asked(forks: Any) -> None:
     """Where every decision is one, it forks exactly so often."""
     _, chosen, record = sampled(CASES["free"])
     found = tried(chosen, record, forks=forks)
@@ -64,7 +66,7 @@ def test_no_rollout_forks_more_often_than_asked(forks):
         assert len(set(found.step[found.rollout == rollout].tolist())) == forks
 
 
-def test_decisions_without_a_choice_are_not_tried():
+def test_decisions_without_a_choice_are_not_tried() -> None:
     """However many forks are asked for, all others are."""
     _, chosen, record = sampled(CASES["ruled"], 8)
     found = tried(chosen, record, forks=1000)
@@ -73,7 +75,7 @@ def test_decisions_without_a_choice_are_not_tried():
     assert len(choices) < record.open.shape[0] * record.open.shape[1]
 
 
-def test_where_there_is_one_device_nothing_can_be_tried():
+def test_where_there_is_one_device_nothing_can_be_tried() -> None:
     """No beginnings, and no worth anywhere."""
     _, chosen, record = sampled(PROBLEMS["long chain on one device"])
     found = tried(chosen, record)
@@ -81,7 +83,7 @@ def test_where_there_is_one_device_nothing_can_be_tried():
     assert np.isnan(found.worth(np.empty(0))).all()
 
 
-def test_values_stand_where_their_alternative_was_tried():
+def test_values_stand_where_their_alternative_was_tried() -> None:
     """Nowhere else is any."""
     _, chosen, record = sampled(CASES["free"])
     found = tried(chosen, record)
@@ -93,7 +95,7 @@ def test_values_stand_where_their_alternative_was_tried():
 
 
 @pytest.mark.parametrize("problem", [*CASES.values(), torn()])
-def test_alternatives_can_be_completed(problem):
+def test_alternatives_can_be_completed(problem: Any) -> None:
     """Rollouts follow them to a legal end, or to none where the rules set a trap."""
     view, chosen, record = sampled(problem, 30)
     found = tried(chosen, record)
@@ -104,7 +106,7 @@ def test_alternatives_can_be_completed(problem):
     assert whole.all() or problem.rules is not None
 
 
-def test_the_same_generator_tries_the_same():
+def test_the_same_generator_tries_the_same() -> None:
     """Another tries elsewhere."""
     _, chosen, record = sampled(CASES["free"])
     one, same, other = (tried(chosen, record, seed=seed) for seed in (1, 1, 2))

@@ -1,5 +1,7 @@
 """The two forms of pilot, in numpy and in torch, are one policy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -24,14 +26,14 @@ DEVICES = [
 ]
 
 
-def drawn(view, network, samples):
+def drawn(view: Any, network: Any, samples: Any) -> Any:
     """Rollouts that ended well, and what was seen along them."""
     chosen, record = draw(view, network, samples)
     whole = chosen[:, 0] >= 0
     return chosen[whole], Trail(*(part[whole] for part in record))
 
 
-def in_one_pass(module, views, runs, device="cpu"):
+def in_one_pass(module: Any, views: Any, runs: Any, device: Any = "cpu") -> Any:
     """Log-probabilities [P, D] of all decisions of all rollouts, and the decisions."""
     rollouts = [(i, record, chosen) for i, (chosen, record) in enumerate(runs)]
     steps = Steps.of(views, rollouts, device)
@@ -39,7 +41,7 @@ def in_one_pass(module, views, runs, device="cpu"):
         return module.to(device)(Views.of(views, device), steps), steps
 
 
-def of_rollouts(log_p, steps):
+def of_rollouts(log_p: Any, steps: Any) -> Any:
     """Log-probability of every rollout."""
     taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
     rollout = steps.at // steps.placed.shape[1]
@@ -48,7 +50,9 @@ def of_rollouts(log_p, steps):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("width", "rounds"), SIZES)
-def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width, rounds, device):
+def test_one_pass_in_torch_says_what_numpy_says_step_by_step(
+    width: Any, rounds: Any, device: Any
+) -> None:
     """Problems of all sizes and device counts together, each with rollouts of its own."""
     module = pilot_module(3, width, rounds)
     network = network_of(arrays_of(module))
@@ -65,7 +69,7 @@ def test_one_pass_in_torch_says_what_numpy_says_step_by_step(width, rounds, devi
 
 @settings(max_examples=25)
 @given(st.lists(problems(most=5, windowed=True), min_size=1, max_size=3))
-def test_the_forms_agree_on_any_problems(some):
+def test_the_forms_agree_on_any_problems(some: Any) -> None:
     """Whatever rules, costs and cores they have."""
     module = pilot_module(1)
     network = network_of(arrays_of(module))
@@ -81,7 +85,7 @@ def test_the_forms_agree_on_any_problems(some):
 
 
 @pytest.mark.parametrize(("width", "rounds"), SIZES)
-def test_heads_are_what_the_module_encodes(width, rounds):
+def test_heads_are_what_the_module_encodes(width: Any, rounds: Any) -> None:
     """For every unit what a choice starts from, and what it adds to its device."""
     module = pilot_module(7, width, rounds)
     network = network_of(arrays_of(module))
@@ -93,7 +97,7 @@ def test_heads_are_what_the_module_encodes(width, rounds):
     assert content.numpy() == pytest.approx(np.concatenate([h.content for h in heads]), abs=1e-4)
 
 
-def test_probabilities_are_of_open_devices_and_add_up_to_one():
+def test_probabilities_are_of_open_devices_and_add_up_to_one() -> None:
     """Closed devices, and those that a problem does not have, have none."""
     module = pilot_module()
     network = network_of(arrays_of(module))
@@ -106,7 +110,7 @@ def test_probabilities_are_of_open_devices_and_add_up_to_one():
     assert steps.open.gather(1, steps.chosen[:, None]).all()
 
 
-def test_greedy_takes_the_likeliest_device_of_every_decision():
+def test_greedy_takes_the_likeliest_device_of_every_decision() -> None:
     """As torch sees the same rollout."""
     module = pilot_module(5)
     network = network_of(arrays_of(module))
@@ -118,7 +122,7 @@ def test_greedy_takes_the_likeliest_device_of_every_decision():
     assert (of_chosen >= log_p.max(1).values - 1e-4).all()
 
 
-def test_problems_side_by_side_do_not_know_of_each_other():
+def test_problems_side_by_side_do_not_know_of_each_other() -> None:
     """One by one they are what they are together."""
     module = pilot_module()
     network = network_of(arrays_of(module))
@@ -133,7 +137,7 @@ def test_problems_side_by_side_do_not_know_of_each_other():
     assert together == pytest.approx(np.concatenate(alone), rel=1e-5, abs=1e-5)
 
 
-def test_a_decision_depends_on_those_before_it_alone():
+def test_a_decision_depends_on_those_before_it_alone() -> None:
     """Rollouts with the same beginning see the same until they part."""
     module = pilot_module()
     network = network_of(arrays_of(module))
@@ -146,7 +150,7 @@ def test_a_decision_depends_on_those_before_it_alone():
     assert one[3] != pytest.approx(other[3], abs=1e-3)
 
 
-def test_several_runs_of_one_problem_share_its_encoding():
+def test_several_runs_of_one_problem_share_its_encoding() -> None:
     """Their order is that in which they were given."""
     module = pilot_module()
     network = network_of(arrays_of(module))

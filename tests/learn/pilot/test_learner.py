@@ -1,22 +1,28 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from pilots import torn
 from problems import PROBLEMS, chain, constrained, diamond, fork_join
 
 from streamplace.errors import SettingError
 from streamplace.generate.branched import Branched, branched
 from streamplace.io.weights import read_tensors, write_tensors, write_weights
+from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.parameters import arrays_of, put_arrays
+from streamplace.learn.pilot.learner import PilotLearner
 from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, trained
 from streamplace.learn.registry import MODELS, Task
 from streamplace.learn.shards import gradient
 from streamplace.model import Cluster, Problem
+from streamplace.model.graph import StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -25,18 +31,18 @@ SMALL = {"width": 16, "rounds": 2}
 ALL = tuple(PROBLEMS.values())
 
 
-def learner(task, **options):
+def learner(task: Task, **options: Any) -> PilotLearner | None:
     """Return a small pilot that is to learn a task."""
     return MODELS["pilot"].learner(task, PilotConfig(**{**SMALL, **options}))
 
 
-def graphs(seed):
+def graphs(seed: int) -> list[StreamGraph]:
     """Branched graphs of 8 and 11 operators that fill two and three devices."""
     small, large = Branched(2, 3, 2, copies=12), Branched(3, 3, 3, copies=12)
     return [*branched(small, seed), *branched(large, seed)]
 
 
-def task(seed=0, *, taught=False, cluster=None):
+def task(seed: int = 0, *, taught: bool = False, cluster: None = None) -> Task:
     """Sixteen problems to train on, eight to judge by."""
     problems = [Problem(graph, cluster or Cluster.uniform(3)) for graph in graphs(seed)]
     training = tuple(problems[:8] + problems[12:20])
@@ -45,13 +51,15 @@ def task(seed=0, *, taught=False, cluster=None):
     return Task(training, validation, seed, targets=targets)
 
 
-def good(problem):
+def good(problem: Problem) -> NDArray[Any]:
     """Return a placement to learn from."""
     budget = Budget(None, 500)
     return PLACERS["anneal"].place(problem, THROUGHPUT, budget=budget).placement.index
 
 
-def train(pupil, epochs, rate=5e-3, batch=8, first=0):
+def train(
+    pupil: PilotLearner, epochs: int, rate: float = 5e-3, batch: int = 8, first: int = 0
+) -> None:
     """Adam, in batches, epoch by epoch."""
     adam = torch.optim.Adam(pupil.module.parameters(), rate)
     for epoch in range(first, first + epochs):
@@ -64,7 +72,7 @@ def train(pupil, epochs, rate=5e-3, batch=8, first=0):
             adam.step()
 
 
-def chance(problems):
+def chance(problems: Any) -> Any:
     """Mean throughput of random placements."""
     rng = np.random.default_rng(0)
     return np.mean(
@@ -75,14 +83,16 @@ def chance(problems):
     )
 
 
-def told(pupil, rows=range(4), epoch=10, seed=5):
+def told(
+    pupil: PilotLearner, rows: Any = range(4), epoch: int = 10, seed: int = 5
+) -> tuple[float, StepReport]:
     """Loss and report of some rows."""
     loss, report = pupil.loss(np.array(rows), epoch, seed)
     return float(loss.detach()), report
 
 
 @pytest.mark.parametrize(("seed", "taught"), [(0, False), (1, True), (2, False)])
-def test_a_short_training_helps(seed, taught):
+def test_a_short_training_helps(seed: Any, taught: Any) -> None:
     """Held-out graphs are placed far better than before, and than by chance."""
     work = task(seed, taught=taught)
     pupil = learner(work)
@@ -94,7 +104,7 @@ def test_a_short_training_helps(seed, taught):
     assert after > 0.75
 
 
-def test_rewards_are_the_policys_own_while_it_imitates():
+def test_rewards_are_the_policys_own_while_it_imitates() -> None:
     """Not those of what it imitates, else no later epoch could be better where none is held out."""
     work = task(taught=True)
     pupil = learner(work, warm_up=99)
@@ -104,7 +114,7 @@ def test_rewards_are_the_policys_own_while_it_imitates():
     assert before.reward + 0.1 < after.reward < after.best
 
 
-def test_rewards_rise_and_the_best_known_is_never_forgotten():
+def test_rewards_rise_and_the_best_known_is_never_forgotten() -> None:
     """A report tells both, as sums over its problems."""
     pupil = learner(task(), variety=0.0)
     rows = range(pupil.n_problems)
@@ -117,7 +127,7 @@ def test_rewards_rise_and_the_best_known_is_never_forgotten():
     assert last.entropy < first.entropy
 
 
-def test_targets_are_the_best_known_from_the_start():
+def test_targets_are_the_best_known_from_the_start() -> None:
     """Before anything is sampled."""
     work = task(taught=True)
     rewards = [
@@ -129,7 +139,7 @@ def test_targets_are_the_best_known_from_the_start():
 
 
 @pytest.mark.parametrize("taught", [False, True])
-def test_a_learner_goes_on_as_if_it_had_never_stopped(tmp_path, taught):
+def test_a_learner_goes_on_as_if_it_had_never_stopped(tmp_path: Path, taught: bool) -> None:
     """Parameters and state, through a file, give the same next losses."""
     work = task(taught=taught)
     one, other = learner(work), learner(work)
@@ -143,7 +153,7 @@ def test_a_learner_goes_on_as_if_it_had_never_stopped(tmp_path, taught):
     assert np.array_equal(one.validate(), other.validate())
 
 
-def test_a_state_that_was_taken_is_left_alone():
+def test_a_state_that_was_taken_is_left_alone() -> None:
     """Learning on does not change it."""
     pupil = learner(task(), variety=0.0)
     state = pupil.state()
@@ -152,7 +162,7 @@ def test_a_state_that_was_taken_is_left_alone():
     assert all(np.array_equal(before[name], state[name]) for name in before)
 
 
-def test_a_restored_state_is_left_alone():
+def test_a_restored_state_is_left_alone() -> None:
     """Nor does it when it was given."""
     pupil = learner(task(), variety=0.0)
     told(pupil)
@@ -163,7 +173,7 @@ def test_a_restored_state_is_left_alone():
     assert all(np.array_equal(before[name], state[name]) for name in before)
 
 
-def test_the_seed_decides():
+def test_the_seed_decides() -> None:
     """Of the task, the first parameters; of a loss, all that is drawn for it."""
     work = task()
     assert told(learner(work)) == told(learner(work))
@@ -172,7 +182,7 @@ def test_the_seed_decides():
     assert told(learner(work))[0] != told(learner(other))[0]
 
 
-def test_nothing_global_is_seeded():
+def test_nothing_global_is_seeded() -> None:
     """Whoever uses torch and numpy besides is not disturbed."""
     torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     pupil = learner(task())
@@ -182,7 +192,7 @@ def test_nothing_global_is_seeded():
     assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
 
 
-def test_two_threads_learn_what_one_does():
+def test_two_threads_learn_what_one_does() -> None:
     """Shards of a batch are worked on at once."""
     rows, seeds = np.arange(8), [3, 4]
     one = gradient(learner(task()), rows, 10, seeds, None)
@@ -192,7 +202,7 @@ def test_two_threads_learn_what_one_does():
     assert all(torch.equal(a, b) for a, b in zip(one.tensors, two.tensors, strict=True))
 
 
-def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses():
+def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses() -> None:
     """Nothing is drawn then, so the seed plays no part either."""
     pupil = learner(task(taught=True), warm_up=1)
     alone = [told(pupil, [row], epoch=0, seed=row)[0] for row in range(12)]
@@ -203,7 +213,7 @@ def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses():
 
 
 @pytest.mark.parametrize("quantity", ["problems", "reward", "best", "entropy"])
-def test_reports_of_problems_of_any_sizes_add_up(quantity):
+def test_reports_of_problems_of_any_sizes_add_up(quantity: str) -> None:
     """A large problem counts as much as a small one."""
     problems = tuple(Problem(chain(n, ipt=2e5), Cluster.uniform(3)) for n in (2, 12))
     targets = tuple(good(problem) for problem in problems)
@@ -213,7 +223,7 @@ def test_reports_of_problems_of_any_sizes_add_up(quantity):
     assert together == pytest.approx(sum(alone), rel=1e-5)
 
 
-def test_imitation_alone_learns_the_targets():
+def test_imitation_alone_learns_the_targets() -> None:
     """They become far likelier."""
     work = task(taught=True)
     pupil = learner(
@@ -225,7 +235,7 @@ def test_imitation_alone_learns_the_targets():
     assert last < 0.3 * first
 
 
-def test_what_happens_elsewhere_is_not_remembered_at_home():
+def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
     """A placement on a random cluster says nothing about this one."""
     pupil = learner(task(), variety=1.0)
     loss, report = told(pupil)
@@ -236,7 +246,7 @@ def test_what_happens_elsewhere_is_not_remembered_at_home():
 
 
 @pytest.mark.parametrize("reward", ["steady", "engine"])
-def test_rewards_come_from_either_simulation(reward):
+def test_rewards_come_from_either_simulation(reward: str) -> None:
     """Both are relative throughputs."""
     problems = (Problem(diamond(), Cluster.uniform(2)), Problem(chain(3), Cluster.uniform(3)))
     pupil = learner(Task(problems, problems, 0, reward=reward), variety=0.0)
@@ -246,14 +256,14 @@ def test_rewards_come_from_either_simulation(reward):
     assert ((pupil.validate() > 0) & (pupil.validate() <= 1 + 1e-9)).all()
 
 
-def test_an_unknown_reward_is_named_in_one_line():
+def test_an_unknown_reward_is_named_in_one_line() -> None:
     """With those that there are."""
     with pytest.raises(SettingError, match=r"^there is no reward 'fame'; .*steady.*$"):
         learner(Task(ALL, (), 0, reward="fame"))
 
 
 @pytest.mark.parametrize("taught", [False, True])
-def test_problems_of_every_kind_are_learned_from_in_one_batch(taught):
+def test_problems_of_every_kind_are_learned_from_in_one_batch(taught: bool) -> None:
     """Rules, one device, one operator, several sources: gradients are numbers."""
     targets = tuple(good(problem) for problem in ALL) if taught else ()
     pupil = learner(Task(ALL, ALL, 0, targets=targets), variety=0.0)
@@ -267,7 +277,7 @@ def test_problems_of_every_kind_are_learned_from_in_one_batch(taught):
 
 
 @pytest.mark.parametrize("problem", [constrained(), torn()])
-def test_what_is_remembered_honours_the_rules(problem):
+def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
     """Also where some of the alternatives end in a trap."""
     pupil = learner(Task((problem,), (), 0), variety=0.0, samples=4)
     for seed in range(10):
@@ -278,7 +288,7 @@ def test_what_is_remembered_honours_the_rules(problem):
 
 
 @pytest.mark.parametrize("name", ["tagged", "constrained"])
-def test_problems_with_rules_are_learned_from_elsewhere_too(name):
+def test_problems_with_rules_are_learned_from_elsewhere_too(name: str) -> None:
     """The rules stay at home."""
     pupil = learner(Task((PROBLEMS[name],), (), 0), variety=1.0)
     for seed in range(4):
@@ -287,7 +297,7 @@ def test_problems_with_rules_are_learned_from_elsewhere_too(name):
         assert report.reward > 0
 
 
-def test_rollouts_that_all_end_in_a_trap_teach_nothing():
+def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
     """Rivals may leave no device to the last of them; training goes on."""
     for seed in range(12):
         pupil = learner(Task((torn(),), (), seed), variety=0.0, samples=1)
@@ -297,7 +307,7 @@ def test_rollouts_that_all_end_in_a_trap_teach_nothing():
         assert np.isfinite(report.entropy)
 
 
-def test_sizes_are_of_units():
+def test_sizes_are_of_units() -> None:
     """Colocated operators are decided about together."""
     problems = (Problem(fork_join(3), Cluster.uniform(4)), constrained())
     pupil = learner(Task(problems, (), 0))
@@ -305,7 +315,7 @@ def test_sizes_are_of_units():
     assert pupil.sizes.tolist() == [8, 6]
 
 
-def test_what_is_written_places_as_the_learner_validates(tmp_path):
+def test_what_is_written_places_as_the_learner_validates(tmp_path: Path) -> None:
     """The spec and the parameters are all that placing needs."""
     work = task()
     pupil = learner(work)

@@ -1,15 +1,18 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.typing import NDArray
 from pilots import tangle, torn, uneven
 from problems import PROBLEMS, constrained
 from strategies import problems
 
-from streamplace.learn.pilot.view import UNIT_FEATURES, on_walk, view_of
+from streamplace.learn.pilot.view import UNIT_FEATURES, View, on_walk, view_of
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 
-def between(problem, view):
+def between(problem: Problem, view: View) -> tuple[NDArray[Any], NDArray[Any]]:
     """Bytes/s between any two units, and the most that one entry of the two carries."""
     n = view.level.n_units
     total, single = np.zeros((n, n)), np.zeros(n)
@@ -20,7 +23,7 @@ def between(problem, view):
     return total, single
 
 
-def assert_grown(view, problem, first=None):
+def assert_grown(view: View, problem: Problem, first: int | None = None) -> None:
     """Every unit is the one to which most leads, among those as free as it."""
     total, single = between(problem, view)
     done, left = [], list(range(view.level.n_units))
@@ -40,14 +43,14 @@ def assert_grown(view, problem, first=None):
 
 
 @pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
-def test_the_unit_to_which_most_leads_is_next(name):
+def test_the_unit_to_which_most_leads_is_next(name: str) -> None:
     """From the heaviest pair on; where nothing leads anywhere, from the next heaviest."""
     assert_grown(view_of(PROBLEMS[name]), PROBLEMS[name])
 
 
 @settings(max_examples=30)
 @given(problems(windowed=True))
-def test_every_unit_is_placed_once(problem):
+def test_every_unit_is_placed_once(problem: Any) -> None:
     """Whatever the graph and the rules."""
     view = view_of(problem)
     assert sorted(view.order.tolist()) == list(range(view.level.n_units))
@@ -57,7 +60,7 @@ def test_every_unit_is_placed_once(problem):
 
 @pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
 @pytest.mark.parametrize("walk", [1, 2, 3])
-def test_other_walks_begin_at_the_lightest_units(name, walk):
+def test_other_walks_begin_at_the_lightest_units(name: str, walk: int) -> None:
     """From there on they grow as the first does, and only what depends on the order differs."""
     view = view_of(PROBLEMS[name])
     total, _ = between(PROBLEMS[name], view)
@@ -70,7 +73,7 @@ def test_other_walks_begin_at_the_lightest_units(name, walk):
     assert np.array_equal(*others)
 
 
-def test_heavy_pairs_are_decided_together():
+def test_heavy_pairs_are_decided_together() -> None:
     """What leads across a light stream comes afterwards."""
     operators = [Operator(name, ipt=1e5, rate=1e3 * (name == "a")) for name in "abcd"]
     payloads = {"ab": 1e4, "bc": 10.0, "cd": 5e3}
@@ -84,7 +87,7 @@ def test_heavy_pairs_are_decided_together():
     assert view_of(Problem(graph, Cluster.uniform(2))).order.tolist() == [2, 3, 1, 0]
 
 
-def test_units_without_a_choice_come_first_and_then_those_with_rivals():
+def test_units_without_a_choice_come_first_and_then_those_with_rivals() -> None:
     """So that the free ones see where the others are."""
     problem = constrained()
     of = dict(zip(problem.graph.operators.name, view_of(problem).unit_of.tolist(), strict=True))
@@ -94,12 +97,12 @@ def test_units_without_a_choice_come_first_and_then_those_with_rivals():
 
 
 @pytest.mark.parametrize("cluster", [Cluster.uniform(2), uneven()])
-def test_the_cluster_plays_no_part(cluster):
+def test_the_cluster_plays_no_part(cluster: Any) -> None:
     """The order is that of the graph."""
     order = view_of(Problem(tangle(), cluster)).order
     assert np.array_equal(order, view_of(Problem(tangle(), Cluster.uniform(5))).order)
 
 
-def test_rivals_that_must_not_meet_come_before_the_free():
+def test_rivals_that_must_not_meet_come_before_the_free() -> None:
     """All three of them."""
     assert set(view_of(torn()).order[:3].tolist()) == {0, 1, 2}

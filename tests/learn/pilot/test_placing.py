@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def named(problem: Problem, row: np.ndarray) -> dict[str, str]:
 
 @settings(max_examples=25)
 @given(seeds)
-def test_the_order_of_storage_does_not_matter(seed):
+def test_the_order_of_storage_does_not_matter(seed: Any) -> None:
     """Wherever operators and streams stand in the graph, they go to the same devices."""
     graph = tangle(10, seed=seed % 7)
     first, second = (Problem(g, Cluster.uniform(3)) for g in (graph, reordered(graph, seed)))
@@ -55,7 +56,7 @@ def test_the_order_of_storage_does_not_matter(seed):
 
 @settings(max_examples=25)
 @given(st.permutations(range(4)), st.sampled_from(SEEDS))
-def test_devices_that_differ_may_be_listed_in_any_order(order, seed):
+def test_devices_that_differ_may_be_listed_in_any_order(order: Any, seed: Any) -> None:
     """The answer names the same devices."""
     first, second = Problem(tangle(), uneven()), Problem(tangle(), uneven(tuple(order)))
     assert named(first, answer(first, seed)) == named(second, answer(second, seed))
@@ -63,7 +64,7 @@ def test_devices_that_differ_may_be_listed_in_any_order(order, seed):
 
 @settings(max_examples=25)
 @given(st.permutations(range(4)), st.sampled_from(SEEDS))
-def test_interchangeable_devices_may_be_listed_in_any_order(order, seed):
+def test_interchangeable_devices_may_be_listed_in_any_order(order: list[int], seed: int) -> None:
     """Two fast and two slow ones: the answer is the same but for what equal devices are called."""
     devices = [Device(f"d{i}", mips=mips) for i, mips in enumerate((3000, 1000, 3000, 1000))]
     first = Problem(tangle(), Cluster.of(devices))
@@ -72,7 +73,7 @@ def test_interchangeable_devices_may_be_listed_in_any_order(order, seed):
     assert np.array_equal(first.canonical(answer(first, seed)), first.canonical(back))
 
 
-def test_names_of_devices_do_not_matter():
+def test_names_of_devices_do_not_matter() -> None:
     """Pilot sees numbers."""
     called = Cluster.of([Device(name) for name in ("zoë", "b", "a")])
     for seed in SEEDS:
@@ -81,7 +82,7 @@ def test_names_of_devices_do_not_matter():
 
 
 @given(st.integers(-6, 6).map(lambda i: 2.0**i), st.sampled_from(SEEDS))
-def test_units_of_measurement_do_not_matter(k, seed):
+def test_units_of_measurement_do_not_matter(k: float, seed: int) -> None:
     """K times as many tuples, of 1/k of the work and bytes, go the same ways."""
     graph = tangle()
     operators, streams = graph.operators, graph.streams
@@ -101,7 +102,7 @@ def test_units_of_measurement_do_not_matter(k, seed):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_answer_is_legal(name):
+def test_every_answer_is_legal(name: str) -> None:
     """Greedy, after every look, or drawn."""
     problem = PROBLEMS[name]
     greedy = [answer(problem, walks=walks, looks=walks) for walks in (1, 2, 4)]
@@ -114,21 +115,21 @@ def test_every_answer_is_legal(name):
 
 @settings(max_examples=30)
 @given(problems(windowed=True), st.integers(1, 3), st.integers(1, 3))
-def test_any_problem_is_answered_legally(problem, walks, looks):
+def test_any_problem_is_answered_legally(problem: Problem, walks: int, looks: int) -> None:
     """Whatever its graph, cluster and rules."""
     greedy = answer(problem, walks=walks, looks=looks)
     rows = np.concatenate([greedy[None], answers(problem, 5, seed=0)])
     assert problem.legal(rows).all()
 
 
-def test_answers_are_legal_where_choices_end_in_a_trap():
+def test_answers_are_legal_where_choices_end_in_a_trap() -> None:
     """Some pilots walk into it, greedily or by chance."""
     for seed in range(20):
         greedy = [answer(torn(), seed, looks=looks) for looks in (1, 3)]
         assert torn().legal(np.concatenate([greedy, answers(torn(), 50, seed)])).all()
 
 
-def test_more_looks_begin_with_fewer():
+def test_more_looks_begin_with_fewer() -> None:
     """Looking again changes nothing about what came before."""
     policy = TrainedPilot(pilot_network())
     for problem in PROBLEMS.values():
@@ -137,7 +138,7 @@ def test_more_looks_begin_with_fewer():
         assert np.array_equal(rows[:2], policy.greedy(problem, 1, 2))
 
 
-def test_more_walks_begin_with_fewer():
+def test_more_walks_begin_with_fewer() -> None:
     """And they begin elsewhere, so that some end elsewhere."""
     policy, others = TrainedPilot(pilot_network()), []
     for problem in PROBLEMS.values():
@@ -148,28 +149,28 @@ def test_more_walks_begin_with_fewer():
     assert any(others)
 
 
-def test_fewer_samples_are_the_first_of_more():
+def test_fewer_samples_are_the_first_of_more() -> None:
     """So that a larger budget finds no less."""
     few, many = (answers(PROBLEMS["fork-join"], samples, seed=3) for samples in (5, 50))
     assert np.array_equal(few, many[:5])
     assert len(np.unique(many, axis=0)) > 10
 
 
-def test_the_seed_draws_the_samples():
+def test_the_seed_draws_the_samples() -> None:
     """The same ones, or others."""
     one, same, other = (answers(PROBLEMS["fork-join"], 20, seed) for seed in (1, 1, 2))
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
 
 
-def test_a_weights_file_is_a_pilot(tmp_path):
+def test_a_weights_file_is_a_pilot(tmp_path: Any) -> None:
     """It answers as the network that was written."""
     policy = trained(weights_file(tmp_path / "w.safetensors", seed=5))
     for problem in PROBLEMS.values():
         assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, 5, looks=3))
 
 
-def test_a_file_that_changed_is_read_again(tmp_path):
+def test_a_file_that_changed_is_read_again(tmp_path: Any) -> None:
     """Whoever trains into the same file goes on with the new weights."""
     path = tmp_path / "w.safetensors"
     for seed in (5, 6):
@@ -178,14 +179,14 @@ def test_a_file_that_changed_is_read_again(tmp_path):
             assert np.array_equal(policy.greedy(problem, 1, 3)[-1], answer(problem, seed, looks=3))
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
+def test_weights_of_another_model_are_refused(tmp_path: Any) -> None:
     """In one line."""
     path = weights_file(tmp_path / "w.safetensors", model="dream")
     with pytest.raises(FormatError, match=r"^[^\n]*weights of 'dream', not of 'pilot'[^\n]*$"):
         trained(path)
 
 
-def test_weights_for_other_features_are_refused(tmp_path):
+def test_weights_for_other_features_are_refused(tmp_path: Any) -> None:
     """In one line."""
     path = weights_file(tmp_path / "w.safetensors", features={"names": ["unit load"]})
     with pytest.raises(FormatError, match=r"^[^\n]*trained on other features[^\n]*$"):
@@ -194,7 +195,7 @@ def test_weights_for_other_features_are_refused(tmp_path):
 
 @pytest.mark.parametrize("fault", ["lacks", "misshapen", "no number"])
 @pytest.mark.parametrize("name", ["own.weight", "own.bias"])
-def test_weights_that_are_no_network_are_refused(tmp_path, fault, name):
+def test_weights_that_are_no_network_are_refused(tmp_path: Any, fault: Any, name: Any) -> None:
     """A tensor is missing, of another shape than the others, or of no numbers."""
     from streamplace.io.weights import read_weights, write_weights
 
@@ -210,7 +211,7 @@ def test_weights_that_are_no_network_are_refused(tmp_path, fault, name):
         trained(path)
 
 
-def test_placing_needs_no_torch(tmp_path):
+def test_placing_needs_no_torch(tmp_path: Any) -> None:
     """Only training does."""
     path = weights_file(tmp_path / "w.safetensors")
     script = (
@@ -223,7 +224,7 @@ def test_placing_needs_no_torch(tmp_path):
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tests)
 
 
-def test_a_chain_of_a_thousand_operators_is_placed():
+def test_a_chain_of_a_thousand_operators_is_placed() -> None:
     """Nothing grows with the square of the graph."""
     problem = Problem(chain(1000, ipt=1e3), Cluster.uniform(5))
     assert len(answer(problem)) == 1000

@@ -1,10 +1,12 @@
 import itertools
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from pilot_reference import look, partial_loads
 from pilots import (
     along,
@@ -52,7 +54,7 @@ FEW = [name for name, looks in FEW_WAYS if looks == 1]
 
 
 @cache
-def every_way(name, looks=1):
+def every_way(name: str, looks: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
     """All sequences of decisions [S, T], and their log-probabilities."""
     view = VIEWS[name]
     steps = itertools.product(range(len(view.group)), repeat=looks * len(view.order))
@@ -61,7 +63,7 @@ def every_way(name, looks=1):
     return ways[whole], likelihood[whole]
 
 
-def assert_seen_as_defined(problem, rows):
+def assert_seen_as_defined(problem: Problem, rows: NDArray[Any]) -> None:
     """Compare what is recorded from these placements on, and in a second look, with the reference.
 
     What "last" means in a second look has a test of its own.
@@ -90,21 +92,21 @@ def assert_seen_as_defined(problem, rows):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_devices_look_as_they_are_defined_to_look(name):
+def test_devices_look_as_they_are_defined_to_look(name: str) -> None:
     """Every feature and every open device, decision by decision, against plain Python."""
     assert_seen_as_defined(CASES[name], some_placements(CASES[name], 6))
 
 
 @settings(max_examples=40)
 @given(problems(most=5, windowed=True), st.data())
-def test_devices_of_any_problem_look_as_they_are_defined_to_look(problem, data):
+def test_devices_of_any_problem_look_as_they_are_defined_to_look(problem: Any, data: Any) -> None:
     """With rules, caps, cores, windows and parallel streams."""
     row = problem.repaired(data.draw(placements(problem)))
     assert_seen_as_defined(problem, row[None])
 
 
 @pytest.mark.parametrize("looks", [2, 3])
-def test_the_last_device_is_that_of_the_decision_before(looks):
+def test_the_last_device_is_that_of_the_decision_before(looks: int) -> None:
     """In every look, and whatever device the unit was on."""
     view = VIEWS["uneven"]
     chosen, record = draw(view, NETWORK, 20, looks=looks)
@@ -113,7 +115,7 @@ def test_the_last_device_is_that_of_the_decision_before(looks):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_look_that_changes_nothing_can_be_repeated(name):
+def test_a_look_that_changes_nothing_can_be_repeated(name: str) -> None:
     """Units that stay leave no trace: the third look sees, and thinks, what the second did."""
     view, u = VIEWS[name], len(VIEWS[name].order)
     chosen, _ = draw(view, NETWORK, 10)
@@ -128,7 +130,7 @@ def test_a_look_that_changes_nothing_can_be_repeated(name):
 
 
 @pytest.mark.parametrize("name", ["chain", "many sources", "uneven", "tagged", "fork-join"])
-def test_the_reference_loads_whole_placements_as_the_simulator_does(name):
+def test_the_reference_loads_whole_placements_as_the_simulator_does(name: str) -> None:
     """What a tuple costs besides its bytes is left out on both sides."""
     problem = CASES[name]
     instance = problem.instance._replace(overhead=0.0, gap=0.0)
@@ -144,7 +146,7 @@ def test_the_reference_loads_whole_placements_as_the_simulator_does(name):
 
 @pytest.mark.parametrize("looks", [1, 2])
 @pytest.mark.parametrize("name", PLAIN)
-def test_the_last_decision_tells_the_throughput(name, looks):
+def test_the_last_decision_tells_the_throughput(name: str, looks: int) -> None:
     """The peak before it and the growth on the chosen device are the peak of the placement."""
     view, rows = VIEWS[name], some_placements(CASES[name], 40)
     chosen = along(view, rows, looks)
@@ -160,14 +162,14 @@ def test_the_last_decision_tells_the_throughput(name, looks):
 
 
 @pytest.mark.parametrize(("name", "looks"), FEW_WAYS)
-def test_the_probabilities_of_all_ways_add_up_to_one(name, looks):
+def test_the_probabilities_of_all_ways_add_up_to_one(name: str, looks: int) -> None:
     """Those that cannot be gone have none; dead ends have the rest."""
     total = np.exp(every_way(name, looks)[1]).sum()
     assert total == pytest.approx(1, abs=1e-4) if name not in TRAPS else 0 < total < 1
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_of_equal_placements_one_can_be_chosen(name):
+def test_of_equal_placements_one_can_be_chosen(name: str) -> None:
     """Every legal placement, but for the numbers of interchangeable devices, in one way."""
     problem, (ways, likelihood) = CASES[name], every_way(name)
     every = places(VIEWS[name], ways)
@@ -179,7 +181,7 @@ def test_of_equal_placements_one_can_be_chosen(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_closed_devices_are_never_drawn(name):
+def test_closed_devices_are_never_drawn(name: str) -> None:
     """Neither forbidden ones, nor a rival's, nor a second empty one, in either look."""
     problem, view = CASES[name], VIEWS[name]
     chosen, record = draw(view, NETWORK, 1500, looks=2)
@@ -191,7 +193,7 @@ def test_closed_devices_are_never_drawn(name):
 
 
 @pytest.mark.parametrize(("name", "looks"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
-def test_draws_follow_the_probabilities(name, looks):
+def test_draws_follow_the_probabilities(name: str, looks: int) -> None:
     """No way is gone much more or less often than it should."""
     view, n_draws = VIEWS[name], 8_000
     ways, likelihood = every_way(name, looks)
@@ -204,7 +206,7 @@ def test_draws_follow_the_probabilities(name, looks):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_given_devices_are_followed_and_the_rest_is_chosen(name):
+def test_given_devices_are_followed_and_the_rest_is_chosen(name: str) -> None:
     """Half of the devices of a placement lead to a whole one."""
     problem, view = CASES[name], VIEWS[name]
     asked = along(view, some_placements(problem, 20), looks=2)
@@ -217,7 +219,7 @@ def test_given_devices_are_followed_and_the_rest_is_chosen(name):
 
 
 @pytest.mark.parametrize(("name", "looks"), [way for way in FEW_WAYS if way[0] not in TRAPS])
-def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name, looks):
+def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name: str, looks: int) -> None:
     """All ways that leave it there are together no likelier."""
     ways, likelihood = every_way(name, looks)
     best, n_devices = likeliest(VIEWS[name], NETWORK, looks), len(VIEWS[name].group)
@@ -227,7 +229,7 @@ def test_the_greedy_way_takes_the_likeliest_device_at_every_step(name, looks):
         assert shares[to] >= shares.max() * (1 - 1e-4)
 
 
-def test_where_no_device_is_left_there_is_no_placement():
+def test_where_no_device_is_left_there_is_no_placement() -> None:
     """Two of three rivals may take what the third needs; then all devices are -1."""
     chosen, _ = draw(VIEWS["torn"], NETWORK, 500, looks=2)
     stuck = (chosen == -1).any(axis=1)
@@ -236,7 +238,7 @@ def test_where_no_device_is_left_there_is_no_placement():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_watching_changes_nothing(name):
+def test_watching_changes_nothing(name: Any) -> None:
     """With or without a record, the same numbers give the same devices."""
     view = VIEWS[name]
     asked = np.full((20, 2 * len(view.order)), -1, np.int32)
@@ -246,7 +248,7 @@ def test_watching_changes_nothing(name):
     assert NOTHING.open.size == 0
 
 
-def test_rollouts_do_not_know_of_each_other():
+def test_rollouts_do_not_know_of_each_other() -> None:
     """One by one they are what they are together."""
     view = VIEWS["fork-join"]
     chosen, together = draw(view, NETWORK, 5, looks=2)
@@ -257,7 +259,7 @@ def test_rollouts_do_not_know_of_each_other():
         assert all(np.array_equal(a[0], b[i]) for a, b in zip(alone, together, strict=True))
 
 
-def test_overloaded_devices_look_the_same_at_any_rate():
+def test_overloaded_devices_look_the_same_at_any_rate() -> None:
     """All loads are measured by the least peak that there could be."""
     seen = []
     for rate in (1e4, 2e4):
@@ -268,7 +270,7 @@ def test_overloaded_devices_look_the_same_at_any_rate():
     assert np.array_equal(seen[0].steps, seen[1].steps)
 
 
-def test_a_rival_closes_its_device_and_no_other():
+def test_a_rival_closes_its_device_and_no_other() -> None:
     """Three equal devices are empty, then two and the rival's."""
     problem = Problem(fork_join(2), Cluster.uniform(3), Constraints(exlocate=({"b0s1", "b1s1"},)))
     view = view_of(problem)

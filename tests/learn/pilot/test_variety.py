@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from problems import PROBLEMS, chain, constrained
@@ -7,24 +9,24 @@ from streamplace.learn.pilot.variety import elsewhere
 from streamplace.model import Cluster, Problem
 
 
-def clusters(count=60, problem=PROBLEMS["chain"]):
+def clusters(count: Any = 60, problem: Any = PROBLEMS["chain"]) -> Any:
     """Clusters that a problem is put on."""
     rng = np.random.default_rng(0)
     return [elsewhere(problem, rng).cluster for _ in range(count)]
 
 
-def test_clusters_have_two_to_five_devices():
+def test_clusters_have_two_to_five_devices() -> None:
     """Of every number some."""
     assert {cluster.n_devices for cluster in clusters()} == {2, 3, 4, 5}
 
 
-def test_some_clusters_are_even_and_some_are_not():
+def test_some_clusters_are_even_and_some_are_not() -> None:
     """Pilot must know both."""
     kinds = [len(set(cluster.interchangeable.tolist())) for cluster in clusters()]
     assert 10 < sum(kind == 1 for kind in kinds) < 50
 
 
-def test_speeds_and_bandwidths_stay_near_the_usual_ones():
+def test_speeds_and_bandwidths_stay_near_the_usual_ones() -> None:
     """At most four times as fast or as slow, and not always the same."""
     for cluster in clusters():
         wires = cluster.bandwidth_bps[~np.eye(cluster.n_devices, dtype=bool)]
@@ -35,7 +37,7 @@ def test_speeds_and_bandwidths_stay_near_the_usual_ones():
     assert len({cluster.devices.mips[0] for cluster in clusters()}) > 50
 
 
-def test_the_same_generator_gives_the_same_cluster():
+def test_the_same_generator_gives_the_same_cluster() -> None:
     """Randomness is passed in."""
     one, same = (elsewhere(PROBLEMS["diamond"], np.random.default_rng(4)) for _ in range(2))
     assert one.cluster == same.cluster
@@ -43,7 +45,7 @@ def test_the_same_generator_gives_the_same_cluster():
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_any_problem_can_be_elsewhere(name):
+def test_any_problem_can_be_elsewhere(name: Any) -> None:
     """What flows is the same, nothing is forbidden, and placements have a value."""
     rng = np.random.default_rng(1)
     for _ in range(5):
@@ -54,12 +56,12 @@ def test_any_problem_can_be_elsewhere(name):
         assert (throughput(problem.instance, anywhere) > 0).all()
 
 
-def test_constraints_stay_behind():
+def test_constraints_stay_behind() -> None:
     """They name devices that are not there."""
     assert elsewhere(constrained(), np.random.default_rng(0)).rules is None
 
 
-def test_a_single_device_has_links_elsewhere():
+def test_a_single_device_has_links_elsewhere() -> None:
     """There is no usual bandwidth to go by."""
     problem = elsewhere(Problem(chain(), Cluster.uniform(1)), np.random.default_rng(0))
     assert problem.n_devices > 1

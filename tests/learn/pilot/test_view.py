@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -38,20 +40,20 @@ def without(name: str, problem: Problem) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("ipt", "yardstick"), [(1e4, 1.0), (1e5, 1.0), (3e5, 1.6), (6e5, 3.2)])
-def test_on_equal_devices_the_yardstick_is_the_mean_load_or_one(ipt, yardstick):
+def test_on_equal_devices_the_yardstick_is_the_mean_load_or_one(ipt: Any, yardstick: Any) -> None:
     """Four operators of ipt · 10⁴ / 2.5·10⁹ share three devices."""
     problem = Problem(chain(4, ipt=ipt), Cluster.uniform(3))
     assert view_of(problem).yardstick == pytest.approx(yardstick)
 
 
-def test_the_yardstick_is_no_less_than_the_heaviest_operator():
+def test_the_yardstick_is_no_less_than_the_heaviest_operator() -> None:
     """It cannot be split."""
     assert view_of(PROBLEMS["lone"]).yardstick == pytest.approx(2.0)
 
 
 @settings(max_examples=30)
 @given(problems(most=5), st.data())
-def test_no_placement_has_a_lower_peak_than_the_yardstick(problem, data):
+def test_no_placement_has_a_lower_peak_than_the_yardstick(problem: Any, data: Any) -> None:
     """Above 1, it is a bound for every placement that the rules allow."""
     place = problem.repaired(data.draw(placements(problem)))
     loads = resource_loads(problem.instance, place)
@@ -62,7 +64,7 @@ def test_no_placement_has_a_lower_peak_than_the_yardstick(problem, data):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_operators_that_stay_together_are_one_unit(name):
+def test_operators_that_stay_together_are_one_unit(name: str) -> None:
     """All others are units of their own."""
     problem = PROBLEMS[name]
     alone = np.arange(problem.n_operators)
@@ -70,7 +72,7 @@ def test_operators_that_stay_together_are_one_unit(name):
     assert np.array_equal(view_of(problem).unit_of, expected)
 
 
-def test_features_are_named_and_finite():
+def test_features_are_named_and_finite() -> None:
     """One column for every name, on any problem."""
     for problem in PROBLEMS.values():
         view = view_of(problem)
@@ -82,7 +84,7 @@ def test_features_are_named_and_finite():
 
 @settings(max_examples=30)
 @given(problems(windowed=True))
-def test_features_stay_small_on_any_problem(problem):
+def test_features_stay_small_on_any_problem(problem: Problem) -> None:
     """A network that is given large numbers says nothing sensible."""
     view = view_of(problem)
     assert np.abs(np.nan_to_num(view.units, nan=np.inf)).max(initial=0) < 30
@@ -90,7 +92,7 @@ def test_features_stay_small_on_any_problem(problem):
 
 
 @given(powers)
-def test_fewer_tuples_of_more_work_and_more_bytes_look_the_same(k):
+def test_fewer_tuples_of_more_work_and_more_bytes_look_the_same(k: float) -> None:
     """Loads are what counts."""
     problem = Problem(tangle(), uneven())
     view, other = (view_of(p) for p in (problem, scaled(problem, k, 1 / k, 1 / k)))
@@ -99,7 +101,7 @@ def test_fewer_tuples_of_more_work_and_more_bytes_look_the_same(k):
 
 
 @given(powers)
-def test_k_times_the_rate_on_k_times_the_cluster_looks_the_same(k):
+def test_k_times_the_rate_on_k_times_the_cluster_looks_the_same(k: float) -> None:
     """Speeds and bandwidths are measured by what they have to carry."""
     problem = Problem(tangle(), Cluster.uniform(3))
     faster = Problem(
@@ -110,7 +112,7 @@ def test_k_times_the_rate_on_k_times_the_cluster_looks_the_same(k):
     assert np.allclose(view.pairs, other.pairs, rtol=1e-6)
 
 
-def test_among_overloaded_problems_only_the_yardstick_tells_the_rate():
+def test_among_overloaded_problems_only_the_yardstick_tells_the_rate() -> None:
     """At twice the rate, twice as much is lost wherever operators go."""
     problem = Problem(tangle(), Cluster.uniform(2))
     slow, fast = scaled(problem, 4, 1, 1), scaled(problem, 8, 1, 1)
@@ -119,7 +121,7 @@ def test_among_overloaded_problems_only_the_yardstick_tells_the_rate():
     assert np.array_equal(view_of(slow).pairs, view_of(fast).pairs)
 
 
-def test_problems_are_left_as_they_were():
+def test_problems_are_left_as_they_were() -> None:
     """A problem is shared between placers."""
     for problem in (PROBLEMS["heterogeneous"], PROBLEMS["constrained"], torn()):
         before = [np.array(column, copy=True) for column in problem.instance]
@@ -127,7 +129,7 @@ def test_problems_are_left_as_they_were():
         assert all(np.array_equal(a, b) for a, b in zip(before, problem.instance, strict=True))
 
 
-def test_rules_that_forbid_nothing_change_nothing():
+def test_rules_that_forbid_nothing_change_nothing() -> None:
     """An operator allowed everywhere looks like one without a rule."""
     everywhere = Constraints(allowed={"v0": {"d0", "d1", "d2"}})
     free, ruled = (Problem(chain(), Cluster.uniform(3), rules) for rules in (None, everywhere))

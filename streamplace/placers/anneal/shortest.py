@@ -1,0 +1,149 @@
+"""Shortest pass: annealing of devices and order together, from several schedules.
+
+A round cools from hot to cold. The first one is short and every next one twice as long, whatever
+the budget; it begins with the best schedule so far, and every second one with the next of the
+first schedules, hotter. What a schedule is worth is known exactly where the network is free. Under
+other rules of a pass, those of the network are left to the simulator: it judges what the search
+offers, and has the last word.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.placers.anneal.eager import new_eager
+from streamplace.placers.anneal.reorder import (
+    BEST,
+    COOLING,
+    CURRENT,
+    TEMPERATURE,
+    Anneal,
+    begin,
+    restart,
+    search,
+)
+from streamplace.placers.anneal.sequence import new_sequence
+from streamplace.placers.anneal.walk import scrambled
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Found
+from streamplace.placers.scheduling.insertion import Schedule, insert_all, plain_choice
+from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
+from streamplace.placers.scheduling.tasks import Tasks, tasks_of
+
+FIRST_ROUND = 1000
+CHUNK = 1000
+"""Moves between two looks at the clock."""
+WARM, HOT, COLD = 0.015, 0.06, 0.001
+"""Temperatures, as shares of the makespan that a round begins with."""
+ENOUGH = 1 + 1e-12
+
+
+class Plan(NamedTuple):
+    """An order of all tasks, and their devices."""
+
+    order: Ints
+    place: Ints
+
+
+def shortest(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
+    """Search until the budget ends, or until nothing better can exist."""
+    from streamplace.objectives.makespan.bound import least_makespan
+
+    tasks = tasks_of(problem)
+    plans = list(first_plans(problem, tasks, start))
+    bound = least_makespan(problem)
+    anneal = _prepared(tasks, plans, seed)
+    meter.note(float(anneal.numbers[BEST]))
+    for steps, plan, hot in _rounds(plans):
+        if plan is not None:
+            restart(tasks, anneal, plan.order, plan.place)
+        else:
+            restart(tasks, anneal, anneal.best_order.copy(), anneal.best_place.copy())
+        anneal.numbers[TEMPERATURE] = hot * anneal.numbers[CURRENT]
+        anneal.numbers[COOLING] = (COLD / hot) ** (1 / steps)
+        if not _run(tasks, anneal, steps, meter, bound * ENOUGH):
+            break
+    return Found(placement_of(problem, anneal), bound, tuple(meter.trace))
+
+
+def first_plans(problem: Problem, tasks: Tasks, start: Sequence[Placement]) -> Iterator[Plan]:
+    """Schedules to begin with: those given, HEFT's, and everything together."""
+    rank = by_rank(tasks, upward(tasks))
+    for placement in start:
+        order = rank if placement.priority is None else by_rank(tasks, placement.priority)
+        yield plan_of(tasks, order, placement.index)
+    heft = insert_all(tasks, rank, plain_choice(len(rank), True))
+    if heft.complete:
+        yield Plan(order_of(tasks, heft), heft.place)
+    quickest = int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
+    together = problem.repaired(np.full(problem.n_operators, quickest, np.int32))
+    yield plan_of(tasks, rank, together)
+
+
+def plan_of(tasks: Tasks, order: Ints, place: Ints) -> Plan:
+    """Plan of a placement whose cores prefer the tasks that come first in an order."""
+    forced = plain_choice(len(order), True)._replace(forced=np.array(place, np.int32))
+    schedule = insert_all(tasks, order, forced)
+    return Plan(order_of(tasks, schedule), np.array(place, np.int32))
+
+
+def order_of(tasks: Tasks, schedule: Schedule) -> Ints:
+    """Tasks by their start, which is topological."""
+    position = np.empty(len(tasks.order), np.int64)
+    position[tasks.order] = np.arange(len(tasks.order))
+    return np.lexsort((position, schedule.start)).astype(np.int32)
+
+
+def placement_of(problem: Problem, anneal: Anneal) -> Placement:
+    """Placement and priorities of the best schedule."""
+    priority: Floats = np.empty(problem.n_operators)
+    priority[anneal.best_order] = -np.arange(problem.n_operators, dtype=np.float64)
+    return problem.placement(anneal.best_place, priority)
+
+
+def _prepared(tasks: Tasks, plans: list[Plan], seed: int) -> Anneal:
+    """Search that knows the best of the plans."""
+    least = np.where(np.isinf(tasks.work), np.inf, least_after(tasks)).min(axis=1)
+    n = tasks.n_tasks
+    first = plans[0]
+    anneal = Anneal(
+        new_sequence(tasks, first.order, first.place, least),
+        new_eager(tasks),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.zeros(tasks.n_devices),
+        np.array([scrambled(seed)], np.uint64),
+        np.array([0.0, np.inf, 0.0, 1.0]),
+    )
+    begin(tasks, anneal)
+    for plan in plans[1:]:
+        restart(tasks, anneal, plan.order, plan.place)
+    return anneal
+
+
+def _rounds(plans: list[Plan]) -> Iterator[tuple[int, Plan | None, float]]:
+    """Length of each round, what it begins with (the best so far where None), and how hot."""
+    steps, number = FIRST_ROUND, 0
+    while True:
+        yield steps, None, WARM
+        steps *= 2
+        yield steps, plans[number % len(plans)], HOT
+        steps *= 2
+        number += 1
+
+
+def _run(tasks: Tasks, anneal: Anneal, steps: int, meter: Meter, enough: float) -> bool:
+    """Make the moves of a round; False where the budget ends or nothing is left to gain."""
+    while steps > 0:
+        chunk = min(steps, meter.chunk(CHUNK))
+        if chunk == 0 or anneal.numbers[BEST] <= enough:
+            return False
+        search(tasks, anneal, chunk)
+        meter.spend(chunk)
+        meter.note(float(anneal.numbers[BEST]))
+        steps -= chunk
+    return True
