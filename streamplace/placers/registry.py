@@ -156,7 +156,9 @@ class Placer:
 
     def judges(self, objective: Objective) -> bool:
         """Whether it can place for an objective."""
-        return not self.objectives or objective.name in self.objectives
+        if not self.objectives:
+            return True
+        return objective.quantity in self.objectives and not objective.conditions
 
     def defaults(self) -> dict[str, Any]:
         """Options this placer takes, with their defaults."""

@@ -1,0 +1,20 @@
+"""CPOP: the critical path on one device, the rest where it is done first."""
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("cpop", objectives=("makespan",))
+def cpop(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Critical Path on a Processor: the longest path on the device that runs it fastest.
+
+    Topcuoglu, Hariri and Wu (2002). A task's priority is its downward plus its upward rank. The
+    tasks of the largest priority form the critical path, from a source to a sink; all of them go to
+    the one device that runs them in the least time (where none may run all, each group of them that
+    one may), every other ready task, highest priority first, to the device with the earliest
+    finish.
+    """
+    from streamplace.placers.scheduling.lists import found, path_on_one_device
+
+    return found(problem, path_on_one_device(problem))

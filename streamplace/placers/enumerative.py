@@ -1,0 +1,87 @@
+"""Enumerative: meta-operation by meta-operation, the cheapest way to deal its shards to devices."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamplace.errors import PlacementError
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+WHOLE = 1e9
+"""Costs are assigned as whole numbers, the largest of them this."""
+
+
+@placer("enumerative", objectives=("makespan",))
+def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Doppler's EnumerativeOptimizer: each meta-operation dealt so that least is sent.
+
+    Yao et al. (2025), Algorithm 4. The *kind* of an operator names the meta-operation that it was
+    sharded from. In topological order, first the shards of a meta-operation and then what reduces
+    them (its operators that others of it feed) are dealt to the devices, no device having two while
+    another has none, so that fetching their inputs takes the least time in sum. The paper tries all
+    permutations; an assignment algorithm finds the same least cost.
+    """
+    from streamplace.placers.scheduling.tasks import tasks_of
+
+    tasks = tasks_of(problem)
+    if not any(problem.graph.operators.kind):
+        raise PlacementError(
+            "enumerative needs operators that name the meta-operation they are a shard of; "
+            "give them kinds, or use another placer"
+        )
+    one = problem.one_pass
+    place = np.zeros(problem.n_operators, np.int32)
+    for group in _groups(problem):
+        for rows in np.array_split(group, -(-len(group) // problem.n_devices)):
+            cost = _fetching(problem, tasks.work, place, rows)
+            place[rows] = _assigned(cost)
+    assert one.n_operators == len(place)
+    return Found(problem.placement(problem.repaired(place)))
+
+
+def _groups(problem: Problem) -> Iterator[Ints]:
+    """Shards and reductions of one meta-operation after the other, in topological order."""
+    kinds = np.array(problem.graph.operators.kind)
+    source, target = problem.graph.streams.source, problem.graph.streams.target
+    within = kinds[source] == kinds[target]
+    reduces = np.zeros(len(kinds), np.bool_)
+    reduces[target[within]] = True
+    order = problem.graph.order
+    for kind in dict.fromkeys(kinds[order].tolist()):
+        mine = order[kinds[order] == kind]
+        for group in (mine[~reduces[mine]], mine[reduces[mine]]):
+            if len(group):
+                yield group
+
+
+def _fetching(problem: Problem, work: Floats, place: Ints, rows: Ints) -> Floats:
+    """Seconds that fetching the inputs of each row takes on every device [rows, D]."""
+    instance, one = problem.instance, problem.one_pass
+    cost = np.where(np.isinf(work[rows]), np.inf, 0.0)
+    for i, v in enumerate(rows.tolist()):
+        for e in instance.in_streams[instance.in_start[v] : instance.in_start[v + 1]].tolist():
+            a, stream = place[instance.source[e]], one.streams[e]
+            sent = one.links["latency"][a] + stream["size"] * one.links["seconds_per_byte"][a]
+            sent = sent + stream["tuples"] * (one.gap + 2 * one.overhead)
+            sent[a] = 0.0
+            cost[i] += sent
+    return cost
+
+
+def _assigned(cost: Floats) -> Ints:
+    """Devices of the rows, each its own, of the least sum; forbidden pairs only where need be."""
+    from ortools.graph.python import linear_sum_assignment
+
+    k, d = cost.shape
+    finite = cost[np.isfinite(cost)]
+    scale = WHOLE / max(float(finite.max(initial=0.0)), 1e-300) / d
+    square = np.zeros((d, d))
+    square[:k] = np.where(np.isfinite(cost), np.minimum(cost, 1e300) * scale, 4 * WHOLE)
+    solver = linear_sum_assignment.SimpleLinearSumAssignment()
+    rows, columns = np.divmod(np.arange(d * d), d)
+    solver.add_arcs_with_cost(rows, columns, square.ravel().astype(np.int64))
+    solver.solve()
+    return np.array([solver.right_mate(i) for i in range(k)], np.int32)

@@ -1,0 +1,25 @@
+"""m-ETF: of all ready tasks and devices the pair that can start first, where memory allows."""
+
+import numpy as np
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("etf", objectives=("makespan",))
+def etf(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Earliest Task First with memory: what can start first, starts.
+
+    Hwang, Chow, Anger and Lee (1989); with memory, m-ETF of Baechi (Jeon et al., 2020). Again and
+    again the ready task and the device with memory left that can start soonest; of equals the task
+    of the highest upward rank.
+    """
+    from streamplace.placers.scheduling.lists import found
+    from streamplace.placers.scheduling.ranks import upward
+    from streamplace.placers.scheduling.soonest import start_soonest
+    from streamplace.placers.scheduling.tasks import tasks_of
+
+    tasks = tasks_of(problem)
+    nobody = np.full(tasks.n_tasks, -1, np.int32)
+    return found(problem, start_soonest(tasks, upward(tasks), nobody))

@@ -1,0 +1,40 @@
+"""HEFT: by upward rank, each task onto the device where it is done first."""
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("heft", objectives=("makespan",))
+def heft(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    insertion: bool = True,
+    keep: bool = True,
+) -> Found:
+    """Heterogeneous Earliest Finish Time: tasks by what is still to come, soonest done.
+
+    Topcuoglu, Hariri and Wu (2002). Tasks come in falling order of the upward rank (eq. 8)
+
+        rank(v) = w̄(v) + max over streams (v, u) of (c̄(v, u) + rank(u)),
+
+    w̄ the mean over the devices that may run v and c̄ the mean over ordered pairs of different
+    devices; each goes to the device with the earliest finish (eqs. 5 and 6),
+
+        EFT(v, d) = w(v, d) + max(a time at which d is free, when all inputs of v are on d).
+
+    Parameters
+    ----------
+    insertion
+        Use idle times between tasks where they are long enough; else only the time after the last.
+    keep
+        Keep the order in which HEFT lets devices run their tasks, as priorities; else devices run
+        what is ready first.
+    """
+    from streamplace.placers.scheduling.lists import found, schedule_by
+    from streamplace.placers.scheduling.ranks import upward
+
+    return found(problem, schedule_by(problem, upward, insertion=insertion), keep=keep)

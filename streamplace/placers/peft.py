@@ -1,0 +1,22 @@
+"""PEFT: HEFT that looks ahead by a table of optimistic costs."""
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("peft", objectives=("makespan",))
+def peft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Predict Earliest Finish Time: HEFT that looks ahead to the end of the pass.
+
+    Arabnejad and Barbosa (2014). The optimistic cost table (eq. 4)
+
+        OCT(v, a) = max over streams (v, u) of min over devices b of
+                    (OCT(u, b) + w(u, b) + c̄(v, u) where b is not a)
+
+    is what must at least come after v on a. Of the ready tasks the one with the largest mean OCT
+    comes next, onto the device with the least EFT(v, d) + OCT(v, d).
+    """
+    from streamplace.placers.scheduling.lists import foresighted, found
+
+    return found(problem, foresighted(problem))

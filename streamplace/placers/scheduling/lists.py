@@ -1,0 +1,81 @@
+"""List schedulers: an order of the tasks, a way to choose devices, and the schedule they make."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.problem import Problem
+from streamplace.placers.registry import Found
+from streamplace.placers.scheduling.insertion import (
+    NOWHERE,
+    Choice,
+    Schedule,
+    insert_all,
+    plain_choice,
+)
+from streamplace.placers.scheduling.ranks import by_rank, downward, optimistic_costs, upward
+from streamplace.placers.scheduling.tasks import Tasks, tasks_of
+
+
+def found(problem: Problem, schedule: Schedule, *, keep: bool = True) -> Found:
+    """Placement of a schedule, with its order as priorities.
+
+    Constraints can leave a task without a device late in a schedule; then the nearest legal
+    placement is the answer.
+    """
+    if schedule.complete:
+        return Found(problem.placement(schedule.place, -schedule.start if keep else None))
+    return Found(problem.placement(problem.repaired(np.maximum(schedule.place, 0))))
+
+
+def schedule_by(
+    problem: Problem, rank: Callable[[Tasks], Floats], *, insertion: bool = True
+) -> Schedule:
+    """Schedule by falling rank, each task where it is soonest done."""
+    tasks = tasks_of(problem)
+    return insert_all(tasks, by_rank(tasks, rank(tasks)), plain_choice(tasks.n_tasks, insertion))
+
+
+def foresighted(problem: Problem) -> Schedule:
+    """Schedule of PEFT."""
+    tasks = tasks_of(problem)
+    table = optimistic_costs(tasks)
+    rank = _mean_where_allowed(tasks, table)
+    nowhere = np.full(tasks.n_tasks, NOWHERE, np.int32)
+    return insert_all(tasks, by_rank(tasks, rank), Choice(table, nowhere, True))
+
+
+def path_on_one_device(problem: Problem) -> Schedule:
+    """Schedule of CPOP."""
+    tasks = tasks_of(problem)
+    priority = upward(tasks) + downward(tasks)
+    forced = np.full(tasks.n_tasks, NOWHERE, np.int32)
+    left = _critical_path(tasks, priority)
+    while len(left):
+        allowed = np.isfinite(tasks.work[left])
+        most = allowed.sum(axis=0)
+        total = np.where(allowed, tasks.work[left], 0.0).sum(axis=0)
+        device = int(np.lexsort((total, -most))[0])
+        forced[left[allowed[:, device]]] = device
+        left = left[~allowed[:, device]]
+    choice = Choice(np.zeros((0, 0)), forced, True)
+    schedule = insert_all(tasks, by_rank(tasks, priority), choice)
+    if schedule.complete:
+        return schedule
+    return insert_all(tasks, by_rank(tasks, priority), plain_choice(tasks.n_tasks, True))
+
+
+def _critical_path(tasks: Tasks, priority: Floats) -> Ints:
+    """Path of highest priorities from a source to a sink."""
+    sources = np.flatnonzero(np.diff(tasks.in_start) == 0)
+    path = [int(sources[np.argmax(priority[sources])])]
+    while tasks.out_start[path[-1]] < tasks.out_end[path[-1]]:
+        followers = tasks.target[tasks.out_start[path[-1]] : tasks.out_end[path[-1]]]
+        path.append(int(followers[np.argmax(priority[followers])]))
+    return np.array(path, np.int32)
+
+
+def _mean_where_allowed(tasks: Tasks, table: Floats) -> Floats:
+    allowed = np.isfinite(tasks.work)
+    return np.asarray(np.where(allowed, table, 0.0).sum(axis=1) / allowed.sum(axis=1))

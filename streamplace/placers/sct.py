@@ -1,0 +1,79 @@
+"""m-SCT: as m-ETF, but a device is kept for the favourite successor of what it ran."""
+
+import numpy as np
+
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.scheduling.tasks import Tasks, mean_transfer, mean_work
+
+FAVOURITE = 0.1
+"""A stream whose relaxed choice is below this leads to a favourite (Baechi)."""
+MOST_STREAMS = 200_000
+
+
+@placer("sct", objectives=("makespan",))
+def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Small Communication Time with memory: devices wait for the favourites of what they ran.
+
+    Hanen and Munier (1995); with memory, m-SCT of Baechi (Jeon et al., 2020). A linear programme
+    chooses at most one favourite successor for each task, and lets each be the favourite of one:
+    with x(u, v) = 0 for favourites, which find their input in place,
+
+        minimise T  with  s(v) ≥ s(u) + w̄(u) + c̄(u, v) · x(u, v),  T ≥ s(v) + w̄(v),
+        Σ over v of (1 - x(u, v)) ≤ 1,  Σ over u of (1 - x(u, v)) ≤ 1.
+
+    Then as m-ETF, but other tasks get the core that ran u no sooner than its favourite could start
+    elsewhere.
+    """
+    from streamplace.placers.scheduling.lists import found
+    from streamplace.placers.scheduling.ranks import upward
+    from streamplace.placers.scheduling.soonest import start_soonest
+    from streamplace.placers.scheduling.tasks import tasks_of
+
+    tasks = tasks_of(problem)
+    return found(problem, start_soonest(tasks, upward(tasks), favourites(tasks)))
+
+
+def favourites(tasks: Tasks) -> Ints:
+    """Favourite successor of every task, -1 where it has none; none on very large graphs."""
+    favourite = np.full(tasks.n_tasks, -1, np.int32)
+    if not 0 < len(tasks.source) <= MOST_STREAMS:
+        return favourite
+    taken = _relaxed(tasks)
+    for e in np.argsort(taken, kind="stable").tolist():
+        u, v = tasks.source[e], tasks.target[e]
+        if taken[e] < FAVOURITE and favourite[u] < 0 and v not in favourite[_before(tasks, v)]:
+            favourite[u] = v
+    return favourite
+
+
+def _before(tasks: Tasks, v: int) -> Ints:
+    """Tasks for which v waits."""
+    return np.asarray(tasks.source[tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]])
+
+
+def _relaxed(tasks: Tasks) -> np.ndarray:
+    """Relaxed choices x of all streams in the linear programme."""
+    from ortools.linear_solver import pywraplp
+
+    latency, wire = mean_transfer(tasks)
+    work, sending = mean_work(tasks), latency + tasks.size * wire + tasks.besides
+    unit = float(work.mean() + sending.mean()) or 1.0
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    end = solver.NumVar(0.0, solver.infinity(), "")
+    s = [solver.NumVar(0.0, solver.infinity(), "") for _ in work]
+    x = [solver.NumVar(0.0, 1.0, "") for _ in sending]
+    for e, (u, v) in enumerate(zip(tasks.source.tolist(), tasks.target.tolist(), strict=True)):
+        solver.Add(s[v] >= s[u] + work[u] / unit + sending[e] / unit * x[e])
+    for v in range(len(work)):
+        solver.Add(end >= s[v] + work[v] / unit)
+        out = x[tasks.out_start[v] : tasks.out_end[v]]
+        into = [x[e] for e in tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]]
+        for streams in (out, into):
+            if len(streams) > 1:
+                solver.Add(sum(streams) >= len(streams) - 1)
+    solver.Minimize(end)
+    solver.Solve()
+    return np.array([variable.solution_value() for variable in x])
