@@ -31,7 +31,7 @@ class Queue(NamedTuple):
 @kernel
 def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> Schedule:
     """Schedule the tasks; of pairs that start at once the one of the highest rank comes first."""
-    n, d = tasks.work.shape
+    n = len(tasks.work)
     place, start, finish = np.full(n, NOWHERE, np.int32), np.zeros(n), np.zeros(n)
     queue = _new_queue(tasks)
     latency, wire = mean_transfer(tasks)
@@ -75,7 +75,7 @@ def _new_queue(tasks: Tasks) -> Queue:
 def _soonest(
     tasks: Tasks, queue: Queue, place: Ints, finish: Floats, rank: Floats
 ) -> tuple[int, int, int, float]:
-    """Place of a task among the ready ones, device, core and start of the pair that starts first."""
+    """Ready task (its place), device, core and start of the pair that starts first."""
     best, device, core, soonest = -1, -1, -1, np.inf
     for i in range(queue.size[0]):
         v = queue.ready[i]
