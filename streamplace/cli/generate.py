@@ -13,10 +13,13 @@ from streamplace.errors import SettingError
 if TYPE_CHECKING:
     from streamplace.generate.parameters import Parameters
     from streamplace.generate.registry import Family
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.problem import Problem
 
 WHERE = "Where to write: .jsonl or .jsonl.gz for a data set, .json for one graph."
 EXAMPLES = {
     "branched": "streamplace generate branched --seed 0 -o b.jsonl.gz",
+    "giph": "streamplace generate giph --setting grid --problems 50 -o grid.jsonl.gz",
     "random-dag": "streamplace generate random-dag --operators 1000 --seed 1 -o dag.json",
 }
 
@@ -45,7 +48,7 @@ class FamilyCommands(click.Group):
     epilog="Example: streamplace generate branched --seed 0 -o b.jsonl.gz",
 )
 def command() -> None:
-    """Generate benchmark graphs of a family; the same seed gives the same bytes."""
+    """Generate benchmark graphs or problems of a family; the same seed gives the same bytes."""
 
 
 @click.command(
@@ -91,15 +94,23 @@ def _write(
     family: str, parameters: "Parameters", seed: int, output: Path | None, as_json: bool
 ) -> None:
     from streamplace.generate.dataset import write_dataset
+    from streamplace.model.problem import Problem
 
     if output is None:
         raise SettingError("where should the graphs go? Give -o FILE.jsonl.gz or -o FILE.json")
+    noun = "graph"
+
+    def on_graph(one: "StreamGraph | Problem") -> None:
+        nonlocal noun
+        noun = "problem" if isinstance(one, Problem) else "graph"
+        tick()
+
     with progress(f"generating {family}", parameters.n_graphs) as tick:
-        manifest = write_dataset(family, parameters, seed, output, lambda graph: tick())
+        manifest = write_dataset(family, parameters, seed, output, on_graph)
     if as_json:
         print_json({**asdict(manifest), "output": str(output)})
         return
     splits = ", ".join(f"{count} {name}" for name, count in manifest.splits.items())
-    count = f"{manifest.graphs} graph{'s' if manifest.graphs != 1 else ''}"
+    count = f"{manifest.graphs} {noun}{'s' if manifest.graphs != 1 else ''}"
     say(f"{count}{f' ({splits})' if splits else ''} → {output}")
     say(f"content SHA-256 {manifest.content_sha256}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import Floats
+from streamplace.model.devices import Device
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.problem import Problem
 
@@ -86,7 +87,6 @@ def profile(
 
     Of problems, also what their own clusters are like.
     """
-    device = Cluster.uniform(1, mips=mips)
     sizes: list[tuple[int, int, int, int]] = []
     cpu: list[float] = []
     utilisation: list[Floats] = []
@@ -101,7 +101,7 @@ def profile(
             ccr.append(_ccr(one))
         graph = one.graph if isinstance(one, Problem) else one
         sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
-        instance = Problem(graph, device).instance
+        instance = Problem(graph, _one_device(graph, mips)).instance
         utilisation.append(instance.load[:, 0])
         saturation.append(8 * instance.traffic / bandwidth_bps)
         cpu.append(float(utilisation[-1].sum()))
@@ -124,6 +124,11 @@ def profile(
         tuple(ccr),
         _classes(classes),
     )
+
+
+def _one_device(graph: StreamGraph, mips: float) -> Cluster:
+    """One device that has all that operators require."""
+    return Cluster.of([Device("d0", mips, tags=frozenset().union(*graph.operators.requires))])
 
 
 def _ccr(problem: Problem) -> float:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.errors import SettingError
+from streamplace.generate.drawing import generator
 from streamplace.generate.parameters import check, parameter
 from streamplace.generate.registry import family
 from streamplace.model.graph import StreamGraph
@@ -212,5 +213,4 @@ def _streams(operators: Operators, k: int, d: int) -> Streams:
 
 
 def _rng(seed: int, topology: Topology, purpose: int, number: int) -> np.random.Generator:
-    sequence = np.random.SeedSequence(seed, spawn_key=(*topology, purpose, number))
-    return np.random.default_rng(sequence)
+    return generator(seed, *topology, purpose, number)

@@ -1,4 +1,4 @@
-"""Data sets: a family's graphs in a file, streamed, with a manifest beside it."""
+"""Data sets: a family's graphs or problems in a file, streamed, with a manifest beside it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,10 +15,12 @@ from streamplace.generate.manifest import (
     write_manifest,
 )
 from streamplace.generate.parameters import Parameters
-from streamplace.generate.registry import FAMILIES, Family
+from streamplace.generate.registry import FAMILIES, Family, graph_of
 from streamplace.io.files import spot
-from streamplace.io.graphs import write_graph, write_graphs
+from streamplace.io.graphs import graph_line, write_graph, write_lines
+from streamplace.io.problems import problem_line, write_problem
 from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
 
 _ONE_GRAPH = (".json", ".json.gz")
 
@@ -28,12 +30,13 @@ def write_dataset(
     parameters: Parameters,
     seed: int,
     path: Path,
-    on_graph: Callable[[StreamGraph], None] = lambda graph: None,
+    on_graph: Callable[[StreamGraph | Problem], None] = lambda graph: None,
 ) -> Manifest:
     """Generate a data set into a ``.jsonl`` or ``.jsonl.gz`` file and write its manifest beside it.
 
     A name that ends in ``.json`` takes the only graph of parameters that make one, of any size, and
-    no manifest, so that a folder of such files stays a folder of graphs.
+    no manifest, so that a folder of such files stays a folder of graphs. What is said of graphs is
+    true of problems.
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ def write_dataset(
         _write_only_graph(graphs, parameters.n_graphs, path)
         count = 1
     else:
-        count = write_graphs(graphs, path)
+        count = write_lines(map(_line, graphs), path, "graph")
     manifest = Manifest(
         family=chosen.name,
         parameters=_values(parameters),
@@ -69,23 +72,34 @@ def write_dataset(
 
 
 def _watched(
-    graphs: Iterator[StreamGraph], splits: Counter[str], on_graph: Callable[[StreamGraph], None]
-) -> Iterator[StreamGraph]:
-    for graph in graphs:
-        yield graph
-        if "split" in graph.attributes:
-            splits[str(graph.attributes["split"])] += 1
-        on_graph(graph)
+    graphs: Iterator[StreamGraph | Problem],
+    splits: Counter[str],
+    on_graph: Callable[[StreamGraph | Problem], None],
+) -> Iterator[StreamGraph | Problem]:
+    for one in graphs:
+        yield one
+        attributes = graph_of(one).attributes
+        if "split" in attributes:
+            splits[str(attributes["split"])] += 1
+        on_graph(one)
 
 
-def _write_only_graph(graphs: Iterator[StreamGraph], n_graphs: int, path: Path) -> None:
+def _line(one: StreamGraph | Problem) -> tuple[str, bytes]:
+    """Name and line of a data set."""
+    return graph_of(one).name, problem_line(one) if isinstance(one, Problem) else graph_line(one)
+
+
+def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, path: Path) -> None:
     if n_graphs != 1:
         raise SettingError(
             f"{spot(path)}: holds one graph, but the parameters make {n_graphs}; "
             "name a .jsonl or .jsonl.gz file"
         )
-    for graph in graphs:
-        write_graph(graph, path)
+    for one in graphs:
+        if isinstance(one, Problem):
+            write_problem(one, path)
+        else:
+            write_graph(one, path)
 
 
 def _values(parameters: Parameters) -> dict[str, int | float | str | bool]:

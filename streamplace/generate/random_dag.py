@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
+from streamplace.generate.drawing import generator
 from streamplace.generate.layers import (
     Layers,
     Rows,
@@ -127,7 +128,7 @@ class RandomDag:
 def random_dag(parameters: RandomDag, seed: int) -> Iterator[StreamGraph]:
     """Layered DAG with fan-in, fan-out and selectivities, up to millions of operators."""
     for i in range(parameters.count):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
+        rng = generator(seed, i)
         yield _graph(parameters, f"random-dag-{i:03d}", rng)
 
 

@@ -14,6 +14,7 @@ from streamplace.generate.registry import FAMILIES
 from streamplace.io.files import read_toml, spot
 from streamplace.io.schema import STRICT, checked
 from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
 
 
 @with_config(STRICT)
@@ -33,8 +34,8 @@ class Recipe:
     parameters: Parameters
     seed: int = 0
 
-    def generate(self) -> Iterator[StreamGraph]:
-        """Graphs of the recipe, one after the other."""
+    def generate(self) -> Iterator[StreamGraph | Problem]:
+        """Graphs or problems of the recipe, one after the other."""
         return FAMILIES[self.family].generate(self.parameters, self.seed)
 
 

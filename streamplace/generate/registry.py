@@ -8,22 +8,23 @@ from streamplace.errors import SettingError
 from streamplace.generate.parameters import Parameters
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
+from streamplace.model.problem import Problem
 from streamplace.registry import Registry
 
 P = TypeVar("P", bound=Parameters)
-Generator = Callable[[P, int], Iterator[StreamGraph]]
+Generator = Callable[[P, int], Iterator[StreamGraph | Problem]]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A registered family of benchmark graphs.
+    """A registered family of benchmark graphs, or of problems: graphs with clusters of their own.
 
     Attributes
     ----------
     parameters
         Frozen dataclass whose fields all have defaults; see `streamplace.generate.parameters`.
     function
-        Generator of the graphs.
+        Generator of the graphs or problems.
 
     Examples
     --------
@@ -39,8 +40,8 @@ class Family:
 
     def generate(
         self, parameters: Parameters | None = None, seed: int = 0
-    ) -> Iterator[StreamGraph]:
-        """Graphs one after the other; equal parameters and seeds give equal graphs."""
+    ) -> Iterator[StreamGraph | Problem]:
+        """Graphs or problems one after the other, equal for equal parameters and seeds."""
         chosen = self.parameters() if parameters is None else parameters
         if not isinstance(chosen, self.parameters):
             raise SettingError(
@@ -50,6 +51,11 @@ class Family:
         if type(seed) is not int or seed < 0:
             raise SettingError(f"seed is {quoted(seed)}; it must be a whole number, 0 or more")
         return self.function(chosen, seed)
+
+
+def graph_of(one: StreamGraph | Problem) -> StreamGraph:
+    """The graph that a family yields, by itself or in its problem."""
+    return one.graph if isinstance(one, Problem) else one
 
 
 FAMILIES: Registry[Family] = Registry("streamplace.generate", "family")

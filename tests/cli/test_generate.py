@@ -46,6 +46,16 @@ def test_one_large_graph_goes_into_a_json_file(run: Callable) -> None:
     assert run("place", "dag.json", "--placer", "round-robin").status == 0
 
 
+def test_problems_are_generated_described_and_placed(run: Callable) -> None:
+    """Each on the cluster that it brings."""
+    answer = run("generate", "giph", "--problems", "1", "-o", "g.jsonl")
+    assert "2 problems (1 test, 1 train)" in answer.out + answer.err
+    described = json.loads(run("describe", "g.jsonl", "--json").out)
+    assert described["devices"]["min"] == 20
+    assert described["splits"] == {"train": 1, "test": 1}
+    assert run("compare", "g.jsonl", "--placers", "random,round-robin").status == 0
+
+
 @pytest.mark.parametrize("name", ["pipe.jsonl", "pipe.jsonl.gz", "pipe.json"])
 def test_a_pipe_is_refused_and_stays_one(run: Callable, tmp_path: Path, name: str) -> None:
     """A data set's checksums are of a file; nothing waits for a reader that never comes."""

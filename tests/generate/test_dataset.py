@@ -12,27 +12,38 @@ import pytest
 from streamplace.errors import FormatError, SettingError
 from streamplace.generate.branched import Branched, branched
 from streamplace.generate.dataset import write_dataset
+from streamplace.generate.giph import Giph
 from streamplace.generate.manifest import manifest_path, packed_sha256, read_manifest, verify
 from streamplace.generate.parameters import options
 from streamplace.generate.random_dag import RandomDag
 from streamplace.generate.recipes import read_recipe
 from streamplace.generate.registry import FAMILIES
 from streamplace.io.graphs import graph_line, read_graph, read_graphs
+from streamplace.io.problems import problem_line, read_problems
+from streamplace.model import Problem
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
 
 
-def test_the_shipped_recipe_makes_the_shipped_content() -> None:
+@pytest.mark.parametrize("name", ["branched", "giph", "giph-grid"])
+def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
     """Byte for byte, by the manifest's checksum."""
-    recipe = read_recipe(DATASETS / "branched.toml")
+    recipe = read_recipe(DATASETS / f"{name}.toml")
     digest = hashlib.sha256()
-    for graph in recipe.generate():
-        digest.update(graph_line(graph))
-    manifest = verify(DATASETS / "branched.jsonl.gz")
+    for one in recipe.generate():
+        digest.update(problem_line(one) if isinstance(one, Problem) else graph_line(one))
+    manifest = read_manifest(DATASETS / f"{name}.manifest.json")
     assert digest.hexdigest() == manifest.content_sha256
     assert (manifest.family, manifest.seed) == (recipe.family, recipe.seed)
-    assert manifest.splits == {"test": 630, "train": 2520}
+
+
+def test_every_manifest_that_is_shipped_is_tested() -> None:
+    """And the data sets beside them are what they say."""
+    manifests = {path.name.split(".")[0] for path in DATASETS.glob("*.manifest.json")}
+    assert manifests == {"branched", "giph", "giph-grid"}
+    assert verify(DATASETS / "branched.jsonl.gz").splits == {"test": 630, "train": 2520}
+    assert verify(DATASETS / "giph-grid.jsonl.gz").splits == {"test": 50, "train": 50}
 
 
 def test_a_data_set_reads_back_as_it_was_generated(tmp_path: Path) -> None:
@@ -182,3 +193,20 @@ def test_a_manifest_is_checked_inside(tmp_path: Path) -> None:
     manifest.write_text("[" * 100_000)
     with pytest.raises(FormatError, match="is not valid JSON: recursion limit exceeded"):
         read_manifest(manifest)
+
+
+def test_problems_come_as_a_data_set_with_a_manifest(tmp_path):
+    """Whole ones, with their clusters, counted by split."""
+    path = tmp_path / "g.jsonl.gz"
+    seen = []
+    manifest = write_dataset("giph", Giph(problems=2), 7, path, seen.append)
+    assert (manifest.graphs, manifest.splits) == (4, {"test": 2, "train": 2})
+    assert verify(path) == manifest
+    back = list(read_problems(path))
+    assert [(p.graph, p.cluster) for p in back] == [(p.graph, p.cluster) for p in seen]
+
+
+def test_a_recipe_of_problems_makes_them(tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text('family = "giph"\n[parameters]\nsetting = "grid"\nproblems = 1\n')
+    assert [type(one) for one in read_recipe(path).generate()] == [Problem, Problem]

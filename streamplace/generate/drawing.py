@@ -1,0 +1,30 @@
+"""Random draws of families: a generator per thing, and values short enough to print well."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.model.columns import Floats
+
+THOUSANDTHS = 1000
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """Random generator of one thing of a data set, independent of those of all others."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def thousandths(values: Floats) -> NDArray[np.int64]:
+    """Values as whole thousandths: equal on every machine, and short in files."""
+    return np.rint(values * THOUSANDTHS).astype(np.int64)
+
+
+def short(values: Floats) -> Floats:
+    """Values rounded to three digits after the point."""
+    return np.asarray(thousandths(values) / THOUSANDTHS)
+
+
+def around(
+    rng: np.random.Generator, mean: float, spread: float, size: int | tuple[int, ...]
+) -> Floats:
+    """Uniform on mean · (1 ± spread / 2)."""
+    return np.asarray(rng.uniform(mean * (1 - spread / 2), mean * (1 + spread / 2), size))

@@ -1,0 +1,63 @@
+"""What every registered family must satisfy."""
+
+from functools import cache
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from streamplace.generate.registry import FAMILIES, graph_of
+from streamplace.io.graphs import Document, graph_line
+from streamplace.io.problems import problem_line, problem_of
+from streamplace.model import Cluster, Problem
+
+SHOWN = 20
+
+
+@cache
+def made(name):
+    """All that a family makes by default, from seed 3."""
+    return list(FAMILIES[name].generate(seed=3))
+
+
+def some(name):
+    """A few of them, from first to last."""
+    return made(name)[:: max(1, len(made(name)) // SHOWN)]
+
+
+def line(one):
+    """Line of a data set."""
+    return problem_line(one) if isinstance(one, Problem) else graph_line(one)
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_a_family_makes_as_many_as_it_says_under_names_of_their_own(name):
+    assert len(made(name)) == FAMILIES[name].parameters().n_graphs
+    assert len({graph_of(one).name for one in made(name)}) == len(made(name))
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_equal_seeds_give_equal_bytes(name):
+    again = islice(FAMILIES[name].generate(seed=3), 3)
+    assert [line(one) for one in again] == [line(one) for one in made(name)[:3]]
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_everything_of_a_family_can_be_placed(name):
+    """On its own cluster there is a placement that honours all constraints and memory."""
+    for one in some(name):
+        problem = one if isinstance(one, Problem) else Problem(one, Cluster.uniform(5))
+        devices = problem.repaired(np.zeros(problem.n_operators, int))
+        problem.check(problem.placement(devices))
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_lines_of_a_family_read_back_as_they_were_made(name):
+    for one in some(name):
+        document = Document.of(line(one), name)
+        if isinstance(one, Problem):
+            back = problem_of(document, None, None)
+            parts = (back.graph, back.cluster, back.constraints)
+            assert parts == (one.graph, one.cluster, one.constraints)
+        else:
+            assert document.graph() == one
