@@ -31,6 +31,7 @@ from streamplace.placers.anneal.walk import scrambled
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduling.insertion import Schedule, insert_all, plain_choice
+from streamplace.placers.scheduling.lists import looking
 from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
 from streamplace.placers.scheduling.tasks import Tasks, tasks_of
 
@@ -54,9 +55,10 @@ def shortest(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     from streamplace.objectives.makespan.bound import least_makespan
 
     tasks = tasks_of(problem)
-    plans = list(first_plans(problem, tasks, start))
+    after = least_after(tasks)
+    plans = list(first_plans(problem, tasks, after, start))
     bound = least_makespan(problem)
-    anneal = _prepared(tasks, plans, seed)
+    anneal = _prepared(tasks, plans, after, seed)
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
         if plan is not None:
@@ -70,15 +72,18 @@ def shortest(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     return Found(placement_of(problem, anneal), bound, tuple(meter.trace))
 
 
-def first_plans(problem: Problem, tasks: Tasks, start: Sequence[Placement]) -> Iterator[Plan]:
-    """Schedules to begin with: those given, HEFT's, and everything together."""
+def first_plans(
+    problem: Problem, tasks: Tasks, after: Floats, start: Sequence[Placement]
+) -> Iterator[Plan]:
+    """Schedules to begin with: those given, those that look ahead, HEFT's, everything together."""
     rank = by_rank(tasks, upward(tasks))
     for placement in start:
         order = rank if placement.priority is None else by_rank(tasks, placement.priority)
         yield plan_of(tasks, order, placement.index)
-    heft = insert_all(tasks, rank, plain_choice(len(rank), True))
-    if heft.complete:
-        yield Plan(order_of(tasks, heft), heft.place)
+    for choice in (looking(after), looking(after / 2), plain_choice(len(rank), True)):
+        schedule = insert_all(tasks, rank, choice)
+        if schedule.complete:
+            yield Plan(order_of(tasks, schedule), schedule.place)
     quickest = int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
     together = problem.repaired(np.full(problem.n_operators, quickest, np.int32))
     yield plan_of(tasks, rank, together)
@@ -105,9 +110,9 @@ def placement_of(problem: Problem, anneal: Anneal) -> Placement:
     return problem.placement(anneal.best_place, priority)
 
 
-def _prepared(tasks: Tasks, plans: list[Plan], seed: int) -> Anneal:
+def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, seed: int) -> Anneal:
     """Search that knows the best of the plans."""
-    least = np.where(np.isinf(tasks.work), np.inf, least_after(tasks)).min(axis=1)
+    least = np.where(np.isinf(tasks.work), np.inf, after).min(axis=1)
     n = tasks.n_tasks
     first = plans[0]
     anneal = Anneal(

@@ -1,4 +1,6 @@
-"""Exact: the placement of largest throughput, proven, or the best found with a proven bound.
+"""Exact: the best placement, proven, or the best found with a proven bound.
+
+For the makespan see `shortest`.
 
 With one source the throughput is min(1, 1 / peak), where the peak is the largest load of any
 device, link, NIC or core: `prover` minimises it. With several sources see `several`.
@@ -23,7 +25,7 @@ SMALL, LARGE = 200, 2_000
 MOST_CELLS = 20_000_000
 
 
-@placer("exact", objectives=("throughput",))
+@placer("exact", objectives=("throughput", "makespan"))
 def exact(
     problem: Problem, objective: Objective, *, seed: int, budget: Budget, workers: int = 1
 ) -> Found:
@@ -37,6 +39,10 @@ def exact(
     """
     if not 1 <= workers <= 256:
         raise SettingError(f"workers is {workers}; it must be between 1 and 256")
+    if objective.quantity == "makespan":
+        from streamplace.placers.exact.shortest import prove_shortest
+
+        return prove_shortest(problem, objective, seed, budget, workers)
     from streamplace.placers.exact.prover import MOVES, Prover
     from streamplace.placers.exact.units import units_of
 

@@ -7,7 +7,6 @@ the flow equations Σ_b y[a, b] = x[source, a] and Σ_a y[a, b] = x[target, b]. 
 Loads are rounded down to integers, so whatever CP-SAT proves of the model is true of the problem.
 """
 
-import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,7 @@ from streamsim.equation import handling_load, link_load, nic_load
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.memory import most
+from streamplace.placers.exact.solving import Effort, solved
 from streamplace.placers.exact.units import Units
 
 if TYPE_CHECKING:
@@ -25,18 +25,8 @@ SCALE = 1e8
 CLEARANCE = 5e-7
 """Below the cut by this share, so that rounding does not let the known placement in again."""
 MOST_BOOLEANS = 100_000
-POLL_SECONDS = 0.1
 MOST_GRAINS = 2.0**40
 """A device's memory is counted in bytes, or in so many parts where it has more."""
-
-
-class Effort(NamedTuple):
-    """How long to solve; deterministic seconds count work, not time."""
-
-    seconds: float | None
-    deterministic: float | None
-    workers: int
-    seed: int
 
 
 class Answer(NamedTuple):
@@ -63,18 +53,15 @@ def too_large(units: Units) -> bool:
 
 def solve(units: Units, goal: Goal, effort: Effort) -> Answer:
     """Look for the placement with the smallest largest load below the cut."""
-    from ortools.sat.python import cp_model
-
     model = Formulation(units, goal)
-    solver = cp_model.CpSolver()
-    status = _run(solver, model.cp, effort)
-    if status == cp_model.INFEASIBLE:
+    solution = solved(model.cp, effort)
+    if solution.infeasible:
         return Answer(None, model.unscaled(model.ceiling))
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Answer(None, model.unscaled(solver.best_objective_bound))
-    x = model.x
-    place = np.array([next(d for d in row if solver.value(row[d])) for row in x], np.int32)
-    return Answer(place, model.unscaled(solver.best_objective_bound))
+    least, value_of = model.unscaled(solution.bound), solution.value_of
+    if value_of is None:
+        return Answer(None, least)
+    place = [next(d for d, literal in row.items() if value_of(literal)) for row in model.x]
+    return Answer(np.array(place, np.int32), least)
 
 
 class Formulation:
@@ -190,28 +177,3 @@ class Formulation:
         for terms in loads.values():
             if any(load for load, _ in terms):
                 self.cp.add(sum(load * literal for load, literal in terms if load) <= self.peak)
-
-
-def _run(
-    solver: "cp_model.CpSolver", model: "cp_model.CpModel", effort: Effort
-) -> "cp_model.CpSolverStatus":
-    """Solve in a thread, so that an interrupt of the main thread stops the solver at once."""
-    parameters = solver.parameters
-    parameters.num_workers = effort.workers
-    parameters.random_seed = effort.seed % 2**31
-    parameters.catch_sigint_signal = False
-    if effort.seconds is not None:
-        parameters.max_time_in_seconds = effort.seconds
-    if effort.deterministic is not None:
-        parameters.max_deterministic_time = effort.deterministic
-    status: list[cp_model.CpSolverStatus] = []
-    thread = threading.Thread(target=lambda: status.append(solver.solve(model)), daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(POLL_SECONDS)
-    except BaseException:
-        solver.stop_search()
-        thread.join()
-        raise
-    return status[0]

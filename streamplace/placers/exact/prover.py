@@ -12,6 +12,7 @@ import numpy as np
 from streamplace.model.columns import Ints
 from streamplace.placers.exact import bounds, cpsat, hubs
 from streamplace.placers.exact.search import EXHAUSTED, IMPROVED, NODES, PAUSED, new_search, run
+from streamplace.placers.exact.solving import Effort
 from streamplace.placers.exact.units import Units, contracted, fits
 from streamplace.placers.exact.warm import FREE, anneal, write_loads
 from streamplace.placers.meter import Meter
@@ -209,7 +210,7 @@ class Prover:
         hint[group] = self.place
         limits = bounds.limits_below(units, self._cut)
         left = self._meter.evaluations
-        effort = cpsat.Effort(
+        effort = Effort(
             self._meter.seconds,
             None if left is None else left * SECONDS_PER_EVALUATION,
             self._workers if left is None else 1,

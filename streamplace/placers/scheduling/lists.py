@@ -1,6 +1,6 @@
 """List schedulers: an order of the tasks, a way to choose devices, and the schedule they make."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from streamplace.placers.scheduling.insertion import (
     insert_all,
     plain_choice,
 )
-from streamplace.placers.scheduling.ranks import by_rank, downward, optimistic_costs, upward
+from streamplace.placers.scheduling.ranks import (
+    by_rank,
+    downward,
+    least_after,
+    optimistic_costs,
+    upward,
+)
 from streamplace.placers.scheduling.tasks import Tasks, tasks_of
 
 
@@ -42,8 +48,21 @@ def foresighted(problem: Problem) -> Schedule:
     tasks = tasks_of(problem)
     table = optimistic_costs(tasks)
     rank = _mean_where_allowed(tasks, table)
-    nowhere = np.full(tasks.n_tasks, NOWHERE, np.int32)
-    return insert_all(tasks, by_rank(tasks, rank), Choice(table, nowhere, True))
+    return insert_all(tasks, by_rank(tasks, rank), looking(table))
+
+
+def farsighted(problem: Problem) -> Iterator[Schedule]:
+    """Schedules that look ahead by the shortest way to the end, in full and by half."""
+    tasks = tasks_of(problem)
+    after = least_after(tasks)
+    order = by_rank(tasks, upward(tasks))
+    for ahead in (after, after / 2):
+        yield insert_all(tasks, order, looking(ahead))
+
+
+def looking(ahead: Floats) -> Choice:
+    """Earliest finish plus what is expected after it."""
+    return Choice(ahead, np.full(len(ahead), NOWHERE, np.int32), True)
 
 
 def path_on_one_device(problem: Problem) -> Schedule:

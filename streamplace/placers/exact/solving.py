@@ -1,0 +1,66 @@
+"""Running CP-SAT so that an interrupt stops it at once."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+POLL_SECONDS = 0.1
+
+
+class Effort(NamedTuple):
+    """How long to solve; deterministic seconds count work, not time."""
+
+    seconds: float | None
+    deterministic: float | None
+    workers: int
+    seed: int
+
+
+class Solution(NamedTuple):
+    """What the solver knows in the end."""
+
+    infeasible: bool
+    bound: float
+    value_of: "Callable[[cp_model.IntVar], int] | None"
+    """Value of a variable in the best solution; None where none was found."""
+
+
+def solved(model: "cp_model.CpModel", effort: Effort) -> Solution:
+    """Solve a model."""
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    status = _run(solver, model, effort)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return Solution(
+        status == cp_model.INFEASIBLE,
+        solver.best_objective_bound,
+        solver.value if found else None,
+    )
+
+
+def _run(
+    solver: "cp_model.CpSolver", model: "cp_model.CpModel", effort: Effort
+) -> "cp_model.CpSolverStatus":
+    parameters = solver.parameters
+    parameters.num_workers = effort.workers
+    parameters.random_seed = effort.seed % 2**31
+    parameters.catch_sigint_signal = False
+    if effort.seconds is not None:
+        parameters.max_time_in_seconds = effort.seconds
+    if effort.deterministic is not None:
+        parameters.max_deterministic_time = effort.deterministic
+    status: list[cp_model.CpSolverStatus] = []
+    thread = threading.Thread(target=lambda: status.append(solver.solve(model)), daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLL_SECONDS)
+    except BaseException:
+        solver.stop_search()
+        thread.join()
+        raise
+    return status[0]

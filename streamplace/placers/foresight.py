@@ -1,0 +1,24 @@
+"""Foresight: HEFT that knows the shortest way to the end from every device."""
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("foresight", objectives=("makespan",))
+def foresight(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """HEFT that looks ahead by the shortest way to the end over the real links; our own.
+
+    What must at least come after v on device a, if no core and no link were ever busy, is
+
+        after(v, a) = max over streams (v, u) of min over devices b of
+                      (c(v, u, a, b) + w(u, b) + after(u, b)).
+
+    Unlike PEFT's table this knows what each link costs and where a task may run. Tasks come in
+    falling order of the upward rank, each to the device with the least EFT(v, a) + after(v, a), and
+    half of ``after`` is tried as well; the better of the two schedules counts.
+    """
+    from streamplace.placers.scheduling.lists import farsighted, found
+
+    answers = [found(problem, schedule).placement for schedule in farsighted(problem)]
+    return Found(min(answers, key=lambda placement: objective.value(problem, placement)))
