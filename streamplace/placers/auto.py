@@ -42,6 +42,9 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
 
     Of throughput it is known what an evaluation costs; there the clock ends only the proof.
     """
+    if objective.name == "makespan":
+        _shortest(team, problem)
+        return
     known, n = objective.name == "throughput", problem.n_operators
     if known and budget.evaluations is not None and n <= QUICKLY_DECIDED:
         team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
@@ -53,6 +56,14 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
         team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
     if known and n <= PROVABLE and not team.late:
         team.ask("exact", team.part(1.0))
+
+
+def _shortest(team: "Team", problem: Problem) -> None:
+    """Schedules at once, then a proof, which begins with a search; on large graphs that alone."""
+    for member in ("foresight", "heft"):
+        team.ask(member, team.part(1.0, 1))
+    member = "exact" if problem.n_operators <= PROVABLE else "anneal"
+    team.ask(member, team.part(1.0), start=team.placements)
 
 
 def _search_share(n: int, known: bool) -> float:

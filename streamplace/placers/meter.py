@@ -57,6 +57,15 @@ class Meter:
         left = self.evaluations
         return evaluations if left is None else min(left, evaluations)
 
+    def part(self, share: float) -> Budget | None:
+        """Share of what is left as a budget of its own; None where no evaluation is left."""
+        seconds, evaluations = self.seconds, self.evaluations
+        if evaluations is not None:
+            evaluations = int(evaluations * share)
+            if evaluations < 1:
+                return None
+        return Budget(None if seconds is None else max(seconds * share, 1e-6), evaluations)
+
     def spend(self, evaluations: int) -> None:
         """Count evaluations."""
         self._spent += evaluations

@@ -122,5 +122,5 @@ def test_searches_place_for_every_objective_and_no_worse_than_they_begin(name: s
 
 
 def test_a_placer_refuses_an_objective_that_it_cannot_place_for() -> None:
-    with pytest.raises(SettingError, match="'exact' places for throughput, not for 'latency'"):
-        place(PIPE, placer="exact", objective="latency")
+    with pytest.raises(SettingError, match="'heft' places for makespan, not for 'latency'"):
+        place(PIPE, placer="heft", objective="latency")

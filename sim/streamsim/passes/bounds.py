@@ -13,6 +13,10 @@ Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
 
+MOST_CELLS = 100_000_000
+"""Streams times pairs of devices up to which every link is looked at: some tenths of a second."""
+
+
 class Bounds(NamedTuple):
     """Proven lower bounds of the makespan without noise, in seconds."""
 
@@ -31,7 +35,9 @@ def bounds(one: Pass, allowed: ArrayLike | None = None) -> Bounds:
     ``path`` is the longest path of soonest finishes F(v, d) of operator v on device d,
 
         F(v, d) = w(v, d) + max(release(v), max over inputs (u, v) of
-                  min(F(u, d), min over d' of F(u, d') + least time from d' to anywhere else)).
+                  min over d' of F(u, d') + time from d' to d),
+
+    where on very large problems the time from d' to the nearest other device stands for all.
 
     ``work`` rests on T · Σ n_d g_d ≥ Σ over v of min over d of w(v, d) g_d, which holds for any
     speeds g_d > 0; it is taken over all devices, and for every set of devices to which some
@@ -56,8 +62,11 @@ def bounds(one: Pass, allowed: ArrayLike | None = None) -> Bounds:
     may = np.ones((n, d), np.bool_) if allowed is None else np.array(allowed, np.bool_)
     if may.shape != (n, d) or not may.any(axis=1).all():
         raise ValueError(f"allow each of {n} operators at least one of {d} devices, shape [N, D]")
-    latency, wire = _least_elsewhere(one)
-    path = _longest_path(one, may, latency, wire)
+    latency, wire = one.links["latency"], one.links["seconds_per_byte"]
+    if one.n_streams * d * d <= MOST_CELLS:
+        path = _longest_path(one, may, np.array(latency), np.array(wire))
+    else:
+        path = _longest_path_to_nearest(one, may, *_least_elsewhere(one))
     return Bounds(path=float(path), work=_work_bound(one, may))
 
 
@@ -72,16 +81,47 @@ def _least_elsewhere(one: Pass) -> tuple[Floats, Floats]:
 @kernel
 def _longest_path(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
     n, d = may.shape
-    begin = np.empty((n, d))
-    for v in range(n):
-        begin[v] = one.operators[v].release
-    longest = 0.0
+    begin, longest = _released(one, d), 0.0
     for v in one.order:
-        soonest = np.inf
-        for a in range(d):
-            begin[v, a] += one.work[v, one.devices[a].type] if may[v, a] else np.inf
-            soonest = min(soonest, begin[v, a])
-        longest = max(longest, soonest)
+        longest = max(longest, _run(one, may, begin, v))
+        for e in range(one.operators[v].out_start, one.operators[v].out_end):
+            stream = one.streams[e]
+            handling = stream.tuples * (one.gap + 2.0 * one.overhead)
+            for b in range(d):
+                soonest = begin[v, b]
+                for a in range(d):
+                    if a != b and may[v, a]:
+                        sending = latency[a, b] + stream.size * wire[a, b] + handling
+                        soonest = min(soonest, begin[v, a] + sending)
+                begin[stream.target, b] = max(begin[stream.target, b], soonest)
+    return longest
+
+
+@kernel
+def _released(one: Pass, d: int) -> Floats:
+    """When every operator may begin on each device, before its inputs are known."""
+    begin = np.empty((len(one.operators), d))
+    for v in range(len(begin)):
+        begin[v] = one.operators[v].release
+    return begin
+
+
+@kernel
+def _run(one: Pass, may: Flags, begin: Floats, v: int) -> float:
+    """Turn the begin of an operator on each device into its end; the soonest of these."""
+    soonest = np.inf
+    for a in range(begin.shape[1]):
+        begin[v, a] += one.work[v, one.devices[a].type] if may[v, a] else np.inf
+        soonest = min(soonest, begin[v, a])
+    return soonest
+
+
+@kernel
+def _longest_path_to_nearest(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
+    n, d = may.shape
+    begin, longest = _released(one, d), 0.0
+    for v in one.order:
+        longest = max(longest, _run(one, may, begin, v))
         for e in range(one.operators[v].out_start, one.operators[v].out_end):
             stream = one.streams[e]
             handling = stream.tuples * (one.gap + 2.0 * one.overhead)

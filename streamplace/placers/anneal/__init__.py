@@ -4,15 +4,13 @@ Moves of single operators, swaps, and moves of whole neighbourhoods (a chain, a 
 or left by the energy of `walk`, under a falling temperature (`search`). Large graphs are searched
 level by level, from a few hundred groups of operators down to the operators (`multilevel`). With
 several sources the fullest resource does not tell everything; there the search alternates between
-the peak and the exact throughput (`sources`). Objectives other than throughput are climbed by plain
-evaluation (`climb`).
+the peak and the exact throughput (`sources`). The shortest pass has an annealing of its own, of
+devices and order (`shortest`). Other objectives are climbed by plain evaluation (`climb`).
 
 Where METIS with every number of parts is cheap against the seconds, the search begins with the best
 of that; and the first moves are made whatever the clock says. So a busy machine costs some quality,
 but the answer is never below METIS.
 """
-
-from dataclasses import replace
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -45,16 +43,9 @@ def anneal(
 
         return shortest(problem, start, seed, Meter(budget, FIRST_ROUND))
     if objective.name != "throughput":
-        from streamplace.placers.anneal.climb import BATCH, climb
-        from streamplace.placers.anneal.fewest import carried, fewest, least_devices
+        from streamplace.placers.anneal.others import best_by
 
-        meter = Meter(budget, BATCH)
-        condition = carried(objective)
-        if condition is None:
-            return climb(problem, objective, start, seed, meter)
-        few = fewest(problem, condition, seed, meter)
-        found = climb(problem, objective, start if few is None else (*start, few), seed, meter)
-        return replace(found, bound=float(least_devices(problem, condition.limit)))
+        return best_by(problem, objective, start, seed, budget)
     from streamplace.placers.anneal.throughput import least_work, maximise
 
     meter = Meter(budget, least_work(problem))

@@ -34,7 +34,7 @@ def fewest(problem: Problem, condition: Condition, seed: int, meter: Meter) -> P
     search, throughput = PLACERS["anneal"], OBJECTIVES["throughput"]
     strongest = _strongest(problem)
     for k in range(least_devices(problem, condition.limit), problem.n_devices + 1):
-        part = _part(meter)
+        part = meter.part(SHARE) or Budget(meter.seconds, 1)
         try:
             fewer = _confined(problem, strongest[:k])
             found = search.place(fewer, throughput, seed=seed, budget=part)
@@ -76,12 +76,3 @@ def _confined(problem: Problem, devices: list[str]) -> Problem:
     }
     constraints = Constraints(old.pin, old.colocate, old.exlocate, allowed)
     return Problem(problem.graph, problem.cluster, constraints, problem.seconds)
-
-
-def _part(meter: Meter) -> Budget:
-    """Part of what is left for one number of devices."""
-    seconds, evaluations = meter.seconds, meter.evaluations
-    return Budget(
-        None if seconds is None else max(seconds * SHARE, 1e-6),
-        None if evaluations is None else max(1, int(evaluations * SHARE)),
-    )

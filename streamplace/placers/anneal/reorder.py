@@ -36,7 +36,9 @@ CURRENT, BEST, TEMPERATURE, COOLING = range(4)
 ON_CHAIN = 0.85
 """Share of moves of tasks on the critical chain."""
 REORDER = 0.3
-TOGETHER = 0.15
+TOGETHER, CLUSTERS, MOST_MOVED = 0.25, 0.6, 16
+"""Share of moves that take others along, of those the share that take some that hang together, and
+how many these are at most."""
 BESIDE = 0.5
 """Share of moves to the device of a neighbour."""
 REPLACED = 0.4
@@ -52,6 +54,8 @@ class Anneal(NamedTuple):
     best_order: Ints  # [N]
     best_place: Ints  # [N]
     used: Floats  # [D] bytes of memory, where that limits
+    group: Ints  # [MOST_MOVED] units of the move under trial
+    homes: Ints  # [MOST_MOVED] where they are
     random: Words  # [1]
     numbers: Floats  # [4]
 
@@ -154,13 +158,13 @@ def _neighbour(tasks: Tasks, v: int, i: int) -> int:
 
 @borrowing_kernel
 def _relocate(tasks: Tasks, anneal: Anneal, v: int, b: int, limit: float) -> None:
-    """Move a task, with all that belong to it and perhaps a neighbour, to another device."""
+    """Move a task, with all that belong to it and perhaps others, to another device."""
     sequence, u = anneal.sequence, tasks.unit[v]
-    other = _company(tasks, anneal, v, b)
-    if not _may_move(tasks, anneal, u, other, b):
+    size = _gather(tasks, anneal, v, b)
+    if size > 1 or tasks.member_start[u + 1] - tasks.member_start[u] > 1:
+        _move_units(tasks, anneal, size, b, limit)
         return
-    if other >= 0 or tasks.member_start[u + 1] - tasks.member_start[u] > 1:
-        _move_units(tasks, anneal, u, other, b, limit)
+    if not _may_move(tasks, anneal, 1, b):
         return
     a, old, tail = sequence.place[v], sequence.position[v], sequence.tail[v]
     to = old
@@ -173,7 +177,7 @@ def _relocate(tasks: Tasks, anneal: Anneal, v: int, b: int, limit: float) -> Non
     begin = min(old, to)
     makespan, end = follow(tasks, sequence, begin, sequence.tail, limit)
     if makespan < np.inf:
-        _move_memory(tasks, anneal, u, a, b)
+        _take_room(tasks, anneal, 1, b)
         _take(tasks, anneal, makespan)
         return
     restore(sequence, begin, end)
@@ -181,38 +185,67 @@ def _relocate(tasks: Tasks, anneal: Anneal, v: int, b: int, limit: float) -> Non
     sequence.place[v], sequence.tail[v] = a, tail
 
 
+@borrowing_kernel
+def _gather(tasks: Tasks, anneal: Anneal, v: int, b: int) -> int:
+    """Draw the units that go to device b with that of task v; how many they are.
+
+    Mostly none; else a neighbour from wherever it is, or some that hang together on v's device.
+    """
+    sequence, random, group = anneal.sequence, anneal.random, anneal.group
+    group[0], anneal.homes[0] = tasks.unit[v], sequence.place[v]
+    size, most, at_home = 1, 1, False
+    if uniform(random) < TOGETHER:
+        most, at_home = 2, uniform(random) < CLUSTERS
+        if at_home:
+            most += choose(random, MOST_MOVED - 1)
+    for _ in range(2 * (most - 1)):
+        if size == most:
+            break
+        u = group[choose(random, size)]
+        members = tasks.member_start[u + 1] - tasks.member_start[u]
+        w = _some_neighbour(
+            tasks, random, tasks.members[tasks.member_start[u] + choose(random, members)]
+        )
+        if w < 0 or sequence.place[w] == b or (at_home and sequence.place[w] != anneal.homes[0]):
+            continue
+        if tasks.work[w, b] < np.inf and not _contains(group, size, tasks.unit[w]):
+            group[size], anneal.homes[size] = tasks.unit[w], sequence.place[w]
+            size += 1
+    return size
+
+
 @inlined_kernel
-def _company(tasks: Tasks, anneal: Anneal, v: int, b: int) -> int:
-    """Draw whether a neighbour's unit comes along to device b; -1 if none does."""
+def _some_neighbour(tasks: Tasks, random: Words, v: int) -> int:
+    """Random neighbour of a task, -1 if it has none."""
     degree = tasks.in_start[v + 1] - tasks.in_start[v] + tasks.out_end[v] - tasks.out_start[v]
-    if degree == 0 or uniform(anneal.random) >= TOGETHER:
-        return NOTHING
-    w = _neighbour(tasks, v, choose(anneal.random, degree))
-    may = tasks.work[w, b] < np.inf and tasks.unit[w] != tasks.unit[v]
-    comes: int = tasks.unit[w] if may and anneal.sequence.place[w] != b else NOTHING
-    return comes
+    return _neighbour(tasks, v, choose(random, degree)) if degree > 0 else NOTHING
+
+
+@inlined_kernel
+def _contains(group: Ints, size: int, u: int) -> bool:
+    for i in range(size):
+        if group[i] == u:
+            return True
+    return False
 
 
 @borrowing_kernel
-def _move_units(tasks: Tasks, anneal: Anneal, u: int, other: int, b: int, limit: float) -> None:
-    """Move one or two units to a device."""
-    sequence = anneal.sequence
-    a = _home(tasks, sequence, u)
-    c = _home(tasks, sequence, other) if other >= 0 else b
-    begin = _put(tasks, sequence, u, b, len(sequence.order))
-    if other >= 0:
-        begin = _put(tasks, sequence, other, b, begin)
+def _move_units(tasks: Tasks, anneal: Anneal, size: int, b: int, limit: float) -> None:
+    """Move the units of the group to a device."""
+    sequence, group = anneal.sequence, anneal.group
+    if not _may_move(tasks, anneal, size, b):
+        return
+    begin = len(sequence.order)
+    for i in range(size):
+        begin = _put(tasks, sequence, group[i], b, begin)
     makespan, end = follow(tasks, sequence, begin, sequence.least, limit)
     if makespan < np.inf:
-        _move_memory(tasks, anneal, u, a, b)
-        if other >= 0:
-            _move_memory(tasks, anneal, other, c, b)
+        _take_room(tasks, anneal, size, b)
         _take(tasks, anneal, makespan)
         return
     restore(sequence, begin, end)
-    _put(tasks, sequence, u, a, 0)
-    if other >= 0:
-        _put(tasks, sequence, other, c, 0)
+    for i in range(size):
+        _put(tasks, sequence, group[i], anneal.homes[i], 0)
 
 
 @inlined_kernel
@@ -233,33 +266,31 @@ def _put(tasks: Tasks, sequence: Sequence, u: int, b: int, begin: int) -> int:
 
 
 @borrowing_kernel
-def _may_move(tasks: Tasks, anneal: Anneal, u: int, w: int, b: int) -> bool:
-    """Whether units u and w (if it is one) may be on device b, which has room and no rivals."""
+def _may_move(tasks: Tasks, anneal: Anneal, size: int, b: int) -> bool:
+    """Whether the units of the group may be on device b, which has room and no rivals."""
     if len(tasks.memory):
-        more = tasks.memory[u] + (tasks.memory[w] if w >= 0 else 0.0)
-        if anneal.used[b] + more > tasks.room[b] * (1 + SLACK):
+        used = anneal.used[b]
+        for i in range(size):
+            used += tasks.memory[anneal.group[i]]
+        if used > tasks.room[b] * (1 + SLACK):
             return False
-    return not (
-        _meets_rival(tasks, anneal.sequence, u, w, b)
-        or (w >= 0 and _meets_rival(tasks, anneal.sequence, w, u, b))
-    )
-
-
-@borrowing_kernel
-def _meets_rival(tasks: Tasks, sequence: Sequence, u: int, beside: int, b: int) -> bool:
-    """Whether a unit that must be apart from u is on device b or comes along."""
-    for i in range(tasks.rival_start[u], tasks.rival_start[u + 1]):
-        r = tasks.rivals[i]
-        if r == beside or _home(tasks, sequence, r) == b:
-            return True
-    return False
+    for i in range(size):
+        u = anneal.group[i]
+        for k in range(tasks.rival_start[u], tasks.rival_start[u + 1]):
+            r = tasks.rivals[k]
+            if _contains(anneal.group, size, r) or _home(tasks, anneal.sequence, r) == b:
+                return False
+    return True
 
 
 @inlined_kernel
-def _move_memory(tasks: Tasks, anneal: Anneal, u: int, a: int, b: int) -> None:
+def _take_room(tasks: Tasks, anneal: Anneal, size: int, b: int) -> None:
+    """Count the memory of the group where it is now."""
     if len(tasks.memory):
-        anneal.used[a] -= tasks.memory[u]
-        anneal.used[b] += tasks.memory[u]
+        for i in range(size):
+            memory = tasks.memory[anneal.group[i]]
+            anneal.used[anneal.homes[i]] -= memory
+            anneal.used[b] += memory
 
 
 @borrowing_kernel

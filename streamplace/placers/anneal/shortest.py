@@ -20,6 +20,7 @@ from streamplace.placers.anneal.reorder import (
     BEST,
     COOLING,
     CURRENT,
+    MOST_MOVED,
     TEMPERATURE,
     Anneal,
     begin,
@@ -121,6 +122,8 @@ def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, seed: int) -> Anne
         np.empty(n, np.int32),
         np.empty(n, np.int32),
         np.zeros(tasks.n_devices),
+        np.zeros(MOST_MOVED, np.int32),
+        np.zeros(MOST_MOVED, np.int32),
         np.array([scrambled(seed)], np.uint64),
         np.array([0.0, np.inf, 0.0, 1.0]),
     )

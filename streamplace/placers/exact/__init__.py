@@ -12,6 +12,7 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
@@ -27,7 +28,13 @@ MOST_CELLS = 20_000_000
 
 @placer("exact", objectives=("throughput", "makespan"))
 def exact(
-    problem: Problem, objective: Objective, *, seed: int, budget: Budget, workers: int = 1
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    workers: int = 1,
+    start: tuple[Placement, ...] = (),
 ) -> Found:
     """Prove the best placement, or give the best found and a bound when the budget ends.
 
@@ -36,21 +43,25 @@ def exact(
     workers
         Threads of CP-SAT, the last resort. One where the budget counts evaluations, so that the
         answer depends on the seed alone.
+    start
+        Placements to begin with; the answer is never worse than any of them.
     """
     if not 1 <= workers <= 256:
         raise SettingError(f"workers is {workers}; it must be between 1 and 256")
     if objective.quantity == "makespan":
         from streamplace.placers.exact.shortest import prove_shortest
 
-        return prove_shortest(problem, objective, seed, budget, workers)
+        return prove_shortest(problem, objective, start, seed, budget, workers)
     from streamplace.placers.exact.prover import MOVES, Prover
     from streamplace.placers.exact.units import units_of
 
     meter = Meter(budget, MOVES)
     units, unit = units_of(problem)
     first_operator = np.unique(unit, return_index=True)[1]
-    start = _first(problem, objective, seed, budget)[first_operator]
-    prover = Prover(units, start, meter, seed, workers)
+    first = best_of(problem, objective, start)
+    if first is None:
+        first = _first(problem, objective, seed, budget)
+    prover = Prover(units, first[first_operator], meter, seed, workers)
     tractable = problem.n_operators <= LARGE
     tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
     if problem.instance.n_groups > 1:
@@ -87,6 +98,16 @@ def _several(
         bound = max(several.bound(problem, units, unit), best.value)
     place = problem.canonical(best.place[unit])
     return Found(problem.placement(place), bound, tuple(meter.trace))
+
+
+def best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...]) -> Ints | None:
+    """Devices of the best of some placements; None where there are none."""
+    for placement in start:
+        problem.check(placement)
+    if not start:
+        return None
+    batch = np.stack([placement.index for placement in start])
+    return np.asarray(batch[objective.best(objective.evaluate(problem, batch))])
 
 
 def _first(problem: Problem, objective: Objective, seed: int, budget: Budget) -> Ints:

@@ -8,6 +8,8 @@ Schedules here know no contention in the network, and may let a core wait. What 
 holds for every network and every queue, since those only take longer; the value is the simulator's.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamplace.model.columns import Ints
@@ -21,35 +23,30 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.scheduling.tasks import Tasks, tasks_of
 
-SEARCH_SHARE, SEARCH_SECONDS, SEARCH_EVALUATIONS = 0.3, 2.0, 100_000
-"""What the annealing gets: this share of the budget, and at most so much."""
+QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
+"""A first search, after which most small problems are proven by their windows."""
+LONG_SHARE, LONG_SECONDS, LONG_EVALUATIONS = 0.3, 3.0, 300_000
+"""The second one gets this share of what is left, and at most so much."""
 SECONDS_PER_EVALUATION = 1e-6
 PROVEN = 1e-9
 
 
 def prove_shortest(
-    problem: Problem, objective: Objective, seed: int, budget: Budget, workers: int
+    problem: Problem,
+    objective: Objective,
+    start: Sequence[Placement],
+    seed: int,
+    budget: Budget,
+    workers: int,
 ) -> Found:
     """Best schedule found, and a makespan that none is below."""
-    meter = Meter(budget, 0)
-    first = PLACERS["anneal"].place(problem, objective, seed=seed, budget=_part_of(budget))
-    meter.spend(max((step.evaluations for step in first.trace), default=1))
-    proof = Proof(problem, objective, first.placement, first.value, meter)
-    proof.least = first.bound or 0.0
-    proof.improve(seed, workers)
-    trace = (*first.trace, *meter.trace[1:])
-    return Found(proof.placement, min(proof.least, proof.value), trace)
-
-
-def _part_of(budget: Budget) -> Budget:
-    seconds, evaluations = budget.seconds, budget.evaluations
-    if seconds is not None:
-        seconds = min(seconds * SEARCH_SHARE, SEARCH_SECONDS)
-    if evaluations is not None:
-        evaluations = min(max(1, int(evaluations * SEARCH_SHARE)), SEARCH_EVALUATIONS)
-    elif seconds is None:
-        evaluations = SEARCH_EVALUATIONS
-    return Budget(seconds, evaluations)
+    proof = Proof(problem, objective, start, seed, Meter(budget, QUICK_EVALUATIONS))
+    proof.search(Budget(QUICK_SECONDS, QUICK_EVALUATIONS), 1.0)
+    if not proof.by_windows():
+        proof.search(Budget(LONG_SECONDS, LONG_EVALUATIONS), LONG_SHARE)
+        if not proof.by_windows():
+            proof.by_solver(workers)
+    return Found(proof.placement, min(proof.least, proof.value), tuple(proof.meter.trace))
 
 
 class Proof:
@@ -59,28 +56,45 @@ class Proof:
         self,
         problem: Problem,
         objective: Objective,
-        placement: Placement,
-        value: float,
+        start: Sequence[Placement],
+        seed: int,
         meter: Meter,
     ) -> None:
-        self._problem, self._objective, self._meter = problem, objective, meter
-        self.placement, self.value, self.least = placement, value, 0.0
-        meter.note(value)
+        self._problem, self._objective, self._seed = problem, objective, seed
+        self._tasks = tasks_of(problem)
+        self._start = tuple(start)
+        self.meter, self.least, self.value = meter, 0.0, np.inf
+        self.placement: Placement
 
-    def improve(self, seed: int, workers: int) -> None:
-        """Exclude, and solve what is left."""
-        tasks = tasks_of(self._problem)
-        windows = windows_below(tasks, self.value * (1 - PROVEN))
-        if np.isinf(windows.path):
-            self.least = self.value
-            return
-        self.least = max(self.least, windows.path)
-        if self._meter.over or too_large(tasks, windows) or self._done():
-            return
-        self._solve(tasks, windows, seed, workers)
+    def search(self, most: Budget, share: float) -> None:
+        """Anneal for a share of what is left, and no more than so much."""
+        part = self.meter.part(share) or Budget(None, 1)
+        search = PLACERS["anneal"].with_options(start=self._start)
+        result = search.place(
+            self._problem, self._objective, seed=self._seed, budget=_within(part, most)
+        )
+        self._offer(result.placement, result.value)
+        self.meter.spend(max((step.evaluations for step in result.trace), default=1))
+        self.least = max(self.least, result.bound or 0.0)
+        self._seed += 1
 
-    def _done(self) -> bool:
+    def by_windows(self) -> bool:
+        """Exclude what cannot be; whether that, or the bound, proves the best schedule."""
+        self._windows = windows_below(self._tasks, self.value * (1 - PROVEN))
+        self.least = max(self.least, min(self._windows.path, self.value))
         return self.value <= self.least * (1 + PROVEN)
+
+    def by_solver(self, workers: int) -> None:
+        """Let CP-SAT use what is left of the budget."""
+        if not (self.meter.late or too_large(self._tasks, self._windows)):
+            self._solve(self._tasks, self._windows, self._seed, workers)
+
+    def _offer(self, placement: Placement, value: float) -> None:
+        """Take a schedule if it is better."""
+        if self.value == np.inf or self._objective.better(value, self.value):
+            self.placement, self.value = placement, value
+            self._start = (placement,)
+            self.meter.note(value)
 
     def _solve(self, tasks: Tasks, windows: Windows, seed: int, workers: int) -> None:
         model = Model(tasks, windows, self._problem.interchangeable, self.value)
@@ -90,23 +104,29 @@ class Proof:
             return
         self.least = max(self.least, model.unscaled(answer.bound))
         if answer.value_of is not None:
-            self._offer(model.timetable(answer.value_of))
+            placement = self._served_in_order(model.timetable(answer.value_of))
+            self._offer(placement, self._objective.value(self._problem, placement))
 
-    def _offer(self, timetable: Timetable) -> None:
-        """Take a schedule if it is better, served in its order."""
+    def _served_in_order(self, timetable: Timetable) -> Placement:
+        """Placement whose devices prefer the tasks that start first."""
         priority = np.empty(len(timetable.start))
         priority[_by_start(self._problem, timetable)] = -np.arange(len(priority))
-        place = self._problem.placement(timetable.place, priority)
-        value = self._objective.value(self._problem, place)
-        if self._objective.better(value, self.value):
-            self.placement, self.value = place, value
-            self._meter.note(value)
+        return self._problem.placement(timetable.place, priority)
 
     def _effort(self, seed: int, workers: int) -> Effort:
-        evaluations = self._meter.evaluations
+        evaluations = self.meter.evaluations
         if evaluations is None:
-            return Effort(self._meter.seconds, None, workers, seed)
-        return Effort(self._meter.seconds, evaluations * SECONDS_PER_EVALUATION, 1, seed)
+            return Effort(self.meter.seconds, None, workers, seed)
+        return Effort(self.meter.seconds, evaluations * SECONDS_PER_EVALUATION, 1, seed)
+
+
+def _within(part: Budget, most: Budget) -> Budget:
+    """Return the part, but no more than so many seconds or, where it has none, evaluations."""
+    assert most.seconds is not None
+    assert most.evaluations is not None
+    if part.seconds is not None:
+        return Budget(min(part.seconds, most.seconds), part.evaluations)
+    return Budget(None, min(part.evaluations or most.evaluations, most.evaluations))
 
 
 def _by_start(problem: Problem, timetable: Timetable) -> Ints:
