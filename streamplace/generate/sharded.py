@@ -16,7 +16,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from streamplace.generate.tasks import task_graph, tasks_of
+from streamplace.generate.tasks import TaskList
 from streamplace.model.graph import Attribute, StreamGraph
 
 BYTES = 4
@@ -71,18 +71,13 @@ class Program:
     >>> program = Program({"i": Label(8, 2), "k": Label(8, 2), "j": Label(8)})
     >>> a, b = program.input("A", "ik"), program.input("B", "kj")
     >>> _ = program.einsum("AB", "ik,kj->ij", a, b)
-    >>> program.graph("mm").operators.name
+    >>> program.graph("mm", {}).operators.name
     ('A/0.0', 'A/0.1', 'A/1.0', 'A/1.1', 'B/0.0', 'B/1.0', 'AB/0.0.0', 'AB/0.0.1', ...)
     """
 
     def __init__(self, labels: Mapping[str, Label]) -> None:
         self._labels = labels
-        self._names: list[str] = []
-        self._kinds: list[str] = []
-        self._flops: list[int] = []
-        self._bytes: list[int] = []
-        self._memory: list[int] = []
-        self._edges: list[tuple[int, int]] = []
+        self._tasks = TaskList()
         self._forms: dict[str, Tensor] = {}
 
     def input(self, name: str, labels: str) -> Tensor:
@@ -121,12 +116,9 @@ class Program:
             rows[at] = self._task(name, at, "select", parts, 0, size)
         return Tensor(labels, rows, name)
 
-    def graph(self, name: str, attributes: Mapping[str, Attribute] | None = None) -> StreamGraph:
+    def graph(self, name: str, attributes: Mapping[str, Attribute]) -> StreamGraph:
         """Task graph of all that was written."""
-        tasks = tasks_of(
-            self._names, self._flops, payload=self._bytes, kind=self._kinds, memory=self._memory
-        )
-        return task_graph(name, tasks, self._edges, attributes=attributes)
+        return self._tasks.graph(name, attributes)
 
     def _operation(
         self, name: str, spec: str, operands: tuple[Tensor, ...], kind: str, flops: int, total: str
@@ -168,22 +160,11 @@ class Program:
         return self._forms[tensor.meta]
 
     def _task(
-        self,
-        meta: str,
-        at: Block,
-        kind: str,
-        inputs: list[int],
-        flops: int,
-        elements: int,
+        self, meta: str, at: Block, kind: str, inputs: list[int], flops: int, elements: int
     ) -> int:
-        row = len(self._names)
-        self._names.append(f"{meta}/{'.'.join(map(str, at))}")
-        self._kinds.append(kind)
-        self._flops.append(flops)
-        self._bytes.append(BYTES * elements)
-        self._memory.append(0 if kind in IN_PLACE else BYTES * elements)
-        self._edges += [(source, row) for source in dict.fromkeys(inputs)]
-        return row
+        name, size = f"{meta}/{'.'.join(map(str, at))}", BYTES * elements
+        memory = 0 if kind in IN_PLACE else size
+        return self._tasks.add(name, kind, inputs, flops, size, memory)
 
     def _blocks(self, labels: str) -> Iterator[Block]:
         return product(*(range(self._labels[x].cuts) for x in labels))

@@ -58,7 +58,7 @@ def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i, j, k):
     program = Program({"i": Label(6, i), "j": Label(7, j), "k": Label(9, k)})
     a, b = program.input("A", "ik"), program.input("B", "kj")
     program.einsum("AB", "ik,kj->ij", a, b)
-    operators = program.graph("mm").operators
+    operators = program.graph("mm", {}).operators
     of = {kind: [x == kind for x in operators.kind] for kind in ("matmul", "sum reduction")}
     assert len(operators) == i * k + k * j + i * j * k + (i * j if k > 1 else 0)
     assert operators.ipt[of["matmul"]].sum() == 2 * 6 * 7 * 9
@@ -72,7 +72,7 @@ def test_every_shard_reads_the_blocks_that_it_needs():
     a, b = program.input("A", "ik"), program.input("B", "kj")
     product = program.einsum("AB", "ik,kj->ij", a, b)
     program.einsum("square", "ij,ij->i", product, product)
-    graph = program.graph("mm")
+    graph = program.graph("mm", {})
     names = graph.operators.name
     feeds = [
         (names[u], names[v])
@@ -102,7 +102,7 @@ def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise():
     """Three pieces of four elements each become two of six."""
     program = Program({"s": Label(12, 3), "t": Label(12, 2)})
     program.select("anew", "t", program.input("x", "s"))
-    streams = program.graph("any").streams
+    streams = program.graph("any", {}).streams
     pairs = list(zip(streams.source.tolist(), streams.target.tolist(), strict=True))
     assert pairs == [(0, 3), (1, 3), (1, 4), (2, 4)]
 
