@@ -1,6 +1,7 @@
 """Task graphs: stream graphs whose operators all fire "all", so one pass is one run of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,6 +10,7 @@ from streamplace.model.graph import Attribute, StreamGraph, rated
 from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
 
+NOTHING: Mapping[str, frozenset[str]] = MappingProxyType({})
 INSTRUCTIONS = 1e6
 """What a device of 1 MIPS does in a second: the ipt of a task of one second."""
 
@@ -83,9 +85,21 @@ class TaskList:
         self._depth.append(1 + max((self._depth[source] for source in sources), default=-1))
         return row
 
-    def graph(self, name: str, attributes: Mapping[str, Attribute]) -> StreamGraph:
-        """Graph of all tasks; each puts out one message of its payload."""
-        tasks = tasks_of(self._names, self._ipt, self._payload, self._kinds, memory=self._memory)
+    def graph(
+        self,
+        name: str,
+        attributes: Mapping[str, Attribute],
+        requires: Mapping[str, frozenset[str]] = NOTHING,
+    ) -> StreamGraph:
+        """Graph of all tasks; each puts out one message of its payload.
+
+        Parameters
+        ----------
+        requires
+            Tags that tasks of a kind require.
+        """
+        tags = [requires.get(kind, frozenset()) for kind in self._kinds]
+        tasks = tasks_of(self._names, self._ipt, self._payload, self._kinds, tags, self._memory)
         return task_graph(name, tasks, self._edges, attributes=attributes)
 
 
