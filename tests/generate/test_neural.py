@@ -132,6 +132,7 @@ def test_giph_s_language_models_have_forty_groups_on_one_network():
     assert {problem.n_operators for problem in problems} == {40}
     assert len({problem.cluster for problem in problems}) == 1
     assert problems[0].n_devices == 8
+    assert len(set(problems[0].cluster.devices.mips)) > 1
     assert Counter(p.graph.attributes["split"] for p in problems) == {"train": 150, "test": 150}
     assert set(Counter(p.graph.attributes["design"] for p in problems).values()) == {30}
     for problem in problems:
