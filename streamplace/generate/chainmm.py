@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.parameters import parameter
 from streamplace.generate.registry import family
-from streamplace.generate.sharded import Label, Program
+from streamplace.generate.sharded import Label, TensorProgram
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
 
@@ -29,7 +29,7 @@ def chainmm(parameters: ChainMM, seed: int) -> Iterator[Problem]:
     """Sharded matrix products (A×B) + (C×(D×E)) on equal GPUs, after Doppler; without chance."""
     size, cuts = parameters.size, parameters.shards
     few, many = Label(size, cuts), Label(size, 2 * cuts)
-    program = Program({"i": few, "j": few, "a": many, "b": many, "c": few})
+    program = TensorProgram({"i": few, "j": few, "a": many, "b": many, "c": few})
     names = {"A": "ia", "B": "aj", "C": "ib", "D": "bc", "E": "cj"}
     a, b, c, d, e = (program.input(name, labels) for name, labels in names.items())
     ab = program.einsum("AB", "ia,aj->ij", a, b)

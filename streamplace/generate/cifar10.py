@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.generate.drawing import generator
-from streamplace.generate.neural import Bench, Network
+from streamplace.generate.neural import NeuralNet, NeuralNets
 from streamplace.generate.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
@@ -29,7 +29,7 @@ LONGEST_PATH = range(74, 155)
 
 
 @dataclass(frozen=True, slots=True)
-class Cifar10(Bench):
+class Cifar10(NeuralNets):
     """Parameters of the cifar10 family."""
 
 
@@ -52,7 +52,7 @@ class Shape(NamedTuple):
         return 9.0 * self.elements
 
 
-Cell = list[tuple[int, str, int, str]]
+ConvCell = list[tuple[int, str, int, str]]
 """For every node: an earlier result and an operation, twice."""
 
 
@@ -65,15 +65,15 @@ def cifar10(parameters: Cifar10, seed: int) -> Iterator[Problem]:
         yield net.problem(f"cifar10-{number:02d}", parameters.devices, facts)
 
 
-def _drawn_network(rng: np.random.Generator) -> tuple[Network, int]:
+def _drawn_network(rng: np.random.Generator) -> tuple[NeuralNet, int]:
     while True:
-        net, cells = Network(), int(rng.integers(*CELLS, endpoint=True))
+        net, cells = NeuralNet(), int(rng.integers(*CELLS, endpoint=True))
         _write(net, draw_cell(rng), cells)
         if net.longest_path in LONGEST_PATH:
             return net, cells
 
 
-def draw_cell(rng: np.random.Generator) -> Cell:
+def draw_cell(rng: np.random.Generator) -> ConvCell:
     """Draw a cell; results 0 and 1 are those of the two cells before."""
     return [
         (_read(rng, i), _operation(rng), _read(rng, i), _operation(rng))
@@ -90,7 +90,7 @@ def _operation(rng: np.random.Generator) -> str:
     return OPERATIONS[int(rng.integers(len(OPERATIONS)))]
 
 
-def _write(net: Network, cell: Cell, cells: int) -> None:
+def _write(net: NeuralNet, cell: ConvCell, cells: int) -> None:
     shape = Shape(SIDE, CHANNELS)
     images = net.add("images", "input", [], 0, BATCH * SIDE**2 * 3)
     stem = net.add("stem", "conv3", [images], 2.0 * 27 * shape.elements, shape.elements)
@@ -105,7 +105,9 @@ def _write(net: Network, cell: Cell, cells: int) -> None:
     net.add("loss", "softmax", [logits], 10.0 * BATCH * CLASSES, 1)
 
 
-def _write_cell(net: Network, name: str, cell: Cell, shape: Shape, results: tuple[int, int]) -> int:
+def _write_cell(
+    net: NeuralNet, name: str, cell: ConvCell, shape: Shape, results: tuple[int, int]
+) -> int:
     """Add a cell; what no node of it reads is joined into its result."""
     size, channels = shape.elements, shape.channels
     made = [
@@ -124,7 +126,7 @@ def _write_cell(net: Network, name: str, cell: Cell, shape: Shape, results: tupl
     return net.add(f"{name}/out", "concat", ends, 2.0 * len(ends) * channels * size, size)
 
 
-def _applied(net: Network, name: str, operation: str, row: int, shape: Shape) -> int:
+def _applied(net: NeuralNet, name: str, operation: str, row: int, shape: Shape) -> int:
     """Row of an operation's result, that of its input where nothing is done."""
     if operation == "identity":
         return row

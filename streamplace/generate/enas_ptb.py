@@ -14,11 +14,11 @@ import numpy as np
 from streamplace.generate.drawing import THOUSANDTHS, around, generator, short, thousandths
 from streamplace.generate.giph_networks import symmetric
 from streamplace.generate.grouping import grouped
-from streamplace.generate.neural import BYTES, microseconds
+from streamplace.generate.neural import microseconds
 from streamplace.generate.parameters import check, parameter
 from streamplace.generate.recurrent import Cell, draw_cell, ends_of
 from streamplace.generate.registry import family
-from streamplace.generate.tasks import task_graph, tasks_of
+from streamplace.generate.tasks import ELEMENT_BYTES, task_graph, tasks_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph
@@ -105,8 +105,8 @@ def _unrolled(
         inner = [(0, first), (before, first), (average, loss)]
         inner += [(first + u, first + v) for v, (u, _) in enumerate(cell) if v]
         inner += [(first + u, average) for u in ends_of(cell)]
-        edges |= dict.fromkeys(inner, BYTES * state)
+        edges |= dict.fromkeys(inner, ELEMENT_BYTES * state)
         before = average
     last = len(names) - 1
-    edges |= {(loss, last): BYTES * batch for loss in range(1 + width, last, width)}
+    edges |= {(loss, last): ELEMENT_BYTES * batch for loss in range(1 + width, last, width)}
     return names, flops, edges

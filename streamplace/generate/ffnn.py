@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.parameters import parameter
 from streamplace.generate.registry import family
-from streamplace.generate.sharded import Label, Program, Tensor
+from streamplace.generate.sharded import Label, Tensor, TensorProgram
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
 
@@ -28,7 +28,7 @@ def ffnn(parameters: Ffnn, seed: int) -> Iterator[Problem]:
     """Sharded softmax(ReLU(X·W1 + b1)·W2 + b2) on equal GPUs, after Doppler; without chance."""
     features, cuts = Label(parameters.features), parameters.shards
     n, h = Label(parameters.batch, cuts), Label(parameters.hidden, 2 * cuts)
-    program = Program({"n": n, "h": h, "d": features, "o": features})
+    program = TensorProgram({"n": n, "h": h, "d": features, "o": features})
     names = {"X": "nd", "W1": "dh", "b1": "h", "W2": "ho", "b2": "o"}
     x, w1, b1, w2, b2 = (program.input(name, labels) for name, labels in names.items())
     wide = program.einsum("XW1", "nd,dh->nh", x, w1)
@@ -40,7 +40,7 @@ def ffnn(parameters: Ffnn, seed: int) -> Iterator[Problem]:
     yield parameters.problem(program.graph(f"ffnn-{parameters.hidden}-{cuts}", facts))
 
 
-def softmax(program: Program, name: str, labels: str, scores: Tensor) -> Tensor:
+def softmax(program: TensorProgram, name: str, labels: str, scores: Tensor) -> Tensor:
     """Softmax over the last label, in four operations."""
     kept = labels[:-1]
     most = program.reduce(f"{name}.max", f"{labels}->{kept}", "max", scores)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from streamplace.generate.llama import Llama, transformer_block
 from streamplace.generate.registry import family
-from streamplace.generate.sharded import Program
+from streamplace.generate.sharded import TensorProgram
 from streamplace.model.problem import Problem
 
 
@@ -17,7 +17,7 @@ class LlamaBlock(Llama):
 @family("llama-block", LlamaBlock)
 def llama_block(parameters: LlamaBlock, seed: int) -> Iterator[Problem]:
     """A sharded transformer block of Llama 7B on equal GPUs, after Doppler; without chance."""
-    program = Program(parameters.labels())
+    program = TensorProgram(parameters.labels())
     transformer_block(program, program.input("x", "sd"))
     name = f"llama-block-{parameters.shards}x{parameters.pieces}"
     yield parameters.problem(program.graph(name, parameters.facts("llama-block")))

@@ -11,13 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streamplace.generate.parameters import check, parameter
-from streamplace.generate.tasks import TaskList
+from streamplace.generate.tasks import ELEMENT_BYTES, TaskList
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
 
-BYTES = 4
-"""Of an element: single precision."""
 FLOPS_PER_US = 1e6
 """What one of a K80's two processors reaches in a microsecond on such tasks."""
 TRAINING = 3
@@ -32,7 +30,7 @@ def microseconds(flops: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class NeuralNets:
     """Parameters of a family of neural networks on equal devices."""
 
     count: int = parameter(32, "number of graphs", least=1, most=100_000)
@@ -47,7 +45,7 @@ class Bench:
         return self.count
 
 
-class Network:
+class NeuralNet:
     """A neural network as it is written down, group by group."""
 
     def __init__(self) -> None:
@@ -60,7 +58,7 @@ class Network:
 
     def add(self, name: str, kind: str, inputs: Iterable[int], flops: float, elements: int) -> int:
         """Row of a new group of operations, from its FLOPs forward and the elements it puts out."""
-        size = BYTES * elements
+        size = ELEMENT_BYTES * elements
         time_us = microseconds(flops)
         return self._tasks.add(name, kind, inputs, time_us, size, memory=size)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from streamplace.generate.drawing import generator
-from streamplace.generate.neural import Bench, Network
+from streamplace.generate.neural import NeuralNet, NeuralNets
 from streamplace.generate.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
@@ -24,7 +24,7 @@ CELL_FLOPS = 2.0 * BATCH * 2 * HIDDEN * 4 * HIDDEN
 
 
 @dataclass(frozen=True, slots=True)
-class Nmt(Bench):
+class Nmt(NeuralNets):
     """Parameters of the nmt family."""
 
 
@@ -34,13 +34,13 @@ def nmt(parameters: Nmt, seed: int) -> Iterator[Problem]:
     for number in range(parameters.count):
         draws = generator(seed, number).integers(*STEPS, size=DRAWS, endpoint=True)
         steps, layers = int(draws.max()), 1 + number % 2
-        net = Network()
+        net = NeuralNet()
         _write(net, steps, layers)
         facts: dict[str, Attribute] = {"family": "nmt", "steps": steps, "layers": layers}
         yield net.problem(f"nmt-{number:02d}", parameters.devices, facts)
 
 
-def _write(net: Network, steps: int, layers: int) -> None:
+def _write(net: NeuralNet, steps: int, layers: int) -> None:
     states = [_words(net, "encoder", net.add("sources", "input", [], 0, steps * BATCH), steps)]
     states *= steps
     ends = []
@@ -57,14 +57,14 @@ def _write(net: Network, steps: int, layers: int) -> None:
     _losses(net, states, memory, targets)
 
 
-def _words(net: Network, part: str, tokens: int, steps: int) -> int:
+def _words(net: NeuralNet, part: str, tokens: int, steps: int) -> int:
     """Row of the embedded tokens, of all steps."""
     table = net.add(f"{part}/embedding/read", "weights", [], 0, VOCABULARY * HIDDEN)
     looked = net.add(f"{part}/embedding_lookup", "lookup", [tokens, table], 0, steps * STATE)
     return net.add(f"{part}/slicing_layer/strided_slice", "slice", [looked], 0, STATE)
 
 
-def _layer(net: Network, name: str, below: list[int], start: list[int]) -> list[int]:
+def _layer(net: NeuralNet, name: str, below: list[int], start: list[int]) -> list[int]:
     """Rows of the states of a layer, step by step."""
     weights = net.add(f"{name}/lstm_cell/bias/read", "weights", [], 0, 8 * HIDDEN**2)
     states: list[int] = []
@@ -74,7 +74,7 @@ def _layer(net: Network, name: str, below: list[int], start: list[int]) -> list[
     return states
 
 
-def _losses(net: Network, states: list[int], memory: int, targets: int) -> None:
+def _losses(net: NeuralNet, states: list[int], memory: int, targets: int) -> None:
     """Attention, scores of all words and loss of every step, and their sum."""
     weights = net.add("decoder/softmax/kernel/read", "weights", [], 0, HIDDEN * VOCABULARY)
     heard, scores = 4.0 * len(states) * STATE, 2.0 * STATE * VOCABULARY

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamplace.generate.drawing import generator
-from streamplace.generate.neural import Bench, Network
+from streamplace.generate.neural import NeuralNet, NeuralNets
 from streamplace.generate.parameters import parameter
 from streamplace.generate.recurrent import Cell, depth_of, draw_cell, ends_of
 from streamplace.generate.registry import family
@@ -25,7 +25,7 @@ DEPTHS = range(6, 12)
 
 
 @dataclass(frozen=True, slots=True)
-class Ptb(Bench):
+class Ptb(NeuralNets):
     """Parameters of the ptb family."""
 
     steps: int = parameter(35, "words that a network is unrolled for", least=1, most=10_000)
@@ -35,7 +35,7 @@ class Ptb(Bench):
 def ptb(parameters: Ptb, seed: int) -> Iterator[Problem]:
     """Language models of random ENAS cells on equal devices, after the traversal-order study."""
     for number in range(parameters.count):
-        net = Network()
+        net = NeuralNet()
         _write(net, _drawn_cell(generator(seed, number)), parameters.steps)
         facts: dict[str, Attribute] = {"family": "ptb", "steps": parameters.steps}
         yield net.problem(f"ptb-{number:02d}", parameters.devices, facts)
@@ -48,7 +48,7 @@ def _drawn_cell(rng: np.random.Generator) -> Cell:
             return cell
 
 
-def _write(net: Network, cell: Cell, steps: int) -> None:
+def _write(net: NeuralNet, cell: Cell, steps: int) -> None:
     tokens, targets = (
         net.add(name, "input", [], 0, steps * BATCH) for name in ("tokens", "targets")
     )

@@ -34,7 +34,7 @@ class Measured(NamedTuple):
 
     def startup_s(self, kind: str) -> float:
         """Seconds that starting takes on a type."""
-        return self.startup_ms[kind == "c"] / 1e3
+        return self.startup_ms[1 if kind == "c" else 0] / 1e3
 
 
 MEASURED = {

@@ -16,11 +16,10 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from streamplace.generate.tasks import TaskList
+from streamplace.errors import SettingError
+from streamplace.generate.tasks import ELEMENT_BYTES, TaskList
 from streamplace.model.graph import Attribute, StreamGraph
 
-BYTES = 4
-"""Of an element: single precision."""
 STRAIGHT = "straight elemwise"
 IN_PLACE = frozenset({"input elemwise", STRAIGHT, "bcast elemwise", "formation"})
 """Kinds of tasks that need no memory of their own."""
@@ -63,12 +62,12 @@ class Tensor(NamedTuple):
     summed: bool = False
 
 
-class Program:
+class TensorProgram:
     """A tensor program as it is written down, operation by operation.
 
     Examples
     --------
-    >>> program = Program({"i": Label(8, 2), "k": Label(8, 2), "j": Label(8)})
+    >>> program = TensorProgram({"i": Label(8, 2), "k": Label(8, 2), "j": Label(8)})
     >>> a, b = program.input("A", "ik"), program.input("B", "kj")
     >>> _ = program.einsum("AB", "ik,kj->ij", a, b)
     >>> program.graph("mm", {}).operators.name
@@ -76,6 +75,11 @@ class Program:
     """
 
     def __init__(self, labels: Mapping[str, Label]) -> None:
+        for size, cuts in labels.values():
+            if cuts > size:
+                raise SettingError(
+                    f"a dimension of {size} cannot be cut into {cuts} pieces; ask for fewer shards"
+                )
         self._labels = labels
         self._tasks = TaskList()
         self._forms: dict[str, Tensor] = {}
@@ -162,7 +166,7 @@ class Program:
     def _task(
         self, meta: str, at: Block, kind: str, inputs: list[int], flops: int, elements: int
     ) -> int:
-        name, size = f"{meta}/{'.'.join(map(str, at))}", BYTES * elements
+        name, size = f"{meta}/{'.'.join(map(str, at))}", ELEMENT_BYTES * elements
         memory = 0 if kind in IN_PLACE else size
         return self._tasks.add(name, kind, inputs, flops, size, memory)
 

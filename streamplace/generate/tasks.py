@@ -11,6 +11,8 @@ from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
 
 NOTHING: Mapping[str, frozenset[str]] = MappingProxyType({})
+ELEMENT_BYTES = 4
+"""Of a number in a tensor: single precision."""
 INSTRUCTIONS = 1e6
 """What a device of 1 MIPS does in a second: the ipt of a task of one second."""
 

@@ -13,7 +13,8 @@ from streamplace.generate.ffnn import Ffnn
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.llama_block import LlamaBlock
 from streamplace.generate.registry import FAMILIES
-from streamplace.generate.sharded import BYTES, Label, Program
+from streamplace.generate.sharded import Label, TensorProgram
+from streamplace.generate.tasks import ELEMENT_BYTES
 from streamplace.objectives.registry import OBJECTIVES
 
 PAPER = {"chainmm": 112, "ffnn": 192, "llama-block": 215, "llama-layer": 215}
@@ -55,20 +56,23 @@ def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s():
 @given(*[st.integers(1, 4)] * 3)
 def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i, j, k):
     """Whether or not they divide the sizes; partial results are added up besides."""
-    program = Program({"i": Label(6, i), "j": Label(7, j), "k": Label(9, k)})
+    program = TensorProgram({"i": Label(6, i), "j": Label(7, j), "k": Label(9, k)})
     a, b = program.input("A", "ik"), program.input("B", "kj")
     program.einsum("AB", "ik,kj->ij", a, b)
     operators = program.graph("mm", {}).operators
     of = {kind: [x == kind for x in operators.kind] for kind in ("matmul", "sum reduction")}
     assert len(operators) == i * k + k * j + i * j * k + (i * j if k > 1 else 0)
     assert operators.ipt[of["matmul"]].sum() == 2 * 6 * 7 * 9
-    assert operators.payload[of["matmul"]].sum() == k * 6 * 7 * BYTES
+    assert operators.payload[of["matmul"]].sum() == k * 6 * 7 * ELEMENT_BYTES
     assert operators.ipt[of["sum reduction"]].sum() == (k - 1) * 6 * 7
-    assert operators.memory[[x == "input" for x in operators.kind]].sum() == BYTES * (6 + 7) * 9
+    assert (
+        operators.memory[[x == "input" for x in operators.kind]].sum()
+        == ELEMENT_BYTES * (6 + 7) * 9
+    )
 
 
 def test_every_shard_reads_the_blocks_that_it_needs():
-    program = Program({"i": Label(4, 2), "j": Label(4), "k": Label(4, 2)})
+    program = TensorProgram({"i": Label(4, 2), "j": Label(4), "k": Label(4, 2)})
     a, b = program.input("A", "ik"), program.input("B", "kj")
     product = program.einsum("AB", "ik,kj->ij", a, b)
     program.einsum("square", "ij,ij->i", product, product)
@@ -100,7 +104,7 @@ def test_every_shard_reads_the_blocks_that_it_needs():
 
 def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise():
     """Three pieces of four elements each become two of six."""
-    program = Program({"s": Label(12, 3), "t": Label(12, 2)})
+    program = TensorProgram({"s": Label(12, 3), "t": Label(12, 2)})
     program.select("anew", "t", program.input("x", "s"))
     streams = program.graph("any", {}).streams
     pairs = list(zip(streams.source.tolist(), streams.target.tolist(), strict=True))
@@ -140,6 +144,11 @@ def test_meta_ops_come_one_after_the_other(name):
     streams = problem_of(name).graph.streams
     assert (streams.source < streams.target).all()
     assert np.isnan(streams.payload).all()  # one output, however many read it
+
+
+def test_more_shards_than_rows_are_refused():
+    with pytest.raises(SettingError, match="of 3 cannot be cut into 4 pieces; ask for fewer"):
+        problem_of("chainmm", size=3, shards=2)
 
 
 @pytest.mark.parametrize(
