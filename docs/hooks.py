@@ -92,7 +92,7 @@ def families() -> str:
             for o in options(family.parameters)
         ]
         table = _table(("parameter", "type", "default", "meaning"), rows)
-        sections.append(f"## `{family.name}`\n\n{family.summary}\n\n{table}")
+        sections.append(f"### `{family.name}`\n\n{family.summary}\n\n{table}")
     return "\n".join(sections)
 
 

@@ -74,7 +74,7 @@ def _family_command(family: "Family") -> click.Command:
     made = click.command(
         family.name,
         help=family.summary,
-        epilog=f"Example: {EXAMPLES.get(family.name, f'streamplace generate {family.name}')}",
+        epilog=f"Example: {EXAMPLES.get(family.name) or _example(family)}",
     )(common(WHERE)(run))
     for option in options(family.parameters):
         flags = [f"--{option.name.replace('_', '-')}", option.name]
@@ -88,6 +88,11 @@ def _family_command(family: "Family") -> click.Command:
             )
         )
     return made
+
+
+def _example(family: "Family") -> str:
+    suffix = "json" if family.parameters().n_graphs == 1 else "jsonl.gz"
+    return f"streamplace generate {family.name} -o {family.name}.{suffix}"
 
 
 def _write(

@@ -83,8 +83,8 @@ def draw_network(shape: NetworkShape, rng: np.random.Generator) -> Network:
     given to a device drawn at random.
     """
     size = shape.devices
-    delay = _symmetric(rng.uniform(0, 2 * DELAY, (size, size)))
-    inverse = _symmetric(around(rng, 1 / BANDWIDTH, shape.bandwidth_spread, (size, size)))
+    delay = symmetric(rng.uniform(0, 2 * DELAY, (size, size)))
+    inverse = symmetric(around(rng, 1 / BANDWIDTH, shape.bandwidth_spread, (size, size)))
     speed = around(rng, SPEED, shape.speed_spread, size)
     has = draw_hardware(shape.support, size, rng)
     supply_missing(has, rng)
@@ -106,6 +106,7 @@ def supply_missing(has: NDArray[np.bool_], rng: np.random.Generator) -> None:
     has[rng.integers(len(has), size=len(missing)), missing] = True
 
 
-def _symmetric(drawn: Floats) -> Floats:
+def symmetric(drawn: Floats) -> Floats:
+    """Matrix with the upper half of the drawn one in both its halves, and 0 between."""
     upper = np.triu(drawn, 1)
     return np.asarray(upper + upper.T)

@@ -56,6 +56,12 @@ def test_problems_are_generated_described_and_placed(run: Callable) -> None:
     assert run("compare", "g.jsonl", "--placers", "random,round-robin").status == 0
 
 
+@pytest.mark.parametrize("family", ["chainmm", "nmt", "giph", "random-dag"])
+def test_help_of_a_family_ends_with_a_command_that_works(run: Callable, family: str) -> None:
+    _, example = run("generate", family, "--help").out.split("Example: streamplace ")
+    assert run(*example.split()).status == 0
+
+
 @pytest.mark.parametrize("name", ["pipe.jsonl", "pipe.jsonl.gz", "pipe.json"])
 def test_a_pipe_is_refused_and_stays_one(run: Callable, tmp_path: Path, name: str) -> None:
     """A data set's checksums are of a file; nothing waits for a reader that never comes."""
