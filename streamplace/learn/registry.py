@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import Config, Preset
+from streamplace.learn.improving.policy import Improver
 from streamplace.learn.learner import Learner
 from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
@@ -72,6 +73,9 @@ class Model:
     allocator
         Reads a weights file; ``streamplace place --placer NAME`` then places greedily, and by
         samples. None where the placer of this name has a file of its own.
+    improver
+        Reads a weights file of a policy that improves placements; the placer of this name then
+        walks from placement to placement.
     supervised
         Whether it learns from good placements that others found (`Task.targets`).
     objectives
@@ -84,6 +88,7 @@ class Model:
     presets: Mapping[str, Preset]
     learner: Callable[[Task, Any], Learner]
     allocator: Callable[[Path], Allocator] | None = None
+    improver: Callable[[Path], Improver] | None = None
     supervised: bool = False
     objectives: tuple[str, ...] = ()
 

@@ -36,6 +36,17 @@ def reward_of(objective: str, judge: str) -> Reward:
     return Relative(named_objective(objective))
 
 
+def costs_of(objective: str, judge: str) -> Reward:
+    """Costs of placements for an objective: they fall in proportion as its value gets better.
+
+    They are multiples of the problem's yardstick, as in `reward_of`, but not squeezed into 0…1.
+    """
+    reward = reward_of(objective, judge)
+    if isinstance(reward, Relative):
+        return reward.costs
+    return lambda problem, placements: -reward(problem, placements)
+
+
 def steady(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
     """Relative throughput in the steady state."""
     return throughput(problem.instance, placements)
@@ -75,6 +86,13 @@ class Relative:
             whole = np.full_like(values, yardstick)
         good = whole > 0
         return np.clip(np.divide(part, whole, out=np.ones_like(values), where=good), 0.0, 1.0)
+
+    def costs(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+        """Values of a batch as multiples of the yardstick, those that rise to the good below 0."""
+        yardstick = self._yardstick(problem)[0]
+        sign = 1.0 if self._objective.sense == "min" else -1.0
+        values = sign * np.asarray(self._objective.values(problem, placements), np.float64)
+        return values / yardstick if yardstick > 0 else values
 
     def _measured(self, problem: Problem) -> tuple[float, bool]:
         """Yardstick, and whether it is a proven bound."""

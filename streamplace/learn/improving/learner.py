@@ -1,0 +1,138 @@
+"""REINFORCE on walks through placements: the learner of all policies that improve them.
+
+With c_t the cost of the placement after step t, by the objective and in multiples of a yardstick of
+the problem, the reward of a step is c_(t-1) - c_t and its return G_t the discounted sum of what
+comes from there on. A walk raises the log-probability of its choices by their advantages,
+
+    ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
+
+where b_t is the mean of the rewards before t, or the mean return at t of the other walks from the
+same placement.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from streamplace.errors import FormatError
+from streamplace.learn.algorithms.baselines import SPREAD
+from streamplace.learn.algorithms.returns import discounted, running_mean
+from streamplace.learn.improving.options import ImprovingConfig
+from streamplace.learn.improving.policy import Improver, Teachable, Walked, Walker, walks
+from streamplace.learn.learner import StepReport
+from streamplace.learn.reward import Reward, costs_of, reward_of
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.model.sampling import random_placements
+
+if TYPE_CHECKING:
+    from streamplace.learn.registry import Task
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Walks [S] of one problem from one placement, and the weights [S, T] of their choices."""
+
+    walked: tuple[tuple[Walker, Walked], ...]
+    weights: Floats
+    rewards: Floats  # [S] of the best placement of each walk
+
+
+class ImprovingLearner:
+    """A policy on its training problems; see `streamplace.learn.learner.Learner`."""
+
+    def __init__(self, task: "Task", config: ImprovingConfig, policy: Teachable) -> None:
+        self._task, self._config, self._policy = task, config, policy
+        self._reward: Reward = reward_of(task.objective, task.reward)
+        self._costs: Reward = costs_of(task.objective, task.reward)
+        self._best = np.zeros(len(task.training))
+        self.module: torch.nn.Module = policy.module.to(task.device)
+
+    @property
+    def n_problems(self) -> int:
+        """Number of training problems."""
+        return len(self._task.training)
+
+    @property
+    def sizes(self) -> Rows:
+        """Operators of each training problem."""
+        return np.array([problem.n_operators for problem in self._task.training], np.int64)
+
+    def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
+        """Walk on these problems, and weigh what was chosen."""
+        rng, improver = np.random.default_rng(seed), self._policy.improver()
+        lessons = [self._lesson(self._task.training[row], improver, rng) for row in rows.tolist()]
+        chosen, entropy = self._policy.choices([one for part in lessons for one in part.walked])
+        weights = np.concatenate([part.weights.ravel() for part in lessons])
+        gained = chosen * torch.from_numpy(weights.astype(np.float32)).to(chosen.device)
+        bonus = self._config.entropy * entropy.sum() / self._config.walks
+        best = np.array([float(part.rewards.max()) for part in lessons])
+        self._best[rows] = np.maximum(self._best[rows], best)
+        owner = np.repeat(np.arange(len(rows)), [part.weights.size for part in lessons])
+        mean = np.bincount(owner, entropy.detach().cpu().double().numpy()) / np.bincount(owner)
+        return -(gained.sum() + bonus), StepReport(
+            len(rows),
+            float(sum(part.rewards.mean() for part in lessons)),
+            float(self._best[rows].sum()),
+            float(mean.sum()),
+        )
+
+    def validate(self) -> Floats:
+        """Reward of the best placement that one walk meets on every validation problem."""
+        improver = self._policy.improver()
+        problems = self._task.validation
+        return np.array([self._judged(i, problem, improver) for i, problem in enumerate(problems)])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Best rewards known."""
+        return {"best": self._best.copy()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` returned."""
+        if state["best"].shape != self._best.shape:
+            raise FormatError("the checkpoint: its rewards are of other problems; train anew")
+        self._best = state["best"].copy()
+
+    def spec(self) -> dict[str, Any]:
+        """Options and features; all features are scaled under each placement."""
+        features = {"names": self._policy.features()}
+        return {"config": self._config.model_dump(mode="json"), "features": features}
+
+    def _judged(self, number: int, problem: Problem, improver: Improver) -> float:
+        rng = np.random.default_rng(number)
+        place, walker = random_placements(problem, 1, rng)[0], improver.on(problem)
+        met = np.concatenate([place[None], *walks(walker, place, rng, walker.length)])
+        return float(self._reward(problem, met).max())
+
+    def _lesson(self, problem: Problem, improver: Improver, rng: np.random.Generator) -> Lesson:
+        place, walker = random_placements(problem, 1, rng)[0], improver.on(problem)
+        size = (self._config.walks, walker.length)
+        walked = [walker.seen(place, uniform) for uniform in rng.random(size)]
+        met = np.stack([np.concatenate([place[None], one.places]) for one in walked])
+        rewards = np.stack([self._reward(problem, places) for places in met]).max(axis=1)
+        weights = self._advantages(self._drops(problem, met)) / size[0]
+        return Lesson(tuple((walker, one) for one in walked), weights, rewards)
+
+    def _drops(self, problem: Problem, met: Ints) -> Floats:
+        """Fall of the cost [S, T] at every step of walks [S, T + 1, N]."""
+        costs: Sequence[Floats] = [self._costs(problem, places) for places in met]
+        return -np.diff(np.stack(costs), axis=1)
+
+    def _advantages(self, drops: Floats) -> Floats:
+        """Advantage [S, T] of every step."""
+        returns = discounted(drops, self._config.discount)
+        if self._config.comparison == "running-mean":
+            return returns - running_mean(drops)
+        others = len(returns) - 1
+        if not others:
+            return returns
+        found = returns - (returns.sum(axis=0) - returns) / others
+        return np.asarray(found / (found.std() + SPREAD))

@@ -1,0 +1,33 @@
+"""Options of Placeto; light, so that the registry imports no torch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from streamplace.learn.config import TrainingConfig
+from streamplace.learn.improving.options import ImprovingConfig
+
+Order = Literal[
+    "lexicographic",
+    "topological",
+    "reversed-topological",
+    "dfs-preorder",
+    "dfs-postorder",
+    "bfs",
+]
+
+
+class PlacetoConfig(ImprovingConfig):
+    """Options of Placeto."""
+
+    order: Annotated[Order, Field(description="in which operators are visited")] = "topological"
+    devices: Annotated[int, Field(ge=1, le=256, description="that the model knows")] = 32
+
+
+TRAINING = TrainingConfig(
+    epochs=40, batch=8, learning_rate=0.01, final_learning_rate=1e-3, clip=10.0
+)
+PAPER_TRAINING = TrainingConfig(
+    epochs=50, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.25
+)
+PAPER = {"discount": 1.0, "entropy": 1.0, "walks": 1, "comparison": "running-mean"}

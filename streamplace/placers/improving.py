@@ -1,0 +1,114 @@
+"""Improving placers: every model that walks through placements is a placer of its name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from streamplace.learn.improving.policy import Improver, walks
+from streamplace.learn.registry import MODELS, Model
+from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.sampling import random_placements
+from streamplace.objectives.registry import Objective, Values
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+
+RANDOM = "random"
+
+
+def placer_of(model: Model, read: Callable[[Path], Improver]) -> Placer:
+    """Placer that lets a model walk."""
+
+    def place(
+        problem: Problem,
+        objective: Objective,
+        *,
+        seed: int,
+        budget: Budget,
+        weights: str = "",
+        start: str | tuple[Placement, ...] = RANDOM,
+    ) -> Found:
+        """Walk from a placement; the best one met counts, of equals the first.
+
+        One whole walk, or where evaluations are counted as many walks as they allow, each from the
+        best placement met before.
+
+        Parameters
+        ----------
+        weights
+            File of trained weights; those that come with streamplace where empty.
+        start
+            Placer whose answer the walk begins with, such as ``heft``; by default a random
+            placement.
+        """
+        from streamplace.io.weights import shipped
+
+        improver = read(Path(weights) if weights else shipped(model.name))
+        rng = np.random.default_rng(seed)
+        search = _Search(problem, objective, Meter(budget, 1))
+        for placement in _beginnings(problem, objective, start, rng):
+            search.meet(placement)
+        search.walk(improver, rng, endless=budget.evaluations is not None)
+        return Found(search.best, trace=tuple(search.meter.trace))
+
+    return Placer(model.name, model.summary, place, model.objectives)
+
+
+class _Search:
+    """The best placement met so far."""
+
+    def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
+        self._problem, self._objective, self.meter = problem, objective, meter
+        self.best: Placement
+        self._value = np.nan
+
+    def meet(self, placement: Placement) -> None:
+        """Judge a placement; the first in any case."""
+        if self.meter.trace and not self.meter.chunk(1):
+            return
+        self._judged(placement, self._objective.value(self._problem, placement))
+
+    def walk(self, improver: Improver, rng: np.random.Generator, *, endless: bool) -> None:
+        """Walk on from the best placement, once or until the budget ends."""
+        walker = improver.on(self._problem)
+        while self.meter.chunk(1):
+            for rows in walks(walker, self.best.index, rng, walker.length):
+                rows = rows[: self.meter.chunk(len(rows))]
+                for row, value in zip(rows, self._values(rows), strict=True):
+                    self._judged(self._problem.placement(row), float(value))
+                if not self.meter.chunk(1):
+                    return
+            if not endless:
+                return
+
+    def _values(self, rows: Ints) -> Values:
+        return self._objective.evaluate(self._problem, rows) if len(rows) else np.empty(0)
+
+    def _judged(self, placement: Placement, value: float) -> None:
+        self.meter.spend(1)
+        if not self.meter.trace or self._objective.better(value, self._value):
+            self.best, self._value = placement, value
+            self.meter.note(value)
+
+
+def _beginnings(
+    problem: Problem,
+    objective: Objective,
+    start: str | tuple[Placement, ...],
+    rng: np.random.Generator,
+) -> tuple[Placement, ...]:
+    """Placements to begin with, of which the best counts."""
+    if start == RANDOM or not start:
+        return (problem.placement(random_placements(problem, 1, rng)[0]),)
+    if isinstance(start, str):
+        return (PLACERS[start].place(problem, objective, seed=int(rng.integers(2**31))).placement,)
+    for placement in start:
+        problem.check(placement)
+    return start
+
+
+for _model in map(MODELS.__getitem__, MODELS):
+    if _model.improver is not None:
+        PLACERS.add(_model.name, placer_of(_model, _model.improver))

@@ -1,0 +1,214 @@
+"""gpNet and GiPH's forward pass, said literally: slow, plain Python, from the paper's definitions.
+
+Nodes are pairs (task, device), or (task, the task's device) where tasks alone are chosen.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from streamsim.passes import GIPH, schedule
+
+from streamplace.model import Problem
+
+Pair = tuple[int, int]
+Edge = tuple[Pair, Pair, int]
+Vector = Any
+
+
+class Net(NamedTuple):
+    """A gpNet: features of every node, and of every edge (sender, taker, stream)."""
+
+    nodes: dict[Pair, Vector]
+    edges: dict[Edge, Vector]
+
+
+def devices_of(problem: Problem, v: int) -> list[int]:
+    """Devices on which a task may run."""
+    rules = problem.rules
+    d = range(problem.n_devices)
+    return [a for a in d if rules is None or rules.allowed[rules.unit[v], a]]
+
+
+def gp_net(problem: Problem, place: Any, criticality: Any, *, pairs: bool = True) -> Net:
+    """Nodes and edges under a placement; their features as they are, unscaled."""
+    n, streams = problem.n_operators, ends(problem)
+    seen = schedule(problem.one_pass, place, GIPH)
+    work, importance = seconds(problem), importances(problem, criticality)
+
+    def potential(v: int, a: int) -> float:
+        ways = [e for e, (_, w) in enumerate(streams) if w == v]
+        if not ways:
+            return 0.0
+        arrivals = [
+            seen.finish[streams[e][0]] + sending(problem, e, place[streams[e][0]], a) for e in ways
+        ]
+        return float(max(arrivals) - seen.start[v])
+
+    nodes: dict[Pair, Vector] = {}
+    for v in range(n):
+        mine = devices_of(problem, v)
+        for a in mine if pairs else [int(place[v])]:
+            gain = min(potential(v, b) for b in mine) if not pairs else potential(v, a)
+            own = pairs and a == place[v]
+            nodes[v, a] = np.array(
+                [work[v].mean(), work[:, a].mean(), work[v, a], 0.0 if own else gain, importance[v]]
+            )
+    edges: dict[Edge, Vector] = {}
+    for e, (u, v) in enumerate(streams):
+        for i in nodes:
+            for j in nodes:
+                current = i[1] == place[u] or j[1] == place[v]
+                if (i[0], j[0]) == (u, v) and current:
+                    edges[i, j, e] = of_edge(problem, e, i[1], j[1], criticality)
+    return Net(nodes, edges)
+
+
+def ends(problem: Problem) -> list[Pair]:
+    """Sender and receiver of every stream."""
+    instance = problem.instance
+    return list(zip(instance.source.tolist(), instance.target.tolist(), strict=True))
+
+
+def seconds(problem: Problem) -> Any:
+    """Seconds of every task on every device."""
+    one = problem.one_pass
+    return one.work[:, one.devices["type"]]
+
+
+def sending(problem: Problem, e: int, a: int, b: int) -> float:
+    """Seconds that a stream takes from a to b."""
+    one = problem.one_pass
+    if a == b:
+        return 0.0
+    link, stream = one.links[a, b], one.streams[e]
+    each = stream["tuples"] * (one.gap + 2 * one.overhead)
+    return float(link["latency"] + stream["size"] * link["seconds_per_byte"] + each)
+
+
+def of_edge(problem: Problem, e: int, a: int, b: int, criticality: Any) -> Vector:
+    """What an edge looks like."""
+    one = problem.one_pass
+    link = one.links[a, b]
+    return np.array(
+        [
+            one.streams[e]["size"],
+            link["latency"],
+            sending(problem, e, a, b),
+            link["seconds_per_byte"],
+            criticality[e],
+        ]
+    )
+
+
+def importances(problem: Problem, criticality: Any) -> list[float]:
+    """Criticality of the tasks."""
+    found: dict[int, float] = {}
+    for v in problem.graph.order.tolist():
+        ways = [(e, u) for e, (u, w) in enumerate(ends(problem)) if w == v]
+        found[v] = sum(found[u] * criticality[e] for e, u in ways) if ways else 1.0
+    return [found[v] for v in range(problem.n_operators)]
+
+
+def first_criticality(problem: Problem) -> list[float]:
+    """Softmax of 10 · bytes / most over the streams out of every task."""
+    streams, size = ends(problem), problem.one_pass.streams["size"]
+    found = []
+    for e, (u, _) in enumerate(streams):
+        beside = [k for k, (w, _) in enumerate(streams) if w == u]
+        most = max(size[k] for k in beside) or 1.0
+        total = sum(np.exp(10 * size[k] / most) for k in beside)
+        found.append(float(np.exp(10 * size[e] / most) / total))
+    return found
+
+
+def heeded(problem: Problem, place: Any, criticality: Any) -> list[float]:
+    """Criticality of the streams after a simulation."""
+    seen, streams, found = schedule(problem.one_pass, place, GIPH), ends(problem), [*criticality]
+    index = problem.one_pass.stream_index
+    v = int(np.argmax(seen.finish))
+    while True:
+        last = [
+            e
+            for e, (_, w) in enumerate(streams)
+            if w == v and seen.arrival[index[e]] == seen.ready[v]
+        ]
+        if not last:
+            return found
+        u = max(streams[e][0] for e in last)
+        out = [e for e, (w, _) in enumerate(streams) if w == u]
+        for e in out if len(out) > 1 else []:
+            found[e] += 0.1 * (1 - found[e]) if streams[e][1] == v else -0.1 * found[e]
+        v = u
+
+
+def scaled(rows: Mapping[Any, Vector]) -> dict[Any, Vector]:
+    """Every feature between -1 and 1; 0 where all are equal."""
+    if not rows:
+        return {}
+    table = np.array(list(rows.values()))
+    low, span = table.min(axis=0), np.ptp(table, axis=0)
+    flat = np.where(span > 0, (table - low) * 2 / np.where(span > 0, span, 1) - 1, 0)
+    return dict(zip(rows, flat, strict=True))
+
+
+def linear(tensors: Mapping[str, Any], name: str, x: Vector) -> Vector:
+    """Linear map of a vector."""
+    return tensors[f"{name}.weight"] @ x + tensors[f"{name}.bias"]
+
+
+def relu(x: Vector) -> Vector:
+    """Whatever is above 0."""
+    return np.maximum(x, 0)
+
+
+def scores(net: Net, tensors: Mapping[str, Any], order: Any, rounds: int = 0) -> dict[Pair, float]:
+    """Score of every node by equations 1 and 4, from features scaled to [-1, 1]."""
+    backwards = {(j, i, e): x for (i, j, e), x in net.edges.items()}
+    against = Net(net.nodes, backwards)
+    ways = [
+        summaries(net, tensors, "along", order, rounds),
+        summaries(against, tensors, "against", order[::-1], rounds),
+    ]
+    both = {u: np.concatenate([way[u] for way in ways]) for u in net.nodes}
+    hidden = {u: relu(linear(tensors, "hidden", x)) for u, x in both.items()}
+    return {u: float(linear(tensors, "out", x)[0]) for u, x in hidden.items()}
+
+
+def summaries(
+    net: Net, tensors: Mapping[str, Any], way: str, order: Any, rounds: int
+) -> dict[Pair, Vector]:
+    """What every node knows in the end."""
+    return known_by(scaled(net.nodes), scaled(net.edges), tensors, way, order, rounds)
+
+
+def known_by(
+    nodes: Mapping[Pair, Vector],
+    edges: Mapping[Edge, Vector],
+    tensors: Mapping[str, Any],
+    way: str,
+    order: Any,
+    rounds: int = 0,
+) -> dict[Pair, Vector]:
+    """What every node knows in the end, from features as the network takes them."""
+    own = {
+        u: linear(tensors, f"{way}.lift", relu(linear(tensors, f"{way}.enter", x)))
+        for u, x in nodes.items()
+    }
+    known = dict(own)
+
+    def told(u: Pair) -> Vector:
+        seen = [
+            relu(linear(tensors, f"{way}.message", np.concatenate([known[i], x])))
+            for (i, j, _), x in edges.items()
+            if j == u
+        ]
+        if not seen:
+            return own[u]
+        return relu(linear(tensors, f"{way}.update", np.mean(seen, axis=0))) + own[u]
+
+    for _ in range(rounds):
+        known = {u: told(u) for u in nodes}
+    for v in [] if rounds else order:
+        known |= {u: told(u) for u in nodes if u[0] == v}
+    return known

@@ -1,0 +1,120 @@
+"""Placers that walk from placement to placement with trained weights."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from problems import PROBLEMS
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.generate.giph import Giph, giph
+from streamplace.io.weights import read_weights, shipped, write_weights
+from streamplace.learn.registry import MODELS
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import PLACERS, Budget
+
+MAKESPAN = OBJECTIVES["makespan"]
+TEST = [p for p in giph(Giph(problems=6), seed=1) if p.graph.attributes["split"] == "test"]
+IMPROVING = [name for name in MODELS if MODELS[name].improver is not None]
+
+
+@pytest.mark.parametrize("name", IMPROVING)
+def test_a_walk_from_heft_is_never_worse_and_keeps_its_order_if_nothing_is_better(
+    name: str,
+) -> None:
+    """What it begins with counts, priorities included."""
+    for problem in TEST:
+        heft = PLACERS["heft"].place(problem, MAKESPAN)
+        placer = named_placer(f"{name}:start=heft")
+        one = placer.place(problem, MAKESPAN, budget=Budget(None, 1))
+        assert one.placement == heft.placement
+        assert placer.place(problem, MAKESPAN).value <= heft.value
+
+
+@pytest.mark.parametrize("name", IMPROVING)
+def test_evaluations_are_counted_exactly(name: str) -> None:
+    """The trace tells after how many each improvement came, and ends with the answer."""
+    problem = TEST[0]
+    for evaluations in (1, 2, 17, 3 * problem.n_operators):
+        found = PLACERS[name].place(problem, MAKESPAN, budget=Budget(None, evaluations))
+        assert found.trace[0].evaluations == 1
+        assert found.trace[-1].evaluations <= evaluations
+        assert found.trace[-1].value == found.value
+        values = [step.value for step in found.trace]
+        assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("name", IMPROVING)
+def test_without_a_count_it_walks_once(name: str) -> None:
+    """Two steps per task (Placeto: one), after the placement that it begins with."""
+    problem = TEST[0]
+    once = PLACERS[name].place(problem, MAKESPAN, budget=Budget(1e6))
+    counted = Budget(None, 1 + 2 * problem.n_operators)
+    assert PLACERS[name].place(problem, MAKESPAN, budget=counted).value <= once.value
+
+
+def test_the_clock_ends_a_walk_after_its_beginning() -> None:
+    """A moment is enough for an answer."""
+    found = PLACERS["giph"].place(TEST[0], MAKESPAN, budget=Budget(1e-9))
+    TEST[0].check(found.placement)
+
+
+def test_it_goes_on_from_the_best_of_given_placements() -> None:
+    """As search does when it refines."""
+    problem = TEST[0]
+    given = tuple(
+        PLACERS[name].place(problem, MAKESPAN).placement for name in ("heft", "foresight")
+    )
+    placer = PLACERS["giph"].with_options(start=given)
+    values = [MAKESPAN.value(problem, placement) for placement in given]
+    assert placer.place(problem, MAKESPAN, budget=Budget(None, 2)).value == min(values)
+    assert placer.place(problem, MAKESPAN, budget=Budget(None, 40)).value <= min(values)
+
+
+def test_giph_is_better_than_chance_at_equal_evaluations() -> None:
+    """On problems that it was not trained on."""
+    values = {
+        name: [
+            PLACERS[name].place(p, MAKESPAN, budget=Budget(None, 1 + 2 * p.n_operators)).value
+            for p in TEST
+        ]
+        for name in ("giph", "random")
+    }
+    assert np.mean(np.divide(values["giph"], values["random"])) < 0.95
+
+
+@pytest.mark.parametrize("name", IMPROVING)
+def test_weights_of_another_shape_are_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    """And so are files that lack some."""
+    weights = read_weights(shipped(name))
+    tensors = dict(weights.tensors)
+    first = next(iter(tensors))
+    for changed in (
+        {**tensors, first: np.zeros((2, 3, 4), np.float32)},
+        {key: array for key, array in tensors.items() if key != first},
+        {**tensors, "more": np.zeros(1, np.float32)},
+    ):
+        path = tmp_path / "changed.safetensors"
+        write_weights(path, weights.document, changed)
+        placer = PLACERS[name].with_options(weights=str(path))
+        with pytest.raises(FormatError, match="fetch or make it again") as error:
+            placer.place(PROBLEMS["diamond"], MAKESPAN)
+        assert "\n" not in str(error.value)
+
+
+def test_a_placer_to_begin_with_that_nobody_knows_is_refused() -> None:
+    """By name, like everywhere."""
+    with pytest.raises(SettingError, match="nonsense"):
+        named_placer("giph:start=nonsense").place(TEST[0], MAKESPAN)
+
+
+def test_a_model_that_comes_without_weights_says_so() -> None:
+    """And how to come by some."""
+    model = replace(MODELS["giph"], name="unshipped")
+    from streamplace.placers.improving import placer_of
+
+    assert model.improver is not None
+    with pytest.raises(SettingError, match="no weights"):
+        placer_of(model, model.improver).place(TEST[0], MAKESPAN)
