@@ -223,10 +223,10 @@ def _some_neighbour(tasks: Tasks, random: Words, v: int) -> int:
 
 @inlined_kernel
 def _contains(group: Ints, size: int, u: int) -> bool:
+    found = False
     for i in range(size):
-        if group[i] == u:
-            return True
-    return False
+        found |= group[i] == u
+    return found
 
 
 @borrowing_kernel

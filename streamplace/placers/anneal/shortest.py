@@ -39,7 +39,7 @@ from streamplace.placers.scheduling.tasks import Tasks, tasks_of
 FIRST_ROUND = 1000
 CHUNK = 1000
 """Moves between two looks at the clock."""
-WARM, HOT, COLD = 0.015, 0.06, 0.001
+WARM, HOT, COLD = 0.015, 0.3, 0.001
 """Temperatures, as shares of the makespan that a round begins with."""
 ENOUGH = 1 + 1e-12
 
