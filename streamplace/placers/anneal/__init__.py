@@ -39,8 +39,11 @@ def anneal(
     for placement in start:
         problem.check(placement)
     if objective.name == "makespan":
-        from streamplace.placers.anneal.shortest import FIRST_ROUND, shortest
+        from streamplace.placers.anneal.relist import relist
+        from streamplace.placers.anneal.shortest import FIRST_ROUND, MOST_TASKS, shortest
 
+        if problem.n_operators > MOST_TASKS:
+            return relist(problem, start, seed, Meter(budget, 1))
         return shortest(problem, start, seed, Meter(budget, FIRST_ROUND))
     if objective.name != "throughput":
         from streamplace.placers.anneal.others import best_by

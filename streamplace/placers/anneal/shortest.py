@@ -36,6 +36,8 @@ from streamplace.placers.scheduling.lists import looking
 from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
 from streamplace.placers.scheduling.tasks import Tasks, tasks_of
 
+MOST_TASKS = 3000
+"""Beyond this a move, which follows all tasks behind it, takes too long; see `relist`."""
 FIRST_ROUND = 1000
 CHUNK = 1000
 """Moves between two looks at the clock."""
