@@ -18,20 +18,20 @@ from streamplace.errors import SettingError
 @common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
 def command(format_name: str, source: Path, as_json: bool, seed: int, output: Path | None) -> None:
     """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs."""
-    from streamplace.io.graphs import write_graph, write_graphs
+    from streamplace.io.problems import write_all_known, write_known
     from streamplace.io.registry import FORMATS
 
     if output is None:
         raise SettingError("where should the graphs go? Give -o FILE.json or -o FILE.jsonl.gz")
-    graphs = FORMATS[format_name].read(source)
+    known = FORMATS[format_name].read(source)
     if output.name.endswith((".jsonl", ".jsonl.gz")):
         with progress(f"importing {source}") as tick:
-            count = write_graphs(tick.over(graphs), output)
+            count = write_all_known(tick.over(known), output)
     else:
-        first = next(graphs)
-        if next(graphs, None) is not None:
+        first = next(known)
+        if next(known, None) is not None:
             raise SettingError(f"{source} holds several graphs; write them to a .jsonl.gz file")
-        write_graph(first, output)
+        write_known(first, output)
         count = 1
     if as_json:
         print_json({"graphs": count, "output": str(output)})

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamplace.model.graph import StreamGraph
+from streamplace.io.problems import Known
 from streamplace.registry import Registry
 
-Reader = Callable[[Path], Iterator[StreamGraph]]
+Reader = Callable[[Path], Iterator[Known]]
 
 
 @dataclass(frozen=True, slots=True)
