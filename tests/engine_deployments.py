@@ -5,8 +5,11 @@ import itertools
 from problems import PROBLEMS, fork_join
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import EXPORTS
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 
+GENERAL = [name for name in EXPORTS if not EXPORTS[name].of]
+"""Exports that take any graph."""
 ODD_NAMES = (
     "plain",
     "two words",

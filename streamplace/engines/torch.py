@@ -22,6 +22,7 @@ import importlib
 import operator
 import os
 import sys
+import warnings
 
 import torch
 from torch.fx.node import map_arg
@@ -56,11 +57,13 @@ class Placed:
         model, args, kwargs = loaded or load()
         names = dict.fromkeys(NODES.values())
         self.devices = {{name: torch.device((devices or {{}}).get(name, name)) for name in names}}
-        exported = torch.export.export(model, args, kwargs, strict=False).run_decompositions({{}})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, of its next release
+            whole = torch.export.export(model, args, kwargs, strict=False)
+            exported = whole.run_decompositions({{}})
         self.program, self.nodes = exported, list(exported.graph.nodes)
         self.home = {{}}
-        for node in self.nodes:
-            self.home[node] = self._home(node)
+        self.home.update((node, self._home(node)) for node in self.nodes)
         known = {{**exported.state_dict, **exported.constants}}
         target = {{spec.arg.name: spec.target for spec in exported.graph_signature.input_specs}}
         self.given = [n for n in self.nodes if n.op == "placeholder" and target[n.name] is None]
@@ -143,6 +146,7 @@ def main(words):
     devices = dict(word.rsplit("=", 1) for word in words)
     placed = Placed(devices, loaded)
     outputs = tree_flatten(placed(*args, **kwargs))[0]
+    torch.backends.mha.set_fastpath_enabled(False)  # fused attention rounds otherwise
     with torch.no_grad():
         expected = tree_flatten(model(*args, **kwargs))[0]
     equal = all(

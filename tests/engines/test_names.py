@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from engine_deployments import GENERAL
 from hostile import FRAGMENTS, names
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -107,14 +108,14 @@ def check(export: str, case: Case) -> None:
             ]
 
 
-@pytest.mark.parametrize("export", list(EXPORTS))
+@pytest.mark.parametrize("export", GENERAL)
 def test_what_means_something_to_a_language_is_data_to_every_export(export: str) -> None:
     """By the language's own parser."""
     for case in EVERY_FRAGMENT:
         check(export, case)
 
 
-@pytest.mark.parametrize("export", list(EXPORTS))
+@pytest.mark.parametrize("export", GENERAL)
 def test_any_name_is_data_to_every_export(export: str) -> None:
     """By the language's own parser."""
 
@@ -145,7 +146,7 @@ def test_any_name_comes_back(export: str, case: Case) -> None:
 def test_scripts_do_nothing_but_what_they_say(case: Case) -> None:
     """Run for each device, with stand-ins for other programs: no name is a command."""
     plain = next(Case(*PLAIN).deployments())
-    for export in EXPORTS:
+    for export in GENERAL:
         if any(name.endswith(".sh") for name in EXPORTS[export].files(plain)):
             with tempfile.TemporaryDirectory() as folder:
                 run_scripts(export, case, Path(folder))
