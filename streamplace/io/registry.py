@@ -21,12 +21,18 @@ class Format:
     ----------
     options
         What the reader does on request: names of its keyword arguments.
+    source
+        What the reader takes, where that is no path.
+    package
+        What has to be installed, where that is no matter of course.
     """
 
     name: str
     summary: str
     read: Reader
     options: tuple[str, ...] = ()
+    source: str = ""
+    package: str = ""
 
     def with_options(self, names: Iterable[str]) -> "Format":
         """Return the format whose reader does these things as well."""
@@ -42,14 +48,14 @@ class Format:
 FORMATS: Registry[Format] = Registry("streamplace.io", "format")
 
 
-def reader(name: str) -> Callable[[Reader], Reader]:
+def reader(name: str, *, source: str = "", package: str = "") -> Callable[[Reader], Reader]:
     """Register a reader; the first line of its docstring describes the format."""
 
     def register(read: Reader) -> Reader:
         summary = (read.__doc__ or "").strip().splitlines()[0]
         parameters = inspect.signature(read).parameters.values()
         options = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        FORMATS.add(name, Format(name, summary, read, options))
+        FORMATS.add(name, Format(name, summary, read, options, source, package))
         return read
 
     return register

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch.fx import Node
 
 
-@reader("torch")
+@reader("torch", source="package.module:function")
 def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> Iterator[Known]:
     """PyTorch models: ``package.module:function``, which returns a module and example inputs."""
     network = exported(str(source))
