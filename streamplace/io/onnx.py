@@ -1,7 +1,7 @@
 """ONNX models: a task per node, with the work of its operation and the bytes of its tensors.
 
-Shapes are inferred by ONNX; a dimension without a number counts as one. Weights are memory of the
-first node that uses them.
+Shapes are inferred by ONNX; a batch of unknown size counts as one. Weights are memory of the first
+node that uses them.
 """
 
 import logging
@@ -16,17 +16,23 @@ from streamplace.errors import FormatError
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.foreign import files_of, name_of
+from streamplace.io.isolated import isolated
 from streamplace.io.modules import INPUT
-from streamplace.io.onnx_work import Tensor, work_of
 from streamplace.io.registry import reader
+from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import shown
+from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.streams import Stream
 
 LOG = logging.getLogger(__name__)
 LARGEST_MODEL = 2**31
 """Bytes; protocol buffers hold no more."""
+INFER = """
+import sys, onnx
+model = onnx.load_model_from_string(sys.stdin.buffer.read())
+sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())
+"""
 UNKNOWN = Tensor((), 0)
 
 
@@ -52,15 +58,27 @@ def _loaded(content: bytes) -> Any:
         raise FormatError("holds no node of an ONNX model; export it again")
     if not all(isinstance(text, str) for text in _texts(model.graph)):
         raise FormatError("holds names that are no valid Unicode; export it again")
+    held = {weight.name for weight in model.graph.initializer}
     for given in model.graph.input:
-        for dimension in given.type.tensor_type.shape.dim:
-            if dimension.dim_value < 1:
-                dimension.dim_value = 1
+        if given.name not in held:
+            _fix(given)
     try:
-        return onnx.shape_inference.infer_shapes(model)
-    except Exception as error:
-        text = next(iter(str(error).strip().splitlines()), "")
-        raise FormatError(f"is no model that ONNX understands: {shown(text, 300)}") from None
+        return onnx.load_model_from_string(isolated(INFER, model.SerializeToString()))
+    except FormatError as error:
+        raise FormatError(f"is no model that ONNX understands: {error}") from None
+
+
+def _fix(given: Any) -> None:
+    """Give an input whose batch is of any size a batch of one."""
+    lengths = given.type.tensor_type.shape.dim
+    for axis, length in enumerate(lengths):
+        if length.dim_value < 1:
+            if axis:
+                raise FormatError(
+                    f"input {quoted(given.name)} is of any size along axis {axis}; export the "
+                    "model with a fixed one, or set it by onnx.tools.update_model_dims"
+                )
+            length.dim_value = 1
 
 
 def _texts(graph: Any) -> Iterator[Any]:

@@ -112,12 +112,12 @@ def _cluster(network: Network) -> Cluster:
     check_size(len(nodes))
     devices = [Device(node["name"], mips=node["speed"]) for node in nodes]
     row = {device.name: d for d, device in enumerate(devices)}
-    return Cluster.of(devices, bandwidth=_bandwidth(row, network["edges"]))
+    return Cluster.of(devices, bandwidth=_bandwidth(row, len(devices), network["edges"]))
 
 
-def _bandwidth(row: Mapping[str, int], links: list[Link]) -> Floats:
-    """Bits per second of every pair of nodes."""
-    matrix = np.zeros((len(row), len(row)))
+def _bandwidth(row: Mapping[str, int], n: int, links: list[Link]) -> Floats:
+    """Bits per second of every pair of n nodes."""
+    matrix = np.zeros((n, n))
     for link in links:
         for end in (link["source"], link["target"]):
             if end not in row:

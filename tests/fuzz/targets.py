@@ -118,7 +118,9 @@ def _foreign(name: str) -> Target:
         return own or [to_json(GRAPH), *(path.read_bytes() for path in sorted(SEEDS.iterdir()))]
 
     suffix = next((path.suffix for path in SEEDS.glob(f"{name}.*")), ".txt")
-    return _file(f"import {name}", suffix, lambda path: list(FORMATS[name].read(path)), seeds)
+    cost = 50 if FORMATS[name].package else 1  # native code in a process of its own
+    read = FORMATS[name].read
+    return _file(f"import {name}", suffix, lambda path: list(read(path)), seeds, cost)
 
 
 def _schema(name: str) -> Target:

@@ -48,6 +48,10 @@ def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
         (lambda d: d["task_graph"]["tasks"].pop(), "unknown operator 'c'"),
         (lambda d: d.pop("network"), "network is missing; add it"),
         (lambda d: d["network"]["nodes"][0].update(speed=0), "device 'y' has mips 0"),
+        (
+            lambda d: d["network"].update(nodes=d["network"]["nodes"][:1] * 2, edges=[]),
+            "a device is called 'y' and so is another",
+        ),
         (lambda d: d["network"]["nodes"].clear(), "a cluster of 0 devices"),
     ],
 )

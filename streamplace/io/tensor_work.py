@@ -1,4 +1,4 @@
-"""Floating-point operations of ONNX's operators, from the shapes of their tensors."""
+"""Floating-point operations of operators in ONNX and OpenVINO, from the shapes of tensors."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +39,10 @@ def _conv(call: Call, weights: int = 1) -> float:
     return 2 * call.results * math.prod(call.taken[weights].shape[1:])
 
 
+def _group_conv(call: Call) -> float:
+    return 2 * call.results * math.prod(call.taken[1].shape[2:])
+
+
 def _conv_transpose(call: Call) -> float:
     return 2 * call.taken[0].elements * math.prod(call.taken[1].shape[1:])
 
@@ -51,6 +55,12 @@ def _gemm(call: Call) -> float:
 
 def _matmul(call: Call) -> float:
     return 2 * call.results * call.taken[0].shape[-1]
+
+
+def _attention(call: Call) -> float:
+    """Scores of queries and keys, and sums of values."""
+    query, keys = call.taken[0], call.taken[1].shape[-2]
+    return 2 * keys * (query.elements + call.results)
 
 
 def _recurrent(call: Call) -> float:
@@ -79,13 +89,17 @@ WORK: dict[str, Callable[[Call], float]] = {
     "Conv": _conv,
     "ConvInteger": _conv,
     "QLinearConv": lambda call: _conv(call, 3),
+    "Convolution": _conv,
+    "GroupConvolution": _group_conv,
     "ConvTranspose": _conv_transpose,
+    "ConvolutionBackpropData": _conv_transpose,
+    "ScaledDotProductAttention": _attention,
     "Gemm": _gemm,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
     "QLinearMatMul": _matmul,
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
-    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
+    **dict.fromkeys(("MaxPool", "AveragePool", "AvgPool", "LpPool"), _pool),
     "BatchNormalization": SCALED,
     **dict.fromkeys(
         (
@@ -94,13 +108,28 @@ WORK: dict[str, Callable[[Call], float]] = {
             "GroupNormalization",
             "RMSNormalization",
             "LRN",
+            "MVN",
+            "SoftMax",
             "Softmax",
             "LogSoftmax",
         ),
         NORMALISED,
     ),
     **dict.fromkeys(
-        ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape", "Size"),
+        (
+            "Reshape",
+            "Flatten",
+            "Squeeze",
+            "Unsqueeze",
+            "Identity",
+            "Dropout",
+            "Shape",
+            "Size",
+            "ShapeOf",
+            "Parameter",
+            "Constant",
+            "Result",
+        ),
         _nothing,
     ),
 }
@@ -116,8 +145,10 @@ def work_of(
     """Floating-point operations of an operator.
 
     One that is not known by name has one per element that it computes or takes in, whichever are
-    more; weights, which are held, do not count.
+    more; weights, which are held, do not count, and what only weights go into is computed before.
     """
+    if held and all(held):
+        return 0.0
     call = Call(taken, attributes, made)
     usual = max([call.results, *(t.elements for t, w in zip(taken, held, strict=True) if not w)])
     try:
