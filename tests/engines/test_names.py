@@ -43,7 +43,7 @@ class Case(NamedTuple):
     fact: str
 
     def deployments(self) -> Iterator[Deployment]:
-        """Three operators with groups, tags and kinds on two devices, and subtask by subtask."""
+        """Three operators with groups, tags and kinds on two devices, as tasks, and as subtasks."""
         operators = [
             Operator(self.src, ipt=1e4, payload=100.0, rate=100.0, kind=self.kind),
             Operator(self.map, ipt=1e4, payload=100.0, parallelism=2, requires={self.tag}),
@@ -56,6 +56,8 @@ class Case(NamedTuple):
         problem = Problem(graph, cluster, rules)
         whole = {self.src: self.box, self.map: self.node, self.sink: self.box}
         yield Deployment.of(problem, whole)
+        tasks = StreamGraph.of(self.graph, operators, streams, fires="all")
+        yield Deployment.of(Problem(tasks, cluster, rules), whole)
         loose = Problem(graph, cluster)
         del whole[self.map]
         first, second = graph.expand().subtasks(self.map)
