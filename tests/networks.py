@@ -12,7 +12,7 @@ from streamplace.io.modules import blocks_of
 from streamplace.io.registry import FORMATS
 from streamplace.model import Cluster, Constraints, Problem, StreamGraph
 
-NAMES = ("perceptron", "residual", "mixed")
+NAMES = ("perceptron", "residual", "mixed", "language")
 
 
 class Block(nn.Module):
@@ -72,6 +72,53 @@ class Mixed(nn.Module):
         return {"seen": seen, "order": order, "count": torch.arange(x.shape[1])}
 
 
+class Layer(nn.Module):
+    """A residual layer with a mask, as in language models."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down, self.norm = nn.Linear(8, 16), nn.Linear(16, 8), nn.LayerNorm(8)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return x + self.down(torch.relu(self.up(self.norm(x)))) * mask
+
+
+class Trunk(nn.Module):
+    """Embeddings added, and layers that all get a mask, in a module of a module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(20, 8), nn.Embedding(6, 8)
+        self.layers = nn.ModuleList(Layer() for _ in range(3))
+
+    def forward(self, x: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        mask = keep.float().unsqueeze(-1)
+        y = self.words(x) + self.places(torch.arange(x.shape[1]))
+        for layer in self.layers:
+            y = layer(y, mask)
+        return y
+
+
+class Language(nn.Module):
+    """A trunk and a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.head = Trunk(), nn.Linear(8, 20)
+
+    def forward(self, x: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return self.head(self.trunk(x, keep)).softmax(-1)
+
+
+def language() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """With two inputs."""
+    torch.manual_seed(0)
+    return Language(), (torch.randint(0, 10, (2, 6)), torch.ones(2, 6, dtype=torch.long))
+
+
 def perceptron() -> nn.Module:
     """Two layers; the model itself knows its inputs."""
     torch.manual_seed(0)
@@ -116,7 +163,9 @@ def inputs_of(name: str) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
     """Model, positional and named inputs of a network."""
     answer = globals()[name]()
     model, inputs = answer if isinstance(answer, tuple) else (answer, answer.example_inputs)
-    return (model.eval(), (), inputs) if isinstance(inputs, dict) else (model.eval(), (inputs,), {})
+    if isinstance(inputs, dict):
+        return model.eval(), (), inputs
+    return model.eval(), inputs if isinstance(inputs, tuple) else (inputs,), {}
 
 
 @cache

@@ -23,10 +23,10 @@ def as_device_map(deployment: Deployment) -> str:
     modules = Modules(graph)
     device = [placement[name] for name in graph.operators.name]
     whole = dict(_whole(modules, device))
-    main = _main(modules, device)
-    for module in modules.own:
-        if not any(outer in whole for outer in around(module)):
-            _check(modules, device, module, main)
+    split = [module for module in modules.own if not _covered(module, whole)]
+    main = _main(modules, device, split)
+    for module in split:
+        _check(modules, device, module, main)
     loose = [name for name in _loose(graph.attributes.get(LOOSE)) if not _covered(name, whole)]
     found = {**dict.fromkeys(loose, main), **whole}
     ordered = sorted(found.items(), key=lambda entry: entry[1] != main)
@@ -45,12 +45,13 @@ def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:
             yield module, homes.pop()
 
 
-def _main(modules: Modules, device: list[str]) -> str:
-    """Device on which the model's own code begins."""
+def _main(modules: Modules, device: list[str], split: list[str]) -> str:
+    """Device at which inputs arrive: that of what takes them in outside of whole modules."""
     memory = modules.graph.operators.memory
-    for row in modules.own.get("", ()):
-        if memory[row] or any(map(modules.is_input, modules.feeders[row])):
-            return device[row]
+    for module in split:
+        for row in modules.own[module]:
+            if modules.begins(row) or (memory[row] and not module):
+                return device[row]
     return device[modules.within[""][0]]
 
 

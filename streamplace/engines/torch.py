@@ -61,7 +61,9 @@ class Placed:
             warnings.simplefilter("ignore")  # torch's own, of its next release
             whole = torch.export.export(model, args, kwargs, strict=False)
             exported = whole.run_decompositions({{}})
-        self.program, self.nodes = exported, list(exported.graph.nodes)
+        self.program = exported
+        nodes = exported.graph.nodes
+        self.nodes = [n for n in nodes if n.op != "call_function" or n.users]
         self.home = {{}}
         self.home.update((node, self._home(node)) for node in self.nodes)
         known = {{**exported.state_dict, **exported.constants}}
@@ -103,7 +105,8 @@ class Placed:
         return next(iter(self.devices.values()))
 
     def _at_users(self, node, tensor):
-        return {{self.home[user]: tensor.to(self.home[user]) for user in node.users}}
+        homes = {{self.home[user] for user in node.users if user in self.home}}
+        return {{home: tensor.to(home) for home in homes}}
 
     def _run(self, node, values):
         device = self.home[node]

@@ -38,8 +38,9 @@ class Network:
 
     @cached_property
     def nodes(self) -> "list[Node]":
-        """What computes, in order; picking one of several results is no computation."""
-        return [n for n in self.program.graph.nodes if n.op == "call_function" and not is_part(n)]
+        """What computes something, in order; picking one of several results is no computation."""
+        calls = [n for n in self.program.graph.nodes if n.op == "call_function" and n.users]
+        return [node for node in calls if not is_part(node)]
 
     @cached_property
     def inputs(self) -> "list[Node]":

@@ -3,7 +3,7 @@
 Before the last slash stands the path of the module that computes, nothing for the network itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 from streamplace.model.graph import StreamGraph
@@ -90,38 +90,46 @@ class Modules:
         """Whether a module does all itself."""
         return len(self.own.get(module, ())) == len(self.within[module])
 
-    def is_free(self, row: int) -> bool:
-        """Whether an operator follows what it takes in, without weights of its own."""
-        alone = len(set(self.feeders[row])) < 2
-        return alone and not self.graph.operators.memory[row]
+    def begins(self, row: int) -> bool:
+        """Whether an operator takes in an input of the network itself."""
+        return any(map(self.is_input, self.feeders[row]))
+
+    def is_block(self, module: str) -> bool:
+        """Whether a module can only be moved as a whole.
+
+        It is if it holds no other module, if its own code uses weights, or joins data of its own
+        with data from outside, as a residual block does.
+        """
+        own, inside = self.own[module], set(self.within[module])
+        if not module or len(own) == len(inside):
+            return bool(module)
+        memory = self.graph.operators.memory
+        return any(memory[row] or self._joins_others(row, inside) for row in own)
+
+    def _joins_others(self, row: int, inside: set[int]) -> bool:
+        feeders = set(self.feeders[row])
+        return len(feeders) > 1 and not feeders <= inside
 
 
 def blocks_of(graph: StreamGraph) -> list[list[str]]:
     """Groups of operators that a device map, which moves data where modules begin, keeps together.
 
-    A module is one block if its own code joins data or holds weights. What else stands between
-    modules goes with what it takes in; the network itself is no block, so its code keeps all that
-    it joins together.
+    Blocks are one group each. What the code of other modules computes goes with what it takes in;
+    where that is an input, with all that stays where inputs arrive, and so does what uses weights
+    of the network itself.
     """
     modules = Modules(graph)
-    groups = [group for module in modules.own for group in _groups(modules, module)]
+    whole = dict.fromkeys(module for module in modules.own if modules.is_block(module))
+    groups = [modules.within[module] for module in whole]
+    loose = [
+        row
+        for module, own in modules.own.items()
+        if not any(outer in whole for outer in around(module))
+        for row in own
+    ]
+    for row in loose:
+        groups.append([row, *(u for u in modules.feeders[row] if not modules.is_input(u))])
+    memory = graph.operators.memory
+    groups.append([row for row in loose if memory[row] or modules.begins(row)])
     names = graph.operators.name
-    return [[names[row] for row in group] for group in groups if len(group) > 1]
-
-
-def _groups(modules: Modules, module: str) -> Iterator[Sequence[int]]:
-    own = modules.own[module]
-    whole = modules.is_leaf(module) or not all(map(modules.is_free, own))
-    if module and whole:
-        yield modules.within[module]
-        return
-    for row in own:
-        yield [row, *(u for u in dict.fromkeys(modules.feeders[row]) if not modules.is_input(u))]
-    if not module:
-        yield _beside_inputs(modules, own)
-
-
-def _beside_inputs(modules: Modules, own: Sequence[int]) -> Sequence[int]:
-    """Operators of the network's own code that stay where inputs arrive."""
-    memory = modules.graph.operators.memory
-    return [row for row in own if memory[row] or any(map(modules.is_input, modules.feeders[row]))]
+    return [[names[row] for row in sorted(set(group))] for group in groups if len(set(group)) > 1]

@@ -40,6 +40,8 @@ def run_by(found: dict[str, str], name: str) -> None:
                 begins_on(known[module], device)
                 for inner in known[module].modules():
                     move(inner, device)
+                    if inner.state_dict():  # as Accelerate does
+                        begins_on(inner, device)
             else:
                 model._parameters[module] = torch.nn.Parameter(model._parameters[module].to(main))
         assert not any(p.device.type == "cpu" for p in model.parameters())

@@ -7,6 +7,7 @@ import pytest
 from networks import NAMES, imported, inputs_of
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io.modules import blocks_of
 from streamplace.io.problems import Draft
 from streamplace.io.registry import FORMATS
 
@@ -45,6 +46,11 @@ def test_attention_is_counted_whatever_computes_it() -> None:
     """Scores and sums, two products of 5 × 4 × 5 for 2 heads of 2 sequences."""
     operators = imported("mixed").operators
     assert operators["attention/scaled_dot_product_attention"].ipt == 2 * (2 * 5 * 4 * 5) * 4
+
+
+def test_what_computes_nothing_is_no_operator() -> None:
+    """Checks of types that an export leaves behind."""
+    assert not [kind for kind in imported("language").operators.kind if "assert" in kind]
 
 
 def test_measured_operators_have_work(tmp_path: Path) -> None:
@@ -103,3 +109,11 @@ def test_a_model_of_the_working_folder_becomes_a_problem(
     answer = run("import", "torch", "own_model:residual", "--blocks", "-o", "g.json")
     assert (answer.status, answer.err) == (0, "1 graph → g.json\n")
     assert run("place", "g.json", "--devices", "2", "--evaluations", "100").status == 0
+
+
+def test_a_module_around_blocks_is_none() -> None:
+    """Its own code joins what is computed inside; layers that join what comes in are blocks."""
+    groups = [set(group) for group in blocks_of(imported("language"))]
+    assert {"trunk.words/embedding", "trunk.places/embedding_1", "trunk/add"} in groups
+    layers = [group for group in groups if any("layers" in name for name in group)]
+    assert [len(group) for group in layers] == [6, 6, 6]
