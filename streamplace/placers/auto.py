@@ -45,6 +45,9 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
     if objective.name == "makespan":
         _shortest(team, problem)
         return
+    if objective.of_usual_pass:
+        team.ask("anneal", team.part(1.0))
+        return
     known, n = objective.name == "throughput", problem.n_operators
     if known and budget.evaluations is not None and n <= QUICKLY_DECIDED:
         team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)

@@ -15,6 +15,7 @@ import numpy as np
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.eager import new_eager
 from streamplace.placers.anneal.reorder import (
     BEST,
@@ -51,7 +52,9 @@ class Plan(NamedTuple):
     place: Ints
 
 
-def shortest(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
+def shortest(
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
+) -> Found:
     """Search until the budget ends, or until nothing better can exist."""
     from streamplace.objectives.makespan.bound import least_makespan
 
@@ -59,7 +62,7 @@ def shortest(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     after = least_after(tasks)
     plans = list(first_plans(problem, tasks, after, start))
     bound = least_makespan(problem)
-    anneal = _prepared(tasks, plans, after, seed)
+    anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
         if plan is not None:
@@ -111,7 +114,15 @@ def placement_of(problem: Problem, anneal: Anneal) -> Placement:
     return problem.placement(anneal.best_place, priority)
 
 
-def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, seed: int) -> Anneal:
+def moving_costs(problem: Problem, objective: Objective) -> Floats:
+    """Seconds per pass that it costs to have every task on every device, [0, 0] where nothing."""
+    relocation = objective.relocation
+    if relocation is None:
+        return np.zeros((0, 0))
+    return relocation.seconds(problem) / relocation.passes
+
+
+def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, moving: Floats, seed: int) -> Anneal:
     """Search that knows the best of the plans."""
     least = np.where(np.isinf(tasks.work), np.inf, after).min(axis=1)
     n = tasks.n_tasks
@@ -125,7 +136,8 @@ def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, seed: int) -> Anne
         np.zeros(MOST_MOVED, np.int32),
         np.zeros(MOST_MOVED, np.int32),
         np.array([scrambled(seed)], np.uint64),
-        np.array([0.0, np.inf, 0.0, 1.0]),
+        np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
+        moving,
     )
     begin(tasks, anneal)
     for plan in plans[1:]:
