@@ -87,9 +87,13 @@ class Relocation:
         return np.fromiter((known.get(home, GONE) for home in homes), np.int32)
 
     def stay(self, problem: Problem) -> Placement:
-        """Placement in which only those move that have to, in the order of before."""
-        rows, cheapest = self.rows(problem), self.seconds(problem).argmin(axis=1)
-        place = problem.repaired(np.where(rows == GONE, cheapest, rows))
+        """Placement in which only those move that have to, in the order of before.
+
+        They go where starting and running is quickest, whoever else goes there.
+        """
+        rows, one = self.rows(problem), problem.one_pass
+        seconds = self.seconds(problem) / self.passes + one.work[:, one.devices["type"]]
+        place = problem.repaired(np.where(rows == GONE, seconds.argmin(axis=1), rows))
         order = self.before.priorities() if isinstance(self.before, Placement) else None
         if order is None:
             return problem.placement(place)

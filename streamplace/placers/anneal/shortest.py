@@ -60,7 +60,7 @@ def shortest(
 
     tasks = tasks_of(problem)
     after = least_after(tasks)
-    plans = list(first_plans(problem, tasks, after, start))
+    plans = list(first_plans(problem, objective, tasks, after, start))
     bound = least_makespan(problem)
     anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
     meter.note(float(anneal.numbers[BEST]))
@@ -77,14 +77,21 @@ def shortest(
 
 
 def first_plans(
-    problem: Problem, tasks: Tasks, after: Floats, start: Sequence[Placement]
+    problem: Problem, objective: Objective, tasks: Tasks, after: Floats, start: Sequence[Placement]
 ) -> Iterator[Plan]:
-    """Schedules to begin with: those given, those that look ahead, HEFT's, everything together."""
+    """Schedules to begin with: those given, those that look ahead, HEFT's, everything together.
+
+    Where moving counts, also HEFT's of what has to move, while all others stay.
+    """
     rank = by_rank(tasks, upward(tasks))
     for placement in start:
         order = rank if placement.priority is None else by_rank(tasks, placement.priority)
         yield plan_of(tasks, order, placement.index)
-    for choice in (looking(after), looking(after / 2), plain_choice(len(rank), True)):
+    plain = plain_choice(len(rank), True)
+    choices = [looking(after), looking(after / 2), plain]
+    if objective.relocation is not None:
+        choices.append(plain._replace(forced=objective.relocation.rows(problem)))
+    for choice in choices:
         schedule = insert_all(tasks, rank, choice)
         if schedule.complete:
             yield Plan(order_of(tasks, schedule), schedule.place)
