@@ -32,6 +32,8 @@ FREQUENCIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Passes per second of the cars' pipelines."""
 ENDLESS_S = 1e12
 """Nothing moves unasked that takes so long to start."""
+WORTH_S = 10.0
+"""A fiftieth of a pass of giph-adaptive."""
 EVALUATIONS = 10_000
 SHOWN = ("random placements", "only what has to move", "heft", "auto")
 """Lines of the plot of changing networks, which would lie on one another were they all drawn."""
@@ -89,20 +91,19 @@ def anew(placer: str) -> Answer:
     return lambda problem, last: place(problem, placer=placer).placement
 
 
-def forced(problem: Problem, last: Placement) -> Placement:
-    """Tasks whose device is gone go where they are soonest done; no other moves."""
-    stay = Relocation(last, 1, startup=ENDLESS_S)
-    return place(problem, placer="anneal", relocation=stay, budget=Budget(None, 1)).placement
-
-
-def following(evaluations: int, placer: str = "anneal") -> Answer:
-    """Search from the last placement."""
+def following(evaluations: int, worth: float = 0.0) -> Answer:
+    """Search from the last placement, in which a task moves where that gains so many seconds."""
 
     def answer(problem: Problem, last: Placement) -> Placement:
-        budget = Budget(None, evaluations)
-        return place(problem, placer=placer, relocation=Relocation(last), budget=budget).placement
+        budget, counted = Budget(None, evaluations), Relocation(last, 1, startup=worth)
+        return place(problem, placer="anneal", relocation=counted, budget=budget).placement
 
     return answer
+
+
+def forced(problem: Problem, last: Placement) -> Placement:
+    """Tasks whose device is gone go where they are soonest done; no other moves."""
+    return following(1, ENDLESS_S)(problem, last)
 
 
 PLACERS: dict[str, Answer] = {
@@ -113,6 +114,7 @@ PLACERS: dict[str, Answer] = {
     "anneal from the last, 10 evaluations": following(10),
     "anneal from the last, 100 evaluations": following(100),
     "anneal from the last, 1000 evaluations": following(1000),
+    "the same, a move must gain 10 s": following(1000, WORTH_S),
     "auto": anew("auto"),
 }
 

@@ -63,7 +63,7 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
 
 def _shortest(team: "Team", problem: Problem) -> None:
     """Schedules at once, then a proof, which begins with a search; on large graphs that alone."""
-    for member in ("foresight", "heft"):
+    for member in ("foresight", "heft", "etf"):
         team.ask(member, team.part(1.0, 1))
     member = "exact" if problem.n_operators <= PROVABLE else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
