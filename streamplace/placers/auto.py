@@ -45,7 +45,7 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
     if objective.name == "makespan":
         _shortest(team, problem)
         return
-    if objective.of_usual_pass:
+    if objective.relocation is not None:  # then the search begins with what there is
         team.ask("anneal", team.part(1.0))
         return
     known, n = objective.name == "throughput", problem.n_operators
