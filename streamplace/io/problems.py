@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from streamplace.errors import FormatError
 from streamplace.io.clusters import (
     cluster_from_tables,
@@ -29,9 +31,11 @@ from streamplace.io.graphs import (
     write_lines,
 )
 from streamplace.model.cluster import Cluster
+from streamplace.model.columns import Floats
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
+from streamplace.model.moving import Moving
 from streamplace.model.problem import Problem
 
 
@@ -127,7 +131,10 @@ def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
     if rules := constraints_to_tables(problem.constraints):
         document["constraints"] = rules
     if isinstance(problem, Problem) and problem.seconds is not None:
-        document["seconds"] = [[plain(cell) for cell in row] for row in problem.seconds.tolist()]
+        document["seconds"] = _rows(problem.seconds)
+    if isinstance(problem, Problem) and problem.moving is not None:
+        state = [plain(cell) for cell in problem.moving.state.tolist()]
+        document["moving"] = {"state": state, "startup": _rows(problem.moving.startup)}
     return document
 
 
@@ -149,4 +156,16 @@ def problem_of(
                 constraints = Constraints(**parts["constraints"])
     alone = len(parts) == 1  # then what does not fit is no fault of the document
     with nullcontext() if alone else located(document.where):
-        return Problem(graph, cluster or usual_cluster(), constraints, parts.get("seconds"))
+        cluster = cluster or usual_cluster()
+        moving = _moving(parts["moving"], graph, cluster) if "moving" in parts else None
+        return Problem(graph, cluster, constraints, parts.get("seconds"), moving)
+
+
+def _moving(part: dict[str, Any], graph: StreamGraph, cluster: Cluster) -> Moving:
+    """What it takes to move operators; what is left out is their memory, and no time."""
+    startup = part.get("startup", np.zeros((graph.n_operators, cluster.n_devices)))
+    return Moving(part.get("state", graph.operators.memory), startup)
+
+
+def _rows(matrix: Floats) -> list[list[float]]:
+    return [[plain(cell) for cell in row] for row in matrix.tolist()]

@@ -15,7 +15,7 @@ from streamsim.jit import kernel
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduling.insertion import Schedule, insert_all, plain_choice
@@ -31,14 +31,15 @@ MOST_CELLS = 2_000_000_000
 """Streams times pairs of devices up to which schedules look ahead."""
 
 
-def relist(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
+def relist(
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
+) -> Found:
     """Best schedule of many."""
     from streamplace.objectives.makespan.bound import least_makespan
 
-    judge, best = OBJECTIVES["makespan"], None
-    bound, value = least_makespan(problem), np.inf
+    best, bound, value = None, least_makespan(problem), np.inf
     for placement in chain(start, _schedules(problem, seed)):
-        reached = judge.value(problem, placement)
+        reached = objective.value(problem, placement)
         meter.spend(1)
         if best is None or reached < value:
             best, value = placement, reached

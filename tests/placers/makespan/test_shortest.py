@@ -135,7 +135,7 @@ def test_other_rules_of_a_pass_are_judged_by_the_simulator(way: str) -> None:
 
 def test_large_graphs_are_scheduled_until_the_budget_ends() -> None:
     problem = ten_tasks()
-    found = relist(problem, (), 0, Meter(Budget(None, 25), 1))
+    found = relist(problem, MAKESPAN, (), 0, Meter(Budget(None, 25), 1))
     assert MAKESPAN.value(problem, found.placement) <= 80
     assert found.trace[-1].evaluations <= 25
 
