@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
     from streamplace.model.streams import Stream
+    from streamplace.objectives.relocation import Relocation
 
 _HOME = {
     "Cluster": "streamplace.model.cluster",
@@ -27,6 +28,7 @@ _HOME = {
     "Operator": "streamplace.model.operators",
     "Placement": "streamplace.model.placement",
     "Problem": "streamplace.model.problem",
+    "Relocation": "streamplace.objectives.relocation",
     "Stream": "streamplace.model.streams",
     "StreamGraph": "streamplace.model.graph",
     "StreamplaceError": "streamplace.errors",
@@ -54,6 +56,7 @@ __all__ = [
     "Operator",
     "Placement",
     "Problem",
+    "Relocation",
     "Stream",
     "StreamGraph",
     "StreamplaceError",

@@ -22,6 +22,7 @@ from streamplace.objectives.registry import (
     suggested_by,
     suggested_by_all,
 )
+from streamplace.objectives.relocation import Relocation, relocating
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Placer, Result
 from streamplace.teach.lesson import PRESET, Lesson
@@ -40,6 +41,7 @@ def place(
     placer: str | Placer = DEFAULT_PLACER,
     objective: str = "",
     require: Iterable[str] = (),
+    relocation: Relocation | None = None,
     constraints: Constraints | None = None,
     seed: int = 0,
     budget: Budget | None = None,
@@ -57,6 +59,8 @@ def place(
         throughput.
     require
         Conditions that the placement has to meet, such as ``throughput>=0.99``.
+    relocation
+        Where the graph runs now: the way from there is part of the value.
 
     Examples
     --------
@@ -69,7 +73,7 @@ def place(
     1.0
     """
     problem = problem_of(graph, cluster, constraints)
-    judge = chosen_objective(problem, objective, require)
+    judge = chosen_objective(problem, objective, require, relocation)
     asked = named_placer(placer) if isinstance(placer, str) else placer
     result = asked.place(problem, judge, seed=seed, budget=budget)
     demanded(problem, judge, result.placement)
@@ -82,8 +86,11 @@ def simulate(
     cluster: Cluster | None = None,
     *,
     objective: str = "",
+    relocation: Relocation | None = None,
 ) -> Explanation:
     """Say what a placement reaches, what limits it, and what to move.
+
+    With a ``relocation``, also what moves from where the graph runs now, and when it has paid off.
 
     Examples
     --------
@@ -98,7 +105,7 @@ def simulate(
         names = problem.graph.operators.name
         placement = Placement.of(names, problem.cluster.devices.name, placement)
     problem.check(placement)
-    judge = chosen_objective(problem, objective)
+    judge = chosen_objective(problem, objective, relocation=relocation)
     judge.check(problem)
     return judge.explained(problem, placement)
 
@@ -116,9 +123,16 @@ def problem_of(
     return Problem(graph, cluster or usual_cluster(), constraints)
 
 
-def chosen_objective(problem: Problem, name: str = "", require: Iterable[str] = ()) -> Objective:
+def chosen_objective(
+    problem: Problem,
+    name: str = "",
+    require: Iterable[str] = (),
+    relocation: Relocation | None = None,
+) -> Objective:
     """Objective by name, or the one that the problem suggests, subject to conditions."""
     base = named_objective(name or suggested_by(problem.graph))
+    if relocation is not None:
+        base = relocating(base, relocation)
     return subject_to(base, [Condition.of(text) for text in require])
 
 

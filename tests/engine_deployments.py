@@ -5,8 +5,11 @@ import itertools
 from problems import PROBLEMS, fork_join
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import EXPORTS
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 
+GENERAL = [name for name in EXPORTS if not EXPORTS[name].of]
+"""Exports that take any graph."""
 ODD_NAMES = (
     "plain",
     "two words",
@@ -73,6 +76,21 @@ def spread() -> Deployment:
     return Deployment(problem, problem.placement([v % 5 for v in range(6)]))
 
 
+def tasks() -> Deployment:
+    """A task graph: two tasks between two, one of them where there is a GPU."""
+    operators = [
+        Operator("load", ipt=1e6, payload=4e6),
+        Operator("left", ipt=2e6, payload=1e6, requires={"gpu"}),
+        Operator("right", ipt=3e6, payload=1e6),
+        Operator("add", ipt=1e6),
+    ]
+    ways = [("load", "left"), ("load", "right"), ("left", "add"), ("right", "add")]
+    graph = StreamGraph.of("tasks", operators, [Stream(*ends) for ends in ways], fires="all")
+    cluster = Cluster.of([Device("cpu", cores=3), Device("gpu", tags={"gpu"})])
+    return Deployment.of(Problem(graph, cluster), TASKS)
+
+
+TASKS = {"load": "cpu", "left": "gpu", "right": "cpu", "add": "cpu"}
 WHOLE = {
     "clicks": "box0",
     "parse": "box0",
@@ -90,5 +108,6 @@ DEPLOYMENTS = {
     "shop": Deployment.of(shop(), WHOLE),
     "shop by subtasks": Deployment.of(shop(), SPLIT),
     "odd names": odd(),
+    "tasks": tasks(),
     **{name: legal(name) for name in ("lone", "parallel streams", "many sources", "constrained")},
 }

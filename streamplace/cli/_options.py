@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from streamplace.model.constraints import Constraints
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
+    from streamplace.objectives.relocation import Relocation
 
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -247,6 +249,37 @@ def constraints(function: F) -> F:
         help="TOML file of pins and more (see: streamplace schema constraints).",
     )
     return option(function)
+
+
+def present(function: F) -> F:
+    """``--from`` and ``--startup``: where the graph runs now."""
+    startup = click.option(
+        "--startup",
+        help="Time that an operator takes to start where it moves, such as '2 s', where the "
+        "problem does not say.",
+    )
+    placement = click.option(
+        "--from",
+        "present",
+        type=FILE,
+        help="Placement that the graph runs by now; what moving from there takes counts.",
+    )
+    return placement(startup(function))
+
+
+def relocation_of(
+    present: Path | None, startup: str | None, passes: float = inf
+) -> "Relocation | None":
+    """Relocation that the options describe; None without ``--from``."""
+    from streamplace.io.placements import read_present
+    from streamplace.model.units import seconds
+    from streamplace.objectives.relocation import Relocation
+
+    if present is None:
+        if startup is None:
+            return None
+        raise SettingError("--startup is of what moves; add --from with the present placement")
+    return Relocation(read_present(present), passes, None if startup is None else seconds(startup))
 
 
 def split(function: F) -> F:

@@ -15,23 +15,41 @@ from streamplace.errors import SettingError
 )
 @click.argument("format_name", metavar="FORMAT")
 @click.argument("source", type=FILE)
+@click.option(
+    "--measure", is_flag=True, help="Take the seconds that operators need on this CPU (torch)."
+)
+@click.option(
+    "--blocks", is_flag=True, help="Colocate what a device map cannot take apart (torch)."
+)
 @common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
-def command(format_name: str, source: Path, as_json: bool, seed: int, output: Path | None) -> None:
-    """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs."""
-    from streamplace.io.graphs import write_graph, write_graphs
+def command(
+    format_name: str,
+    source: Path,
+    measure: bool,
+    blocks: bool,
+    as_json: bool,
+    seed: int,
+    output: Path | None,
+) -> None:
+    """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs.
+
+    A PyTorch model (torch) is named as package.module:function instead.
+    """
+    from streamplace.io.problems import write_all_known, write_known
     from streamplace.io.registry import FORMATS
 
     if output is None:
         raise SettingError("where should the graphs go? Give -o FILE.json or -o FILE.jsonl.gz")
-    graphs = FORMATS[format_name].read(source)
+    asked = [name for name, given in {"measure": measure, "blocks": blocks}.items() if given]
+    known = FORMATS[format_name].with_options(asked).read(source)
     if output.name.endswith((".jsonl", ".jsonl.gz")):
         with progress(f"importing {source}") as tick:
-            count = write_graphs(tick.over(graphs), output)
+            count = write_all_known(tick.over(known), output)
     else:
-        first = next(graphs)
-        if next(graphs, None) is not None:
+        first = next(known)
+        if next(known, None) is not None:
             raise SettingError(f"{source} holds several graphs; write them to a .jsonl.gz file")
-        write_graph(first, output)
+        write_known(first, output)
         count = 1
     if as_json:
         print_json({"graphs": count, "output": str(output)})

@@ -1,5 +1,6 @@
 """``streamplace place``: find a placement and say how good it is."""
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from streamplace.objectives.report import Report
 
 if TYPE_CHECKING:
     from streamplace.objectives.registry import Explanation, Objective
+    from streamplace.objectives.relocation import Relocation
     from streamplace.placers.registry import Budget, Placer, Result
 
 
@@ -44,6 +46,12 @@ if TYPE_CHECKING:
 )
 @_options.objective
 @_options.conditions
+@_options.present
+@click.option(
+    "--passes",
+    type=click.FloatRange(0, min_open=True),
+    help="Passes until the next change, over which moving has to pay off.",
+)
 @_options.constraints
 @_options.cluster
 @_options.common("Write the placement to this JSON file.")
@@ -58,6 +66,9 @@ def command(
     cluster: ClusterChoice,
     objective: str,
     require: tuple[str, ...],
+    present: Path | None,
+    passes: float | None,
+    startup: str | None,
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -75,13 +86,20 @@ def command(
     parallel = problem.graph.operators.parallel
     if by_subtask:
         problem = problem.graph.expand().problem(problem)
-    judge = chosen_objective(problem, objective, require)
+    relocation = _relocation(present, passes, startup)
+    judge = chosen_objective(problem, objective, require, relocation)
     placer = named_placer(placer_name)
     if weights is not None:
         placer = with_weights(placer, weights)
     with waiting(f"placing {problem.graph.name}"):
         result = place(
-            problem, placer=placer, objective=objective, require=require, seed=seed, budget=budget
+            problem,
+            placer=placer,
+            objective=objective,
+            require=require,
+            relocation=relocation,
+            seed=seed,
+            budget=budget,
         )
     told = judge.explained(problem, result.placement)
     if output is not None:
@@ -95,6 +113,17 @@ def command(
         print_json(as_document(judge, result, told))
     else:
         show(problem.graph.name, judge, result, told)
+
+
+def _relocation(
+    present: Path | None, passes: float | None, startup: str | None
+) -> "Relocation | None":
+    """Relocation that the options describe; one of --from and --passes is nothing."""
+    if present is not None and passes is None:
+        raise SettingError("--from: say over how many passes moving has to pay off; add --passes")
+    if present is None and passes is not None:
+        raise SettingError("--passes is of what moves; add --from with the present placement")
+    return _options.relocation_of(present, startup, passes or inf)
 
 
 def with_weights(placer: "Placer", weights: Path) -> "Placer":

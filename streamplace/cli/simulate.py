@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._options import FILE, ClusterChoice, cluster, common, objective, read_problem
+from streamplace.cli._options import (
+    FILE,
+    ClusterChoice,
+    cluster,
+    common,
+    objective,
+    present,
+    read_problem,
+    relocation_of,
+)
 from streamplace.cli._output import console, print_json, print_report, save_json, say
 from streamplace.errors import SettingError
 from streamplace.objectives.report import percent
@@ -30,6 +39,7 @@ TRACE = ".trace.json"
 @click.argument("graph", type=FILE)
 @click.argument("placement", type=FILE)
 @objective
+@present
 @cluster
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
 @click.option(
@@ -63,6 +73,8 @@ def command(
     policy: str,
     objective: str,
     preset: str | None,
+    present: Path | None,
+    startup: str | None,
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -71,7 +83,8 @@ def command(
 
     GRAPH may be a problem, which brings its cluster and constraints along. The steady state is
     computed in closed form; loads are at the sources' full rate, so a resource at 150 % lets
-    through two thirds of it. One pass is simulated event by event.
+    through two thirds of it. One pass is simulated event by event. With --from, it also says what
+    moves from the placement that runs now, what that takes, and after how many passes it pays off.
     """
     from streamplace.api import chosen_objective, simulate
     from streamplace.cli._console import titled
@@ -80,7 +93,8 @@ def command(
     problem = read_problem(graph, cluster, rate)
     placed = read_placement(placement, problem)
     asked = _asked(objective, preset)
-    told, run = simulate(problem, placed, objective=asked), None
+    relocation = relocation_of(present, startup)
+    told, run = simulate(problem, placed, objective=asked, relocation=relocation), None
     settings = engine_settings(duration, dt, capacity, policy) if engine else None
     if settings is not None:
         from streamplace.evaluate.queues import run_queues

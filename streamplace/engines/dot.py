@@ -1,7 +1,7 @@
 """DOT: the graph as Graphviz draws it, a box around each processing element."""
 
 import urllib.parse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from streamplace.engines.deployment import Deployment, Element, Flow
 from streamplace.engines.dot_text import Node, nodes
@@ -9,7 +9,10 @@ from streamplace.engines.registry import export
 from streamplace.engines.text import CHECK, comment, decoded, dot_label, listed, quoted_dot, unique
 from streamplace.io.files import located
 from streamplace.model.messages import shown
-from streamplace.model.units import format_bandwidth
+from streamplace.model.units import format_bandwidth, format_bytes
+
+GOLDEN = 0.618034
+"""Share of the circle of colours from one device's to the next: neighbours look different."""
 
 
 def read_dot(content: bytes, where: str) -> dict[str, str]:
@@ -20,7 +23,7 @@ def read_dot(content: bytes, where: str) -> dict[str, str]:
 
 @export("dot", suffix=".dot", read=read_dot)
 def as_dot(deployment: Deployment) -> str:
-    """Graphviz drawing: a box per device with its operators, streams with their rates."""
+    """Graphviz drawing: a box and a colour per device, streams with their rates or bytes."""
     notes = comment(
         [
             f"{deployment.title}.",
@@ -33,10 +36,12 @@ def as_dot(deployment: Deployment) -> str:
     )
     name = quoted_dot(deployment.placed.graph.name)
     boxes = "".join(map(_box, deployment.elements))
-    streams = "".join(map(_stream, deployment.flows))
+    tasks = bool(deployment.placed.graph.operators.fires_all.all())
+    label = _bytes if tasks else _rates
+    streams = "".join(_stream(flow, label) for flow in deployment.flows)
     return (
         f"{notes}digraph {name} {{\n"
-        "  rankdir=LR;\n  node [shape=box, style=rounded];\n"
+        '  rankdir=LR;\n  node [shape=box, style="rounded,filled"];\n'
         f"{boxes}{streams}}}\n"
     )
 
@@ -49,14 +54,25 @@ def _box(element: Element) -> str:
         for name in element.operators
     )
     title = dot_label(f"PE {element.number} on {element.device}{tags}")
-    return f'  subgraph "cluster_{element.number}" {{\n    label={title};\n{nodes}  }}\n'
+    colour = f'    node [fillcolor="{element.number * GOLDEN % 1:.3f} 0.250 1.000"];\n'
+    return f'  subgraph "cluster_{element.number}" {{\n    label={title};\n{colour}{nodes}  }}\n'
 
 
-def _stream(flow: Flow) -> str:
-    """Stream with its tuples/s and bytes/s at the sources' full rate, dashed inside a device."""
+def _stream(flow: Flow, label: Callable[[Flow], str]) -> str:
+    """Stream between two operators, dashed inside a device."""
     style = "" if flow.is_remote else ", style=dashed"
-    label = f"{flow.tuples:.4g}/s, {format_bandwidth(8 * flow.traffic)}"
-    return f'  {quoted_dot(flow.source)} -> {quoted_dot(flow.target)} [label="{label}"{style}];\n'
+    ends = f"{quoted_dot(flow.source)} -> {quoted_dot(flow.target)}"
+    return f'  {ends} [label="{label(flow)}"{style}];\n'
+
+
+def _rates(flow: Flow) -> str:
+    """Tuples/s and bytes/s at the sources' full rate."""
+    return f"{flow.tuples:.4g}/s, {format_bandwidth(8 * flow.traffic)}"
+
+
+def _bytes(flow: Flow) -> str:
+    """Bytes that one task hands another."""
+    return format_bytes(flow.traffic / flow.tuples) if flow.tuples else format_bytes(0)
 
 
 def _placed(found: Iterable[Node]) -> Iterator[tuple[str, str]]:

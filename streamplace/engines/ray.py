@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resources, tag_resource
+from streamplace.engines.ray_tasks import as_tasks
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, python_docstring, python_table, quoted_shell
 
@@ -55,8 +56,10 @@ def check(actors):
 
 @export("ray")
 def as_ray(deployment: Deployment) -> dict[str, str]:
-    """Ray: options for each operator's actor, and the `ray start` line of each device."""
+    """Ray: options for each operator's actor or task, and the `ray start` line of each device."""
     operators = deployment.placed.graph.operators
+    if operators.fires_all.all():
+        return {"placement.py": as_tasks(deployment, OFFER), "ray_start.sh": _script(deployment)}
     own = resources(deployment.problem.cluster.devices.name)
     options = {}
     for name, device, tags in zip(

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from streamplace.engines.deployment import Deployment
+from streamplace.errors import FormatError
+from streamplace.model.messages import quoted
 from streamplace.registry import Registry
 
 Files = Mapping[str, str]
@@ -26,6 +28,8 @@ class Export:
     read
         Operator → device from the content of such a file and the name that it has in errors; None
         where it cannot be read back.
+    of
+        Attribute that a graph must have, such as "torch", which says what it was imported from.
     """
 
     name: str
@@ -33,9 +37,16 @@ class Export:
     suffix: str
     write: Exporter
     read: Reader | None = None
+    of: str = ""
 
     def files(self, deployment: Deployment) -> Files:
         """Texts by file name; a single file bears the name of the graph's placement."""
+        graph = deployment.problem.graph
+        if self.of and self.of not in graph.attributes:
+            raise FormatError(
+                f"graph {quoted(graph.name)} comes from no {self.of} model, which {self.name} "
+                f"needs; import one with: streamplace import {self.of}"
+            )
         written = self.write(deployment)
         return {f"placement{self.suffix}": written} if isinstance(written, str) else written
 
@@ -46,7 +57,7 @@ READERS: Registry[Reader] = Registry("streamplace.engines", "placement reader")
 
 
 def export(
-    name: str, *, suffix: str = "", read: Reader | None = None
+    name: str, *, suffix: str = "", read: Reader | None = None, of: str = ""
 ) -> Callable[[Exporter], Exporter]:
     """Register an export; the first line of its docstring says what it writes."""
 
@@ -54,7 +65,7 @@ def export(
         summary = (write.__doc__ or "").strip().splitlines()[0]
         if read is not None:
             READERS.add(suffix, read)
-        EXPORTS.add(name, Export(name, summary, suffix, write, read))
+        EXPORTS.add(name, Export(name, summary, suffix, write, read, of))
         return write
 
     return register

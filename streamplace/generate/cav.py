@@ -7,7 +7,7 @@ Mbps. Times and bytes are those of `sensing`. The paper's traffic came from SUMO
 published; here a car drives as in `traffic`, and is looked at every ten seconds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from streamplace.generate.drawing import generator
 from streamplace.generate.parameters import check, parameter
 from streamplace.generate.registry import family
-from streamplace.generate.sensing import MEASURED, NEED_GPU, TYPES, type_tag
+from streamplace.generate.sensing import MEASURED, NEED_GPU, NOTHING, TYPES, moving, type_tag
 from streamplace.generate.tasks import TaskList
 from streamplace.generate.traffic import BLOCK_M, CROSSINGS, Car, crossings, drive
 from streamplace.model.cluster import Cluster
@@ -108,7 +108,9 @@ def _problem(parameters: Cav, sites: Sites, car: Car, vehicle: int, snapshot: in
     types = ["a", *(sites.types[i] for i in near)]
     names = [CAR, *(sites.names[i] for i in near)]
     cluster = _cluster(names, types, np.concatenate([here[None], sites.position[near]]))
-    return Problem(graph, cluster, Constraints(pin=pin), _seconds(graph, types))
+    kinds = graph.operators.kind
+    seconds, overhead = _seconds(kinds, types), moving(kinds, types)
+    return Problem(graph, cluster, Constraints(pin=pin), seconds, overhead)
 
 
 def _pipeline(
@@ -150,8 +152,8 @@ def _cluster(names: list[str], types: list[str], position: Floats) -> Cluster:
     return Cluster(devices, bandwidth, np.zeros_like(apart))
 
 
-def _seconds(graph: StreamGraph, types: list[str]) -> Floats:
+def _seconds(kinds: Sequence[str], types: list[str]) -> Floats:
     """Table 1: seconds of every task on every device; sensors take none."""
     columns = [TYPES.index(kind) for kind in types]
-    rows = [MEASURED[kind].ms if kind in MEASURED else (0, 0, 0) for kind in graph.operators.kind]
+    rows = [MEASURED.get(kind, NOTHING).ms for kind in kinds]
     return np.array(rows, np.float64)[:, columns] / 1e3

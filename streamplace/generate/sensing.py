@@ -1,12 +1,9 @@
 """Cooperative sensor fusion as it was measured: Tables 1 and 2 of the GiPH paper."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamplace.errors import PlacementError
-from streamplace.model.messages import quoted
-from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
+from streamplace.model.moving import Moving
 
 TYPES = ("a", "b", "c")
 """Jetson Nano, Jetson TX2, and a Core i7 7700K with a GTX1080."""
@@ -44,6 +41,8 @@ MEASURED = {
     "rsu-fusion": Measured((250, 250, 28), 20_907, 38_950, (2.83, 1.00)),
 }
 """What there is to place, by its kind; the first two need a GPU."""
+NOTHING = Measured((0, 0, 0), 0, 0, (0, 0))
+"""A sensor, or what else stays where it is."""
 NEED_GPU = frozenset({"camera", "lidar"})
 
 
@@ -52,32 +51,8 @@ def type_tag(kind: str) -> str:
     return f"type-{kind}"
 
 
-def relocation_s(problem: Problem, before: Mapping[str, str], placement: Placement) -> float:
-    """Seconds that it takes to move from another placement to this one, one task after the other.
-
-    What moves is started anew and sends its data, if the device that it was on is still there. GiPH
-    divides this by the frequency of the pipeline.
-
-    Parameters
-    ----------
-    before
-        Device of every operator that ran before; others start without any cost.
-    """
-    devices, total = problem.cluster.devices, 0.0
-    for row, operator in enumerate(placement.operators):
-        task, target = MEASURED.get(problem.graph.operators.kind[row]), placement[operator]
-        origin = before.get(operator, target)
-        if task is None or origin == target:
-            continue
-        total += task.startup_s(_type_of(problem, target))
-        if origin in devices:
-            link = devices.index(origin), devices.index(target)
-            total += 8 * task.message / float(problem.cluster.bandwidth_bps[link])
-    return total
-
-
-def _type_of(problem: Problem, device: str) -> str:
-    for kind in TYPES:
-        if type_tag(kind) in problem.cluster.devices[device].tags:
-            return kind
-    raise PlacementError(f"device {quoted(device)} is of no type that was measured")
+def moving(kinds: Sequence[str], types: Sequence[str]) -> Moving:
+    """Table 2: what tasks of these kinds take along, and how long they start on these devices."""
+    tasks = [MEASURED.get(kind, NOTHING) for kind in kinds]
+    startup = [[task.startup_s(kind) for kind in types] for task in tasks]
+    return Moving([task.message for task in tasks], startup)

@@ -10,19 +10,17 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
 import numpy as np
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.fields import unrepeated
-from streamplace.io.files import is_folder, read_bytes, spot, write_text
+from streamplace.io.files import read_bytes, spot, write_text
+from streamplace.io.foreign import FOREIGN, Amount, files_of, name_of, parse_foreign
 from streamplace.io.registry import reader
-from streamplace.io.schema import first_fault, utf8
 from streamplace.model.columns import Floats
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
@@ -35,11 +33,8 @@ MEGABIT = 125_000
 WEIGHT_TOLERANCE = 0.02
 """How far a weight may be, relatively, from the rate that the selectivities give."""
 
-_FOREIGN = ConfigDict(extra="ignore")
-_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-
-@with_config(_FOREIGN)
+@with_config(FOREIGN)
 class DreamOperator(TypedDict):
     """An operator; connections refer to its ``idx``."""
 
@@ -47,21 +42,21 @@ class DreamOperator(TypedDict):
     is_source: NotRequired[bool]
     is_sink: NotRequired[bool]
     name: NotRequired[str]
-    cpu: _Amount
-    payload: NotRequired[_Amount]
-    weight: NotRequired[_Amount]
+    cpu: Amount
+    payload: NotRequired[Amount]
+    weight: NotRequired[Amount]
 
 
-@with_config(_FOREIGN)
+@with_config(FOREIGN)
 class DreamConnection(TypedDict):
     """A stream between the operators with these two ``idx``; its weight is not looked at."""
 
     from_vertex: int
     to_vertex: int
-    selectivity: NotRequired[_Amount]
+    selectivity: NotRequired[Amount]
 
 
-@with_config(_FOREIGN)
+@with_config(FOREIGN)
 class DreamJson(TypedDict):
     """A graph whose sources generate ``event_rate`` tuples/s each."""
 
@@ -74,17 +69,8 @@ class DreamJson(TypedDict):
 @reader("dream")
 def read_dream(path: Path) -> Iterator[StreamGraph]:
     """Published files of the DREAM benchmark: one ``.json`` file, or a folder of them."""
-    if not is_folder(path):
-        name = path.name.encode(errors="replace").decode().split(".")[0]
-        yield parse_dream(read_bytes(path), spot(path), name)
-        return
-    files = sorted(path.glob("*.json"))
-    if not files:
-        raise FormatError(
-            f"{spot(path)}: the folder holds no .json file; name the folder that does"
-        )
-    for file in files:
-        yield from read_dream(file)
+    for file in files_of(path, ".json"):
+        yield parse_dream(read_bytes(file), spot(file), name_of(file))
 
 
 def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
@@ -99,12 +85,7 @@ def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
     >>> graph.operators["op0"].payload, graph.input_rate.tolist()
     (62500.0, [10000.0, 10000.0])
     """
-    text = utf8(content, where)
-    try:
-        document = _adapter().validate_json(text)
-    except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
-    unrepeated(text, where)
+    document = parse_foreign(DreamJson, content, where)
     try:
         graph = _graph(document, name)
     except StreamplaceError as error:
@@ -258,8 +239,3 @@ def _check_expressible(graph: StreamGraph) -> None:
                 f"graph {quoted(graph.name)} has {fault}, which the dream format cannot say; "
                 "write it as .json instead"
             )
-
-
-@cache
-def _adapter() -> TypeAdapter[DreamJson]:
-    return TypeAdapter(DreamJson)

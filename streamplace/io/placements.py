@@ -17,6 +17,15 @@ def read_placement(path: Path, problem: Problem) -> Placement:
     return parse_placement(read_bytes(path, LARGEST_PLACEMENT), spot(path), problem)
 
 
+def read_present(path: Path) -> Placement:
+    """Placement that a graph runs by, of the operators and on the devices that the file names."""
+    document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
+    assignment = document["assignment"]
+    devices = sorted(set(assignment.values()))
+    with located(spot(path)):
+        return Placement.of(tuple(assignment), devices, assignment, document.get("priority"))
+
+
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     """Placement from the text of a JSON document; ``where`` stands in errors."""
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name

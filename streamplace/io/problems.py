@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.io.clusters import (
@@ -22,14 +24,30 @@ from streamplace.io.files import encoded, located, write_text
 from streamplace.io.graphs import (
     Document,
     documents,
+    graph_line,
     graph_to_dict,
     only,
+    write_graph,
     write_lines,
 )
 from streamplace.model.cluster import Cluster
+from streamplace.model.columns import Floats
 from streamplace.model.constraints import Constraints
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
+from streamplace.model.moving import Moving
 from streamplace.model.problem import Problem
+
+
+class Draft(NamedTuple):
+    """A graph with its constraints, for whatever cluster."""
+
+    graph: StreamGraph
+    constraints: Constraints
+
+
+Known = StreamGraph | Draft | Problem
+"""A graph, and what else is known of a problem."""
 
 
 @cache
@@ -62,7 +80,7 @@ def read_problems(
         yield problem_of(document, cluster if own else usual, constraints)
 
 
-def write_problem(problem: Problem, path: str | Path) -> None:
+def write_problem(problem: Draft | Problem, path: str | Path) -> None:
     """Write one problem as readable JSON."""
     text = json.dumps(problem_to_dict(problem), indent=1, ensure_ascii=False)
     write_text(Path(path), text + "\n")
@@ -74,13 +92,32 @@ def write_problems(problems: Iterable[Problem], path: str | Path) -> int:
     return write_lines(lines, Path(path), "problem")
 
 
-def problem_line(problem: Problem) -> bytes:
+def write_known(known: Known, path: Path) -> None:
+    """Write what is known of one problem as readable JSON."""
+    if isinstance(known, StreamGraph):
+        write_graph(known, path)
+    else:
+        write_problem(known, path)
+
+
+def write_all_known(known: Iterable[Known], path: Path) -> int:
+    """Write a data set of graphs and problems, one per line; returns how many."""
+    lines = (
+        (one.name, graph_line(one))
+        if isinstance(one, StreamGraph)
+        else (one.graph.name, problem_line(one))
+        for one in known
+    )
+    return write_lines(lines, path, "graph")
+
+
+def problem_line(problem: Draft | Problem) -> bytes:
     """One line of a data set."""
     text = json.dumps(problem_to_dict(problem), separators=(",", ":"), ensure_ascii=False)
     return encoded(text + "\n", f"problem {quoted(problem.graph.name)}")
 
 
-def problem_to_dict(problem: Problem) -> dict[str, Any]:
+def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
     """Document of a problem; what equals its default is left out.
 
     >>> from streamplace import Operator, StreamGraph
@@ -88,14 +125,16 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
     >>> problem_to_dict(Problem(pipe, Cluster.uniform(1)))["cluster"]["devices"]
     [{'name': 'd0', 'mips': 2500}]
     """
-    document: dict[str, Any] = {
-        "graph": graph_to_dict(problem.graph),
-        "cluster": cluster_to_tables(problem.cluster),
-    }
+    document: dict[str, Any] = {"graph": graph_to_dict(problem.graph)}
+    if isinstance(problem, Problem):
+        document["cluster"] = cluster_to_tables(problem.cluster)
     if rules := constraints_to_tables(problem.constraints):
         document["constraints"] = rules
-    if problem.seconds is not None:
-        document["seconds"] = [[plain(cell) for cell in row] for row in problem.seconds.tolist()]
+    if isinstance(problem, Problem) and problem.seconds is not None:
+        document["seconds"] = _rows(problem.seconds)
+    if isinstance(problem, Problem) and problem.moving is not None:
+        state = [plain(cell) for cell in problem.moving.state.tolist()]
+        document["moving"] = {"state": state, "startup": _rows(problem.moving.startup)}
     return document
 
 
@@ -117,4 +156,16 @@ def problem_of(
                 constraints = Constraints(**parts["constraints"])
     alone = len(parts) == 1  # then what does not fit is no fault of the document
     with nullcontext() if alone else located(document.where):
-        return Problem(graph, cluster or usual_cluster(), constraints, parts.get("seconds"))
+        cluster = cluster or usual_cluster()
+        moving = _moving(parts["moving"], graph, cluster) if "moving" in parts else None
+        return Problem(graph, cluster, constraints, parts.get("seconds"), moving)
+
+
+def _moving(part: dict[str, Any], graph: StreamGraph, cluster: Cluster) -> Moving:
+    """What it takes to move operators; what is left out is their memory, and no time."""
+    startup = part.get("startup", np.zeros((graph.n_operators, cluster.n_devices)))
+    return Moving(part.get("state", graph.operators.memory), startup)
+
+
+def _rows(matrix: Floats) -> list[list[float]]:
+    return [[plain(cell) for cell in row] for row in matrix.tolist()]

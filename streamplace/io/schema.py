@@ -224,6 +224,21 @@ class ConstraintsToml(TypedDict):
 
 
 @with_config(STRICT)
+class MovingJson(TypedDict):
+    """What it takes to move operators, a row for each."""
+
+    state: NotRequired[
+        Annotated[_List[_Number], Field(description="bytes taken along; by default the memory")]
+    ]
+    startup: NotRequired[
+        Annotated[
+            _List[_List[_Number]],
+            Field(description="seconds to start, operators × devices; by default none"),
+        ]
+    ]
+
+
+@with_config(STRICT)
 class ProblemJson(TypedDict):
     """A problem: a graph, and what is known of where it is placed."""
 
@@ -238,6 +253,7 @@ class ProblemJson(TypedDict):
             Field(description="core seconds per tuple, operators × devices, where not ipt / MIPS"),
         ]
     ]
+    moving: NotRequired[MovingJson]
 
 
 FILES: dict[str, type] = {

@@ -14,6 +14,7 @@ from streamplace.model.columns import Ints, frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
+from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
 from streamplace.model.streams import Streams
@@ -93,7 +94,15 @@ class Expansion:
 
         seconds = None if problem.seconds is None else problem.seconds[self.operator]
         constraints = self.constraints(problem.constraints)
-        return Problem(self.graph, problem.cluster, constraints, seconds)
+        return Problem(self.graph, problem.cluster, constraints, seconds, self._moving(problem))
+
+    def _moving(self, problem: "Problem") -> Moving | None:
+        """Subtasks share the state of their operator, and start as it does."""
+        if problem.moving is None:
+            return None
+        state, startup = problem.moving.state, problem.moving.startup
+        shared = state / self.original.operators.parallelism
+        return Moving(shared[self.operator], startup[self.operator])
 
     def constraints(self, constraints: Constraints) -> Constraints:
         """Constraints of the original graph, carried over to its subtasks.

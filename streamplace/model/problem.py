@@ -13,6 +13,7 @@ from streamplace.model.columns import Floats, Ints, frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
+from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
 from streamplace.model.rules import Rules, compile_rules
 from streamplace.model.units import LARGEST, format_bytes
@@ -31,6 +32,8 @@ class Problem:
     seconds
         Core seconds per input tuple, operator × device, where instructions / MIPS is not the truth
         (an operator that flies on a GPU); None otherwise.
+    moving
+        What it takes to move operators; None where the problem says nothing of it.
     rules
         The constraints as arrays, None where every placement is legal.
 
@@ -48,6 +51,7 @@ class Problem:
     cluster: Cluster
     constraints: Constraints
     seconds: Floats | None
+    moving: Moving | None
     rules: Rules | None = field(init=False, repr=False)
     _compiled: dict[str, Any] = field(init=False, repr=False)
 
@@ -57,12 +61,15 @@ class Problem:
         cluster: Cluster,
         constraints: Constraints | None = None,
         seconds: ArrayLike | None = None,
+        moving: Moving | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         put("graph", graph)
         put("cluster", cluster)
         put("constraints", constraints or Constraints())
         put("seconds", None if seconds is None else self._checked_seconds(seconds))
+        size = self.n_operators, self.n_devices
+        put("moving", None if moving is None else moving.fitting(*size))
         put("rules", compile_rules(graph, cluster, self.constraints))
         put("_compiled", {})
 
@@ -115,7 +122,8 @@ class Problem:
 
     def at_rate(self, total: float) -> "Problem":
         """Return the same problem at another total rate of the sources."""
-        return Problem(self.graph.at_rate(total), self.cluster, self.constraints, self.seconds)
+        graph = self.graph.at_rate(total)
+        return Problem(graph, self.cluster, self.constraints, self.seconds, self.moving)
 
     def placement(self, devices: ArrayLike, priority: ArrayLike | None = None) -> Placement:
         """Placement from one device row per operator, and a priority for each if there is one."""
@@ -203,7 +211,7 @@ class Problem:
         return frozen(matrix)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Problem, (self.graph, self.cluster, self.constraints, self.seconds)
+        return Problem, (self.graph, self.cluster, self.constraints, self.seconds, self.moving)
 
     def _arrays(self) -> "Instance":
         from streamsim.instance import instance_of

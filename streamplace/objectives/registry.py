@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from streamplace.objectives.conditions import Condition
+    from streamplace.objectives.relocation import Relocation
 
 Sense = Literal["max", "min"]
 Values = NDArray[np.float64]
@@ -99,6 +100,8 @@ class Objective:
         The same objective under options, such as another model of the network.
     base, conditions
         What is optimised, and what has to hold besides; `streamplace.objectives.conditions`.
+    relocation
+        From where the way to a placement counts, too; `streamplace.objectives.relocation`.
     """
 
     name: str
@@ -118,6 +121,7 @@ class Objective:
     variant: "Callable[[Mapping[str, str]], Objective] | None" = None
     base: "Objective | None" = None
     conditions: "tuple[Condition, ...]" = ()
+    relocation: "Relocation | None" = None
 
     @property
     def quantity(self) -> str:
@@ -126,7 +130,13 @@ class Objective:
         >>> named_objective("makespan:network=link").quantity
         'makespan'
         """
-        return (self.base or self).name.partition(":")[0]
+        return self.name.partition(":")[0] if self.base is None else self.base.quantity
+
+    @property
+    def of_usual_pass(self) -> bool:
+        """Whether it is the usual makespan, alone or with the way to a placement."""
+        alone = self.base if self.relocation is not None and not self.conditions else self
+        return alone is not None and alone.name == "makespan"
 
     def values(
         self, problem: Problem, placements: Ints, priorities: Floats | None = None

@@ -45,6 +45,9 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
     if objective.name == "makespan":
         _shortest(team, problem)
         return
+    if objective.relocation is not None:  # then the search begins with what there is
+        team.ask("anneal", team.part(1.0))
+        return
     known, n = objective.name == "throughput", problem.n_operators
     if known and budget.evaluations is not None and n <= QUICKLY_DECIDED:
         team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
@@ -60,7 +63,7 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
 
 def _shortest(team: "Team", problem: Problem) -> None:
     """Schedules at once, then a proof, which begins with a search; on large graphs that alone."""
-    for member in ("foresight", "heft"):
+    for member in ("foresight", "heft", "etf"):
         team.ask(member, team.part(1.0, 1))
     member = "exact" if problem.n_operators <= PROVABLE else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)

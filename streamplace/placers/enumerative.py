@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamplace.errors import PlacementError
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -18,33 +17,28 @@ WHOLE = 1e9
 def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Doppler's EnumerativeOptimizer: each meta-operation dealt so that least is sent.
 
-    Yao et al. (2025), Algorithm 4. The *kind* of an operator names the meta-operation that it was
-    sharded from. In topological order, first the shards of a meta-operation and then what reduces
-    them (its operators that others of it feed) are dealt to the devices, no device having two while
-    another has none, so that fetching their inputs takes the least time in sum. The paper tries all
-    permutations; an assignment algorithm finds the same least cost.
+    Yao et al. (2025), Algorithm 4. What stands before the slash in an operator's name is the
+    meta-operation that it was sharded from; an operator without a slash is alone. In topological
+    order, first the shards of a meta-operation and then what reduces them (its operators that
+    others of it feed) are dealt to the devices, no device having two while another has none, so
+    that fetching their inputs takes the least time in sum. The paper tries all permutations; an
+    assignment algorithm finds the same least cost.
     """
     from streamplace.placers.scheduling.tasks import tasks_of
 
     tasks = tasks_of(problem)
-    if not any(problem.graph.operators.kind):
-        raise PlacementError(
-            "enumerative needs operators that name the meta-operation they are a shard of; "
-            "give them kinds, or use another placer"
-        )
-    one = problem.one_pass
     place = np.zeros(problem.n_operators, np.int32)
     for group in _groups(problem):
         for rows in np.array_split(group, -(-len(group) // problem.n_devices)):
             cost = _fetching(problem, tasks.work, place, rows)
             place[rows] = _assigned(cost)
-    assert one.n_operators == len(place)
     return Found(problem.placement(problem.repaired(place)))
 
 
 def _groups(problem: Problem) -> Iterator[Ints]:
     """Shards and reductions of one meta-operation after the other, in topological order."""
-    kinds = np.array(problem.graph.operators.kind)
+    names = problem.graph.operators.name
+    kinds = np.array([name.rpartition("/")[0] or name for name in names])
     source, target = problem.graph.streams.source, problem.graph.streams.target
     within = kinds[source] == kinds[target]
     reduces = np.zeros(len(kinds), np.bool_)
@@ -76,10 +70,10 @@ def _assigned(cost: Floats) -> Ints:
     from ortools.graph.python import linear_sum_assignment
 
     k, d = cost.shape
-    finite = cost[np.isfinite(cost)]
-    scale = WHOLE / max(float(finite.max(initial=0.0)), 1e-300) / d
+    usable = np.isfinite(cost)
+    largest = cost.max(initial=0.0, where=usable) or 1.0
     square = np.zeros((d, d))
-    square[:k] = np.where(np.isfinite(cost), np.minimum(cost, 1e300) * scale, 4 * WHOLE)
+    square[:k] = np.where(usable, np.where(usable, cost, 0.0) / largest * WHOLE / d, 4 * WHOLE)
     solver = linear_sum_assignment.SimpleLinearSumAssignment()
     rows, columns = np.divmod(np.arange(d * d), d)
     solver.add_arcs_with_cost(rows, columns, square.ravel().astype(np.int64))

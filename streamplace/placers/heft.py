@@ -34,7 +34,8 @@ def heft(
         Keep the order in which HEFT lets devices run their tasks, as priorities; else devices run
         what is ready first.
     """
-    from streamplace.placers.scheduling.lists import found, schedule_by
-    from streamplace.placers.scheduling.ranks import upward
+    from streamplace.placers.scheduling.insertion import by_upward_rank
+    from streamplace.placers.scheduling.lists import found
+    from streamplace.placers.scheduling.tasks import tasks_of
 
-    return found(problem, schedule_by(problem, upward, insertion=insertion), keep=keep)
+    return found(problem, by_upward_rank(tasks_of(problem), insertion), keep=keep)

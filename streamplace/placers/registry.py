@@ -158,7 +158,8 @@ class Placer:
         """Whether it can place for an objective."""
         if not self.objectives:
             return True
-        return objective.quantity in self.objectives and not objective.conditions
+        plain = not objective.conditions and objective.relocation is None
+        return plain and objective.quantity in self.objectives
 
     def defaults(self) -> dict[str, Any]:
         """Options this placer takes, with their defaults."""

@@ -3,11 +3,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine_deployments import GENERAL
 
 from streamplace.engines.registry import EXPORTS
 
 
-@pytest.mark.parametrize("form", list(EXPORTS))
+@pytest.mark.parametrize("form", GENERAL)
 def test_every_form_is_written(run: Callable, graph: str, placement: str, form: str) -> None:
     """To a file, or to a folder where it has several; --json says what was written."""
     answer = run("export", placement, "--to", form, "-o", "out", "--json")

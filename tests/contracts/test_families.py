@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,40 +11,41 @@ from streamplace.generate.registry import FAMILIES, graph_of
 from streamplace.io.graphs import Document, graph_line
 from streamplace.io.problems import problem_line, problem_of
 from streamplace.model import Cluster, Problem
+from streamplace.model.graph import StreamGraph
 
 SHOWN = 20
 
 
 @cache
-def made(name):
+def made(name: str) -> list[Any]:
     """All that a family makes by default, from seed 3."""
     return list(FAMILIES[name].generate(seed=3))
 
 
-def some(name):
+def some(name: str) -> list[Any]:
     """A few of them, from first to last."""
     return made(name)[:: max(1, len(made(name)) // SHOWN)]
 
 
-def line(one):
+def line(one: StreamGraph | Problem) -> bytes:
     """Line of a data set."""
     return problem_line(one) if isinstance(one, Problem) else graph_line(one)
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_a_family_makes_as_many_as_it_says_under_names_of_their_own(name):
+def test_a_family_makes_as_many_as_it_says_under_names_of_their_own(name: str) -> None:
     assert len(made(name)) == FAMILIES[name].parameters().n_graphs
     assert len({graph_of(one).name for one in made(name)}) == len(made(name))
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_equal_seeds_give_equal_bytes(name):
+def test_equal_seeds_give_equal_bytes(name: str) -> None:
     again = islice(FAMILIES[name].generate(seed=3), 3)
     assert [line(one) for one in again] == [line(one) for one in made(name)[:3]]
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_everything_of_a_family_can_be_placed(name):
+def test_everything_of_a_family_can_be_placed(name: str) -> None:
     """On its own cluster there is a placement that honours all constraints and memory."""
     for one in some(name):
         problem = one if isinstance(one, Problem) else Problem(one, Cluster.uniform(5))
@@ -52,7 +54,7 @@ def test_everything_of_a_family_can_be_placed(name):
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_lines_of_a_family_read_back_as_they_were_made(name):
+def test_lines_of_a_family_read_back_as_they_were_made(name: str) -> None:
     for one in some(name):
         document = Document.of(line(one), name)
         if isinstance(one, Problem):

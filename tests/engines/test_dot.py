@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -7,6 +8,7 @@ import pytest
 from engine_deployments import DEPLOYMENTS
 
 from streamplace.engines.dot import read_dot
+from streamplace.engines.registry import EXPORTS
 from streamplace.errors import FormatError
 
 
@@ -20,6 +22,20 @@ def test_graphviz_readers_find_boxes_and_streams(written: Callable[..., Path]) -
         '"PE 2 on gpu (gpu)"',
     ]
     assert len(graph.get_edges()) == DEPLOYMENTS["shop"].problem.graph.n_streams
+
+
+def test_a_device_has_a_colour_of_its_own() -> None:
+    """Operators of a device share it."""
+    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["odd names"]).values()
+    colours = re.findall(r'fillcolor="([\d. ]+)"', text)
+    assert len(set(colours)) == len(colours) == len(DEPLOYMENTS["odd names"].elements)
+
+
+def test_what_tasks_hand_on_is_told_in_bytes() -> None:
+    """A task graph has no rates."""
+    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["tasks"]).values()
+    assert '"load" -> "left" [label="4 MB"]' in text
+    assert '"right" -> "add" [label="1 MB", style=dashed]' in text
 
 
 def test_networkx_reads_it(written: Callable[..., Path]) -> None:

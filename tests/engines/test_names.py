@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from engine_deployments import GENERAL
 from hostile import FRAGMENTS, names
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ class Case(NamedTuple):
     fact: str
 
     def deployments(self) -> Iterator[Deployment]:
-        """Three operators with groups, tags and kinds on two devices, and subtask by subtask."""
+        """Three operators with groups, tags and kinds on two devices, as tasks, and as subtasks."""
         operators = [
             Operator(self.src, ipt=1e4, payload=100.0, rate=100.0, kind=self.kind),
             Operator(self.map, ipt=1e4, payload=100.0, parallelism=2, requires={self.tag}),
@@ -55,6 +56,8 @@ class Case(NamedTuple):
         problem = Problem(graph, cluster, rules)
         whole = {self.src: self.box, self.map: self.node, self.sink: self.box}
         yield Deployment.of(problem, whole)
+        tasks = StreamGraph.of(self.graph, operators, streams, fires="all")
+        yield Deployment.of(Problem(tasks, cluster, rules), whole)
         loose = Problem(graph, cluster)
         del whole[self.map]
         first, second = graph.expand().subtasks(self.map)
@@ -107,14 +110,14 @@ def check(export: str, case: Case) -> None:
             ]
 
 
-@pytest.mark.parametrize("export", list(EXPORTS))
+@pytest.mark.parametrize("export", GENERAL)
 def test_what_means_something_to_a_language_is_data_to_every_export(export: str) -> None:
     """By the language's own parser."""
     for case in EVERY_FRAGMENT:
         check(export, case)
 
 
-@pytest.mark.parametrize("export", list(EXPORTS))
+@pytest.mark.parametrize("export", GENERAL)
 def test_any_name_is_data_to_every_export(export: str) -> None:
     """By the language's own parser."""
 
@@ -145,7 +148,7 @@ def test_any_name_comes_back(export: str, case: Case) -> None:
 def test_scripts_do_nothing_but_what_they_say(case: Case) -> None:
     """Run for each device, with stand-ins for other programs: no name is a command."""
     plain = next(Case(*PLAIN).deployments())
-    for export in EXPORTS:
+    for export in GENERAL:
         if any(name.endswith(".sh") for name in EXPORTS[export].files(plain)):
             with tempfile.TemporaryDirectory() as folder:
                 run_scripts(export, case, Path(folder))

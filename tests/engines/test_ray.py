@@ -47,6 +47,30 @@ finally:
     cluster.shutdown()
 """
 
+REAL_PASS = """
+import json, os, sys
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes on loopback
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+import ray
+from ray.cluster_utils import Cluster
+import placement
+offers = json.loads(sys.argv[1])
+small = {"num_cpus": 0, "object_store_memory": 80 * 2**20, "include_log_monitor": False}
+cluster = Cluster(initialize_head=True, connect=True,
+                  head_node_args={**small, "include_dashboard": False, "resources": offers[0]})
+try:
+    for offer in offers[1:]:
+        cluster.add_node(**small, resources=offer)
+    cluster.wait_for_nodes()
+    told = lambda name: lambda *taken: [name, *taken]
+    results = placement.run({name: told(name) for name in placement.INPUTS})
+    right = placement.check()
+    print(json.dumps([results, right]))
+finally:
+    ray.shutdown()
+    cluster.shutdown()
+"""
+
 
 def offers(folder: Path, devices: tuple[str, ...]) -> list[dict[str, int]]:
     """What each node would offer, told by a stand-in for `ray` that prints its arguments."""
@@ -113,3 +137,40 @@ def test_on_a_real_cluster_every_actor_runs_where_it_should(written: Callable[..
     assert wrong == {}
     ((_, lacks),) = stray.items()
     assert lacks == [resource(next(iter(placed.placement.values())))]
+
+
+def test_a_task_asks_for_a_core_of_its_device(module: Callable[..., ModuleType]) -> None:
+    """Of three cores a third, as whole units; tags as others do."""
+    asked = {name: options["resources"] for name, options in module("ray", "tasks").OPTIONS.items()}
+    assert asked["load"] == asked["right"] == {"dev-cpu": 333}
+    assert asked["left"] == {"dev-gpu": 1000, "tag-gpu": 0.001}
+
+
+def test_tasks_take_in_what_feeds_them(module: Callable[..., ModuleType]) -> None:
+    """In an order in which they can run."""
+    assert module("ray", "tasks").INPUTS == {
+        "load": [],
+        "left": ["load"],
+        "right": ["load"],
+        "add": ["left", "right"],
+    }
+
+
+@pytest.mark.xdist_group("ray")
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+def test_on_a_real_cluster_a_pass_runs_where_it_should(written: Callable[..., Path]) -> None:
+    """Two nodes on loopback; every task takes in what its inputs returned."""
+    folder = written("ray", "tasks")
+    (folder / "real.py").write_text(REAL_PASS)
+    nodes = offers(folder, ("cpu", "gpu"))
+    run = subprocess.run(
+        [sys.executable, "real.py", json.dumps(nodes)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
+    results, wrong = json.loads(run.stdout.splitlines()[-1])
+    assert results == {"add": ["add", ["left", ["load"]], ["right", ["load"]]]}
+    assert wrong == {}

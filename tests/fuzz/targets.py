@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -69,7 +70,7 @@ def targets() -> list[Target]:
     """Everything that reads."""
     return [
         *_native(),
-        *(_foreign(name) for name in FORMATS),
+        *(_foreign(name) for name in FORMATS if _reads_files(name)),
         *(_schema(name) for name in FILES),
         *(_export(name) for name in EXPORTS if EXPORTS[name].read),
         *_small(),
@@ -103,6 +104,12 @@ def _packed() -> Sequence[bytes]:
     return [gzip.compress(to_json(GRAPH) + b"\n" + to_json(BARE), 1, mtime=0)]
 
 
+def _reads_files(name: str) -> bool:
+    """Whether a format is read from files, by a reader that has what it needs."""
+    package = FORMATS[name].package
+    return not FORMATS[name].source and (not package or find_spec(package) is not None)
+
+
 def _foreign(name: str) -> Target:
     """Importer; where there is no valid file of its format, those of all others are spoiled."""
 
@@ -111,7 +118,9 @@ def _foreign(name: str) -> Target:
         return own or [to_json(GRAPH), *(path.read_bytes() for path in sorted(SEEDS.iterdir()))]
 
     suffix = next((path.suffix for path in SEEDS.glob(f"{name}.*")), ".txt")
-    return _file(f"import {name}", suffix, lambda path: list(FORMATS[name].read(path)), seeds)
+    cost = 50 if FORMATS[name].package else 1  # native code in a process of its own
+    read = FORMATS[name].read
+    return _file(f"import {name}", suffix, lambda path: list(read(path)), seeds, cost)
 
 
 def _schema(name: str) -> Target:

@@ -195,7 +195,7 @@ def test_a_manifest_is_checked_inside(tmp_path: Path) -> None:
         read_manifest(manifest)
 
 
-def test_problems_come_as_a_data_set_with_a_manifest(tmp_path):
+def test_problems_come_as_a_data_set_with_a_manifest(tmp_path: Path) -> None:
     """Whole ones, with their clusters, counted by split."""
     path = tmp_path / "g.jsonl.gz"
     seen = []
@@ -206,7 +206,7 @@ def test_problems_come_as_a_data_set_with_a_manifest(tmp_path):
     assert [(p.graph, p.cluster) for p in back] == [(p.graph, p.cluster) for p in seen]
 
 
-def test_a_recipe_of_problems_makes_them(tmp_path):
+def test_a_recipe_of_problems_makes_them(tmp_path: Path) -> None:
     path = tmp_path / "r.toml"
     path.write_text('family = "giph"\n[parameters]\nsetting = "grid"\nproblems = 1\n')
     assert [type(one) for one in read_recipe(path).generate()] == [Problem, Problem]

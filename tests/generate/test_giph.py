@@ -1,6 +1,7 @@
 """GiPH's benchmark."""
 
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,13 +30,13 @@ PAPER = {
 
 
 @pytest.fixture(scope="module")
-def several():
+def several() -> list[Problem]:
     """The default setting."""
     return list(giph(Giph(), 0))
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_graphs_have_as_many_tasks_as_the_papers(setting):
+def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
     """Within 5 % for each v and alpha, in training and in testing together."""
     sizes = defaultdict(list)
     for problem in giph(Giph(setting), 0):
@@ -46,7 +47,7 @@ def test_graphs_have_as_many_tasks_as_the_papers(setting):
     }
 
 
-def test_splits_have_the_seeds_of_the_paper(several):
+def test_splits_have_the_seeds_of_the_paper(several: list[Problem]) -> None:
     """Names carry the seeds of the task graph and of the network."""
     for problem in several:
         program, network = (int(part[1:]) for part in problem.graph.name.split("-")[-2:])
@@ -56,7 +57,7 @@ def test_splits_have_the_seeds_of_the_paper(several):
     assert Counter(p.graph.attributes["split"] for p in several) == {"train": 120, "test": 120}
 
 
-def test_equal_numbers_are_equal_networks(several):
+def test_equal_numbers_are_equal_networks(several: list[Problem]) -> None:
     clusters = defaultdict(set)
     for problem in several:
         clusters[problem.graph.name[-3:]].add(problem.cluster)
@@ -64,7 +65,9 @@ def test_equal_numbers_are_equal_networks(several):
     assert len(clusters) == 10
 
 
-def test_asking_for_more_problems_puts_the_same_graphs_on_other_networks(several):
+def test_asking_for_more_problems_puts_the_same_graphs_on_other_networks(
+    several: list[Problem],
+) -> None:
     """The first of each split stay as they are."""
     more = list(giph(Giph(problems=121), 0))
     assert [problem_line(p) for p in more[:120]] == [problem_line(p) for p in several[:120]]
@@ -74,7 +77,7 @@ def test_asking_for_more_problems_puts_the_same_graphs_on_other_networks(several
     assert first.cluster != again.cluster
 
 
-def test_networks_of_the_last_setting_differ_in_size_and_between_the_splits():
+def test_networks_of_the_last_setting_differ_in_size_and_between_the_splits() -> None:
     sizes = defaultdict(set)
     for problem in giph(Giph("multiple_networks_diff"), 0):
         assert 15 <= problem.n_devices <= 24
@@ -82,7 +85,7 @@ def test_networks_of_the_last_setting_differ_in_size_and_between_the_splits():
     assert not sizes["train"] & sizes["test"]
 
 
-def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper():
+def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper() -> None:
     """Compute over speed and bytes over bandwidth are seconds, but for the digits left out."""
     for case in golden("giph"):
         size = len(case["tasks"])
@@ -106,7 +109,7 @@ def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper():
         np.testing.assert_allclose(answers, latencies, rtol=1e-3)
 
 
-def test_values_have_the_paper_s_means_and_spreads(several):
+def test_values_have_the_paper_s_means_and_spreads(several: list[Problem]) -> None:
     compute = np.concatenate([p.graph.operators.ipt / INSTRUCTIONS for p in several])
     sent = np.concatenate([p.graph.streams.payload for p in several])
     speed = np.concatenate([p.cluster.devices.mips for p in several])
@@ -131,7 +134,9 @@ def test_values_have_the_paper_s_means_and_spreads(several):
     st.floats(0, 1),
     st.integers(0, 2**32),
 )
-def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(v, alpha, p, seed):
+def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(
+    v: int, alpha: float, p: float, seed: int
+) -> None:
     """Edges go to later layers, so there is no cycle."""
     rng, shape = np.random.default_rng(seed), ProgramShape(v, alpha, p)
     layer = draw_layers(shape, rng)
@@ -145,7 +150,9 @@ def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(v, al
 
 
 @given(st.integers(1, 30), st.sampled_from([0.0, 0.2, 0.6]), st.integers(0, 2**32))
-def test_every_device_has_hardware_and_all_hardware_has_a_device(devices, support, seed):
+def test_every_device_has_hardware_and_all_hardware_has_a_device(
+    devices: int, support: float, seed: int
+) -> None:
     """So every task can run somewhere, which the paper does not promise."""
     network = draw_network(NetworkShape(devices, support), np.random.default_rng(seed))
     assert network.has.any(axis=0).all()
@@ -154,7 +161,7 @@ def test_every_device_has_hardware_and_all_hardware_has_a_device(devices, suppor
     assert (network.seconds_per_byte == network.seconds_per_byte.T).all()
 
 
-def test_the_grid_is_wider():
+def test_the_grid_is_wider() -> None:
     """Sizes, computing and bytes cover the ranges of the notebook."""
     problems = list(giph(Giph("grid", problems=60), 0))
     assert len(problems) == 120
@@ -166,7 +173,7 @@ def test_the_grid_is_wider():
         assert {problem.graph.attributes[name] for problem in problems} == values
 
 
-def test_another_seed_gives_other_problems(several):
+def test_another_seed_gives_other_problems(several: list[Problem]) -> None:
     other = next(giph(Giph(), 1))
     assert other.graph.operators != several[0].graph.operators
     assert other.cluster not in [problem.cluster for problem in several]
@@ -180,6 +187,6 @@ def test_another_seed_gives_other_problems(several):
         ({"problems": 1201}, "multiple_networks has 1200 to train with, every task graph on every"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(values, message):
+def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         Giph(**values)

@@ -1,6 +1,7 @@
 """Sharded tensor programs, and the families that are made of them."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,38 +16,40 @@ from streamplace.generate.llama_block import LlamaBlock
 from streamplace.generate.registry import FAMILIES
 from streamplace.generate.sharded import Label, TensorProgram
 from streamplace.generate.tasks import ELEMENT_BYTES
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 
 PAPER = {"chainmm": 112, "ffnn": 192, "llama-block": 215, "llama-layer": 215}
 """Nodes of the graphs of the paper, which gives one number for both of Llama's."""
 
 
-def problem_of(name, **values):
+def problem_of(name: str, **values: Any) -> Problem | None:
     """The only problem of a family."""
     (problem,) = FAMILIES[name].generate(FAMILIES[name].parameters(**values))
     return problem
 
 
-def meta_ops(graph):
+def meta_ops(graph: StreamGraph) -> Counter[Any]:
     """Tasks per meta-op."""
     return Counter(name.split("/")[0] for name in graph.operators.name)
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_default_programs_are_of_the_paper_s_size(name):
+def test_default_programs_are_of_the_paper_s_size(name: str) -> None:
     """Within 5 %, on four GPUs."""
     problem = problem_of(name)
     assert problem.n_operators == pytest.approx(PAPER[name], rel=0.05)
     assert problem.n_devices == 4
 
 
-def test_chainmm_has_the_paper_s_nodes_with_and_without_inputs():
+def test_chainmm_has_the_paper_s_nodes_with_and_without_inputs() -> None:
     kinds = Counter(problem_of("chainmm").graph.operators.kind)
     assert kinds.total() == 112
     assert kinds.total() - kinds["input"] == 76
 
 
-def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s():
+def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s() -> None:
     """440 ms."""
     problem = problem_of("chainmm", devices=1)
     alone = problem.placement(np.zeros(problem.n_operators, int))
@@ -54,7 +57,7 @@ def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s():
 
 
 @given(*[st.integers(1, 4)] * 3)
-def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i, j, k):
+def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i: int, j: int, k: int) -> None:
     """Whether or not they divide the sizes; partial results are added up besides."""
     program = TensorProgram({"i": Label(6, i), "j": Label(7, j), "k": Label(9, k)})
     a, b = program.input("A", "ik"), program.input("B", "kj")
@@ -71,7 +74,7 @@ def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i, j, k):
     )
 
 
-def test_every_shard_reads_the_blocks_that_it_needs():
+def test_every_shard_reads_the_blocks_that_it_needs() -> None:
     program = TensorProgram({"i": Label(4, 2), "j": Label(4), "k": Label(4, 2)})
     a, b = program.input("A", "ik"), program.input("B", "kj")
     product = program.einsum("AB", "ik,kj->ij", a, b)
@@ -102,7 +105,7 @@ def test_every_shard_reads_the_blocks_that_it_needs():
     ]
 
 
-def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise():
+def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise() -> None:
     """Three pieces of four elements each become two of six."""
     program = TensorProgram({"s": Label(12, 3), "t": Label(12, 2)})
     program.select("anew", "t", program.input("x", "s"))
@@ -120,7 +123,9 @@ def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise():
         ("llama-layer", {"shards": 2, "pieces": 1}, {"shards": 8, "pieces": 4}),
     ],
 )
-def test_more_shards_are_more_tasks_of_the_same_meta_ops(name, few, many):
+def test_more_shards_are_more_tasks_of_the_same_meta_ops(
+    name: str, few: dict[str, int], many: dict[str, int]
+) -> None:
     less, more = (problem_of(name, **values).graph for values in (few, many))
     assert meta_ops(less).keys() == meta_ops(more).keys()
     assert all(meta_ops(less)[meta] <= count for meta, count in meta_ops(more).items())
@@ -130,7 +135,7 @@ def test_more_shards_are_more_tasks_of_the_same_meta_ops(name, few, many):
     assert products[0] == products[1]
 
 
-def test_a_block_of_llama_has_the_flops_of_its_products():
+def test_a_block_of_llama_has_the_flops_of_its_products() -> None:
     """Four projections, three of the feed-forward network, scores and attention."""
     operators = problem_of("llama-block").graph.operators
     products = operators.ipt[[kind == "matmul" for kind in operators.kind]].sum()
@@ -139,14 +144,14 @@ def test_a_block_of_llama_has_the_flops_of_its_products():
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_meta_ops_come_one_after_the_other(name):
+def test_meta_ops_come_one_after_the_other(name: str) -> None:
     """No task reads what a later one makes, so rows are in topological order."""
     streams = problem_of(name).graph.streams
     assert (streams.source < streams.target).all()
     assert np.isnan(streams.payload).all()  # one output, however many read it
 
 
-def test_more_shards_than_rows_are_refused():
+def test_more_shards_than_rows_are_refused() -> None:
     with pytest.raises(SettingError, match="of 3 cannot be cut into 4 pieces; ask for fewer"):
         problem_of("chainmm", size=3, shards=2)
 
@@ -161,6 +166,8 @@ def test_more_shards_than_rows_are_refused():
         (Gpus, {"tflops": 0.0}, SettingError, "tflops is 0"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(kind, values, error, message):
+def test_parameters_that_make_no_sense_are_refused(
+    kind: type[Any], values: dict[Any, Any], error: type[Any], message: str
+) -> None:
     with pytest.raises(error, match=message):
         kind(**values)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from streamplace.io.problems import (
     write_problems,
 )
 from streamplace.model import Cluster, Constraints, Device, Problem
+from streamplace.model.moving import Moving
 
 SMALL = {"operators": [{"name": name, "rate": 1} for name in ("a", "b")]}
 
@@ -31,7 +33,8 @@ def same(a: Problem, b: Problem) -> bool:
     """Whether two problems say the same."""
     costs = [one.seconds for one in (a, b)]
     alike = all(c is None for c in costs) or np.array_equal(*costs)  # type: ignore[arg-type]
-    return (a.graph, a.cluster, a.constraints) == (b.graph, b.cluster, b.constraints) and alike
+    parts = [(one.graph, one.cluster, one.constraints, one.moving) for one in (a, b)]
+    return parts[0] == parts[1] and alike
 
 
 def read(tmp_path: Path, document: Any, **given: Any) -> Problem:
@@ -135,6 +138,12 @@ def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path)
         ({"seconds": [[1, -2], [1, 1]]}, "seconds[0][1] is -2"),
         ({"seconds": [["1 ms", 2], [1, 1]]}, "seconds[0][0] is '1 ms'"),
         ({"second": []}, "second is not a known field"),
+        ({"moving": {"state": [1]}}, "moving: state is (1,); it must be (2,)"),
+        ({"moving": {"startup": [[1], [2]]}}, "moving: startup is (2, 1); it must be (2, 2)"),
+        ({"moving": {"startup": [[1, 2], [3]]}}, "moving: startup must be numbers, a row for"),
+        ({"moving": {"state": [1, 1e16]}}, "moving: state[1] is 1e+16; it must be between 0"),
+        ({"moving": {"state": [1, -1]}}, "moving.state[1] is -1"),
+        ({"moving": {"bytes": [1, 1]}}, "moving.bytes is not a known field"),
         ({"graph": {"name": "g"}}, "graph.operators is missing"),
         ({"cluster": {"devices": [{"name": "x", "mips": 0}]}}, "cluster: "),
         ({"cluster": {"devices": [{"name": "x", "mps": 1}]}}, "cluster.devices[0].mps"),
@@ -151,6 +160,21 @@ def test_what_is_wrong_is_told_with_its_place(
         "constraints": {"pin": {"a": "x"}},
     }
     assert complaint in refusal(tmp_path, {**document, **change})
+
+
+def test_what_moving_takes_is_the_memory_and_no_time_where_the_document_does_not_say(
+    tmp_path: Path,
+) -> None:
+    operators = [{"name": "a", "rate": 1, "memory": "1 MB"}, {"name": "b", "rate": 1}]
+    document = {"graph": {"operators": operators}, "cluster": {"devices": [{"name": "x"}]}}
+    assert read(tmp_path, document).moving is None
+    half = read(tmp_path, {**document, "moving": {"startup": [[2], [3]]}})
+    assert half.moving == Moving([1e6, 0], [[2], [3]])
+    other = read(tmp_path, {**document, "moving": {"state": [5, 6]}})
+    assert other.moving == Moving([5, 6], [[0], [0]])
+    assert same(half, read(tmp_path, problem_to_dict(half)))
+    assert same(half.at_rate(2), read(tmp_path, problem_to_dict(half.at_rate(2))))
+    assert half.at_rate(2).moving == pickle.loads(pickle.dumps(half)).moving == half.moving
 
 
 def test_what_most_links_have_is_said_once() -> None:

@@ -9,6 +9,8 @@ from problems import PROBLEMS, chain, fork_join
 from strategies import problems
 
 from streamplace.errors import PlacementError
+from streamplace.generate.nmt import Nmt
+from streamplace.generate.registry import FAMILIES
 from streamplace.model import Cluster, Operators, Problem, StreamGraph, Streams
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.registry import PLACERS, Budget, Result
@@ -140,3 +142,12 @@ def test_interrupted_it_answers_with_the_best_so_far() -> None:
     assert result.seconds < 30
     assert result.value >= PLACERS["metis"].place(problem, THROUGHPUT).value
     assert len(calls) == 41
+
+
+@pytest.mark.parametrize("scheduler", ["foresight", "heft", "etf"])
+def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler: str) -> None:
+    """However few evaluations there are; on translation networks ETF is hard to beat."""
+    (problem,) = FAMILIES["nmt"].generate(Nmt(count=1), seed=0)
+    makespan, few = OBJECTIVES["makespan"], Budget(0.1, 10)
+    listed = PLACERS[scheduler].place(problem, makespan, budget=few)
+    assert AUTO.place(problem, makespan, budget=few).value <= listed.value

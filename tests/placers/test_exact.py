@@ -351,9 +351,9 @@ def test_an_interrupt_leaves_at_once(after: Any) -> None:
 
 
 def test_other_objectives_are_refused() -> None:
-    """The proof is for throughput."""
-    other = Objective("makespan", "min", "Something else.", THROUGHPUT.evaluate)
-    with pytest.raises(SettingError, match="makespan"):
+    """The proofs are for throughput and makespan."""
+    other = Objective("something", "min", "Something else.", THROUGHPUT.evaluate)
+    with pytest.raises(SettingError, match="throughput, makespan, not for 'something'"):
         EXACT.place(chain(1.0), other)
 
 

@@ -80,7 +80,7 @@ def _least_elsewhere(one: Pass) -> tuple[Floats, Floats]:
 
 @kernel
 def _longest_path(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
-    n, d = may.shape
+    d = may.shape[1]
     begin, longest = _released(one, d), 0.0
     for v in one.order:
         longest = max(longest, _run(one, may, begin, v))
@@ -118,7 +118,7 @@ def _run(one: Pass, may: Flags, begin: Floats, v: int) -> float:
 
 @kernel
 def _longest_path_to_nearest(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
-    n, d = may.shape
+    d = may.shape[1]
     begin, longest = _released(one, d), 0.0
     for v in one.order:
         longest = max(longest, _run(one, may, begin, v))

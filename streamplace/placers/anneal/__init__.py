@@ -34,14 +34,20 @@ def anneal(
     Parameters
     ----------
     start
-        Placements to begin with instead; the answer is never worse than any of them.
+        Placements to begin with instead; the answer is never worse than any of them. Where the way
+        to a placement counts, the present one is among them.
     """
     for placement in start:
         problem.check(placement)
-    if objective.name == "makespan":
-        from streamplace.placers.anneal.shortest import FIRST_ROUND, shortest
+    if objective.relocation is not None:
+        start = (objective.relocation.stay(problem), *start)
+    if objective.of_usual_pass:
+        from streamplace.placers.anneal.relist import relist
+        from streamplace.placers.anneal.shortest import FIRST_ROUND, MOST_TASKS, shortest
 
-        return shortest(problem, start, seed, Meter(budget, FIRST_ROUND))
+        if problem.n_operators > MOST_TASKS:
+            return relist(problem, objective, start, seed, Meter(budget, 1))
+        return shortest(problem, objective, start, seed, Meter(budget, FIRST_ROUND))
     if objective.name != "throughput":
         from streamplace.placers.anneal.others import best_by
 

@@ -75,4 +75,4 @@ def _confined(problem: Problem, devices: list[str]) -> Problem:
         for name in problem.graph.operators.name
     }
     constraints = Constraints(old.pin, old.colocate, old.exlocate, allowed)
-    return Problem(problem.graph, problem.cluster, constraints, problem.seconds)
+    return Problem(problem.graph, problem.cluster, constraints, problem.seconds, problem.moving)

@@ -29,7 +29,7 @@ def best_by(
         return replace(found, bound=float(least_devices(problem, condition.limit)))
     near = _near(problem, objective, seed, meter)
     found = climb(problem, objective, (*start, *near), seed, meter)
-    for placement in near:
+    for placement in (*start, *near) if objective.ordered else ():  # climbed without their order
         value, reached = objective.value(problem, placement), found.placement
         if objective.better(value, objective.value(problem, reached)):
             found = replace(found, placement=placement)

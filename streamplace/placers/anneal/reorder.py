@@ -31,7 +31,7 @@ from streamplace.placers.anneal.sequence import (
 from streamplace.placers.scheduling.tasks import Tasks
 
 # Places in `Anneal.numbers`.
-CURRENT, BEST, TEMPERATURE, COOLING = range(4)
+CURRENT, BEST, TEMPERATURE, COOLING, MOVED = range(5)
 
 ON_CHAIN = 0.85
 """Share of moves of tasks on the critical chain."""
@@ -41,6 +41,8 @@ TOGETHER, CLUSTERS, MOST_MOVED = 0.25, 0.6, 16
 how many these are at most."""
 BESIDE = 0.5
 """Share of moves to the device of a neighbour."""
+BACK = 0.1
+"""Share of moves to where it costs least to be, where that counts."""
 REPLACED = 0.4
 """Share of moves to another device that also draw a new position."""
 ROUNDING = 1e-12
@@ -57,7 +59,8 @@ class Anneal(NamedTuple):
     group: Ints  # [MOST_MOVED] units of the move under trial
     homes: Ints  # [MOST_MOVED] where they are
     random: Words  # [1]
-    numbers: Floats  # [4]
+    numbers: Floats  # [5]
+    moving: Floats  # [N, D] seconds that it costs besides to have a task on a device, or [0, 0]
 
 
 @kernel
@@ -69,8 +72,7 @@ def begin(tasks: Tasks, anneal: Anneal) -> None:
     anneal.used[:] = 0.0
     for u in range(len(tasks.memory)):
         anneal.used[sequence.place[tasks.members[tasks.member_start[u]]]] += tasks.memory[u]
-    anneal.numbers[CURRENT] = makespan
-    _keep_if_best(tasks, anneal)
+    _stand(tasks, anneal, makespan)
 
 
 @kernel
@@ -101,7 +103,7 @@ def _try(tasks: Tasks, anneal: Anneal) -> None:
     else:
         v = choose(random, len(sequence.order))
     limit = numbers[CURRENT] - numbers[TEMPERATURE] * np.log(1.0 - uniform(random))
-    limit *= 1.0 + ROUNDING
+    limit = limit * (1.0 + ROUNDING) - numbers[MOVED]
     if uniform(random) < REORDER:
         _reorder(tasks, anneal, v, limit)
         return
@@ -137,6 +139,8 @@ def _reorder(tasks: Tasks, anneal: Anneal, v: int, limit: float) -> None:
 def _drawn_device(tasks: Tasks, anneal: Anneal, v: int) -> int:
     """Draw a device: any, or that of a neighbour."""
     random, n_in = anneal.random, tasks.in_start[v + 1] - tasks.in_start[v]
+    if len(anneal.moving) and uniform(random) < BACK:
+        return int(np.argmin(anneal.moving[v]))
     n_out = tasks.out_end[v] - tasks.out_start[v]
     if n_in + n_out > 0 and uniform(random) < BESIDE:
         u = _neighbour(tasks, v, choose(random, n_in + n_out))
@@ -168,6 +172,7 @@ def _relocate(tasks: Tasks, anneal: Anneal, v: int, b: int, limit: float) -> Non
         return
     a, old, tail = sequence.place[v], sequence.position[v], sequence.tail[v]
     to = old
+    limit -= _dearer(tasks, anneal, 1, b)
     sequence.place[v] = b
     sequence.tail[v] = tail_of(tasks, sequence, v)
     if uniform(anneal.random) < REPLACED:
@@ -223,10 +228,10 @@ def _some_neighbour(tasks: Tasks, random: Words, v: int) -> int:
 
 @inlined_kernel
 def _contains(group: Ints, size: int, u: int) -> bool:
+    found = False
     for i in range(size):
-        if group[i] == u:
-            return True
-    return False
+        found |= group[i] == u
+    return found
 
 
 @borrowing_kernel
@@ -235,6 +240,7 @@ def _move_units(tasks: Tasks, anneal: Anneal, size: int, b: int, limit: float) -
     sequence, group = anneal.sequence, anneal.group
     if not _may_move(tasks, anneal, size, b):
         return
+    limit -= _dearer(tasks, anneal, size, b)
     begin = len(sequence.order)
     for i in range(size):
         begin = _put(tasks, sequence, group[i], b, begin)
@@ -283,6 +289,18 @@ def _may_move(tasks: Tasks, anneal: Anneal, size: int, b: int) -> bool:
     return True
 
 
+@borrowing_kernel
+def _dearer(tasks: Tasks, anneal: Anneal, size: int, b: int) -> float:
+    """Seconds that it costs more to have the units of the group on device b."""
+    more = 0.0
+    for i in range(size if len(anneal.moving) else 0):
+        u = anneal.group[i]
+        for k in range(tasks.member_start[u], tasks.member_start[u + 1]):
+            v = tasks.members[k]
+            more += anneal.moving[v, b] - anneal.moving[v, anneal.homes[i]]
+    return more
+
+
 @inlined_kernel
 def _take_room(tasks: Tasks, anneal: Anneal, size: int, b: int) -> None:
     """Count the memory of the group where it is now."""
@@ -297,7 +315,17 @@ def _take_room(tasks: Tasks, anneal: Anneal, size: int, b: int) -> None:
 def _take(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
     """Go on from where the move led."""
     settle(tasks, anneal.sequence)
-    anneal.numbers[CURRENT] = makespan
+    _stand(tasks, anneal, makespan)
+
+
+@borrowing_kernel
+def _stand(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
+    """Value the schedule as it is."""
+    moved = 0.0
+    for v in range(len(anneal.moving)):
+        moved += anneal.moving[v, anneal.sequence.place[v]]
+    anneal.numbers[MOVED] = moved
+    anneal.numbers[CURRENT] = makespan + moved
     _keep_if_best(tasks, anneal)
 
 
@@ -307,10 +335,11 @@ def _keep_if_best(tasks: Tasks, anneal: Anneal) -> None:
     best = anneal.numbers[BEST] * (1 - ROUNDING)
     if anneal.numbers[CURRENT] >= best:
         return
-    makespan = eager_makespan(tasks, anneal.sequence, anneal.eager, best)
+    moved = anneal.numbers[MOVED]
+    makespan = eager_makespan(tasks, anneal.sequence, anneal.eager, best - moved)
     if makespan == np.inf:
         return
-    anneal.numbers[BEST] = makespan
+    anneal.numbers[BEST] = makespan + moved
     for i in range(len(anneal.best_order)):
         anneal.best_order[i] = anneal.sequence.order[i]
         anneal.best_place[i] = anneal.sequence.place[i]

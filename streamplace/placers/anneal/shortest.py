@@ -15,6 +15,7 @@ import numpy as np
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.eager import new_eager
 from streamplace.placers.anneal.reorder import (
     BEST,
@@ -36,6 +37,8 @@ from streamplace.placers.scheduling.lists import looking
 from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
 from streamplace.placers.scheduling.tasks import Tasks, tasks_of
 
+MOST_TASKS = 3000
+"""Beyond this a move, which follows all tasks behind it, takes too long; see `relist`."""
 FIRST_ROUND = 1000
 CHUNK = 1000
 """Moves between two looks at the clock."""
@@ -51,15 +54,17 @@ class Plan(NamedTuple):
     place: Ints
 
 
-def shortest(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
+def shortest(
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
+) -> Found:
     """Search until the budget ends, or until nothing better can exist."""
     from streamplace.objectives.makespan.bound import least_makespan
 
     tasks = tasks_of(problem)
     after = least_after(tasks)
-    plans = list(first_plans(problem, tasks, after, start))
+    plans = list(first_plans(problem, objective, tasks, after, start))
     bound = least_makespan(problem)
-    anneal = _prepared(tasks, plans, after, seed)
+    anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
         if plan is not None:
@@ -74,14 +79,21 @@ def shortest(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
 
 
 def first_plans(
-    problem: Problem, tasks: Tasks, after: Floats, start: Sequence[Placement]
+    problem: Problem, objective: Objective, tasks: Tasks, after: Floats, start: Sequence[Placement]
 ) -> Iterator[Plan]:
-    """Schedules to begin with: those given, those that look ahead, HEFT's, everything together."""
+    """Schedules to begin with: those given, those that look ahead, HEFT's, everything together.
+
+    Where moving counts, also HEFT's of what has to move, while all others stay.
+    """
     rank = by_rank(tasks, upward(tasks))
     for placement in start:
         order = rank if placement.priority is None else by_rank(tasks, placement.priority)
         yield plan_of(tasks, order, placement.index)
-    for choice in (looking(after), looking(after / 2), plain_choice(len(rank), True)):
+    plain = plain_choice(len(rank), True)
+    choices = [looking(after), looking(after / 2), plain]
+    if objective.relocation is not None:
+        choices.append(plain._replace(forced=objective.relocation.rows(problem)))
+    for choice in choices:
         schedule = insert_all(tasks, rank, choice)
         if schedule.complete:
             yield Plan(order_of(tasks, schedule), schedule.place)
@@ -111,7 +123,15 @@ def placement_of(problem: Problem, anneal: Anneal) -> Placement:
     return problem.placement(anneal.best_place, priority)
 
 
-def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, seed: int) -> Anneal:
+def moving_costs(problem: Problem, objective: Objective) -> Floats:
+    """Seconds per pass that it costs to have every task on every device, [0, 0] where nothing."""
+    relocation = objective.relocation
+    if relocation is None:
+        return np.zeros((0, 0))
+    return relocation.seconds(problem) / relocation.passes
+
+
+def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, moving: Floats, seed: int) -> Anneal:
     """Search that knows the best of the plans."""
     least = np.where(np.isinf(tasks.work), np.inf, after).min(axis=1)
     n = tasks.n_tasks
@@ -125,7 +145,8 @@ def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, seed: int) -> Anne
         np.zeros(MOST_MOVED, np.int32),
         np.zeros(MOST_MOVED, np.int32),
         np.array([scrambled(seed)], np.uint64),
-        np.array([0.0, np.inf, 0.0, 1.0]),
+        np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
+        moving,
     )
     begin(tasks, anneal)
     for plan in plans[1:]:

@@ -12,9 +12,10 @@ from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.memory import SLACK
+from streamplace.placers.scheduling.ranks import by_rank, upward
 from streamplace.placers.scheduling.tasks import Tasks, transfer
 
-FIRST_GAPS = 64
+FIRST_GAPS = 8
 NOWHERE = -1
 
 
@@ -85,6 +86,14 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
             gaps = _wider(gaps)
         _take(gaps, core, gap, start[v], finish[v], shortest)
     return Schedule(place, start, finish)
+
+
+@kernel
+def by_upward_rank(tasks: Tasks, insertion: bool) -> Schedule:
+    """Schedule of HEFT; all of it in one kernel, as on small graphs calls are what takes long."""
+    order = by_rank(tasks, upward(tasks))
+    nowhere = np.full(len(order), NOWHERE, np.int32)
+    return insert_all(tasks, order, Choice(np.zeros((0, 0)), nowhere, insertion))
 
 
 @borrowing_kernel

@@ -1,6 +1,6 @@
 """List schedulers: an order of the tasks, a way to choose devices, and the schedule they make."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,14 +33,6 @@ def found(problem: Problem, schedule: Schedule, *, keep: bool = True) -> Found:
     if schedule.complete:
         return Found(problem.placement(schedule.place, -schedule.start if keep else None))
     return Found(problem.placement(problem.repaired(np.maximum(schedule.place, 0))))
-
-
-def schedule_by(
-    problem: Problem, rank: Callable[[Tasks], Floats], *, insertion: bool = True
-) -> Schedule:
-    """Schedule by falling rank, each task where it is soonest done."""
-    tasks = tasks_of(problem)
-    return insert_all(tasks, by_rank(tasks, rank(tasks)), plain_choice(tasks.n_tasks, insertion))
 
 
 def foresighted(problem: Problem) -> Schedule:

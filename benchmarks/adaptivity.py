@@ -1,0 +1,258 @@
+"""How placements follow a network that changes, and what moving costs: GiPH's Figures 6 and 11.
+
+Run ``python benchmarks/adaptivity.py -o out/`` (some minutes on two cores). First the sequences of
+``giph-adaptive``: after every change of the network each placer places anew, or goes on from its
+own last placement within few evaluations. Then the cars of ``cav``, looked at every ten seconds:
+what moves, and for how many seconds, when the pipeline runs so often. Writes ``adaptivity.json``,
+``adaptivity.md`` and ``adaptivity.svg``, and prints the tables.
+"""
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamplace import Placement, Problem, Relocation, place, simulate
+from streamplace.evaluate.figures import new_figure, save
+from streamplace.evaluate.workers import available_cores, mapped
+from streamplace.generate.cav import EVERY_S, Cav
+from streamplace.generate.giph_adaptive import GiphAdaptive
+from streamplace.generate.registry import FAMILIES
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import Budget
+
+MAKESPAN = OBJECTIVES["makespan"]
+FREQUENCIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+"""Passes per second of the cars' pipelines."""
+ENDLESS_S = 1e12
+"""Nothing moves unasked that takes so long to start."""
+WORTH_S = 10.0
+"""A fiftieth of a pass of giph-adaptive."""
+EVALUATIONS = 10_000
+SHOWN = ("random placements", "only what has to move", "heft", "auto")
+"""Lines of the plot of changing networks, which would lie on one another were they all drawn."""
+
+Answer = Callable[[Problem, Placement], Placement]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one placer answered to one change.
+
+    Attributes
+    ----------
+    ratio
+        Its makespan as a multiple of HEFT's, which is that of the schedule length ratios, too.
+    moved
+        Share of the tasks that run elsewhere than in its own placement before.
+    """
+
+    placer: str
+    change: int
+    ratio: float
+    moved: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """What a placer did with one snapshot of a car.
+
+    Attributes
+    ----------
+    frequency
+        Passes per second over which moving was to pay off; None where it did not count.
+    makespan, relocation
+        Seconds.
+    moved
+        Tasks.
+    """
+
+    placer: str
+    frequency: float | None
+    makespan: float
+    relocation: float
+    moved: int
+
+
+def random(problem: Problem, last: Placement) -> Placement:
+    """A single random placement, another one after every change."""
+    seed = int(problem.graph.attributes["step"])
+    return place(problem, placer="random", seed=seed, budget=Budget(None, 1)).placement
+
+
+def anew(placer: str) -> Answer:
+    """Let a placer answer, whatever ran before."""
+    return lambda problem, last: place(problem, placer=placer).placement
+
+
+def following(evaluations: int, worth: float = 0.0) -> Answer:
+    """Search from the last placement, in which a task moves where that gains so many seconds."""
+
+    def answer(problem: Problem, last: Placement) -> Placement:
+        budget, counted = Budget(None, evaluations), Relocation(last, 1, startup=worth)
+        return place(problem, placer="anneal", relocation=counted, budget=budget).placement
+
+    return answer
+
+
+def forced(problem: Problem, last: Placement) -> Placement:
+    """Tasks whose device is gone go where they are soonest done; no other moves."""
+    return following(1, ENDLESS_S)(problem, last)
+
+
+PLACERS: dict[str, Answer] = {
+    "random placements": random,
+    "only what has to move": forced,
+    "heft": anew("heft"),
+    "foresight": anew("foresight"),
+    "anneal from the last, 10 evaluations": following(10),
+    "anneal from the last, 100 evaluations": following(100),
+    "anneal from the last, 1000 evaluations": following(1000),
+    "the same, a move must gain 10 s": following(1000, WORTH_S),
+    "auto": anew("auto"),
+}
+
+
+def walk(problems: list[Problem]) -> list[Step]:
+    """Follow one task graph from change to change; all begin with HEFT's placement."""
+    first = place(problems[0], placer="heft").placement
+    last, steps = dict.fromkeys(PLACERS, first), []
+    for change, problem in enumerate(problems[1:], 1):
+        found = {name: answer(problem, last[name]) for name, answer in PLACERS.items()}
+        heft = MAKESPAN.value(problem, found["heft"])
+        for name, placement in found.items():
+            moved = np.mean([placement[v] != last[name][v] for v in placement])
+            ratio = MAKESPAN.value(problem, placement) / heft
+            steps.append(Step(name, change, ratio, float(moved)))
+        last = found
+    return steps
+
+
+def drive(problems: list[Problem]) -> list[Drive]:
+    """Follow one car from snapshot to snapshot; all begin with HEFT's placement."""
+    found, first = [], place(problems[0], placer="heft").placement
+    for placer, frequency in (("heft", None), ("auto", None), *(("auto", f) for f in FREQUENCIES)):
+        last = first
+        for problem in problems[1:]:
+            from_there = Relocation(last, EVERY_S * (frequency or 1.0))
+            counted = None if frequency is None else from_there
+            budget = Budget() if counted is None else Budget(None, EVALUATIONS)
+            last = place(problem, placer=placer, relocation=counted, budget=budget).placement
+            told = simulate(problem, last, relocation=from_there).headline()
+            way = told["relocation"]
+            facts = told["makespan"], way["seconds"], len(way["moved"])
+            found.append(Drive(placer, frequency, *facts))
+    return found
+
+
+def sequences(problems: Iterable[Problem], attribute: str) -> Iterator[list[Problem]]:
+    """Problems of one task graph, one car, after the other."""
+    for _, found in groupby(problems, lambda problem: problem.graph.attributes[attribute]):
+        yield list(found)
+
+
+def table_of_changes(steps: list[Step]) -> list[dict[str, Any]]:
+    """Means per placer: over all changes, over the first and last five, and what moved."""
+    last = max(step.change for step in steps)
+    rows = []
+    for name in PLACERS:
+        own = [step for step in steps if step.placer == name]
+        begin = [step.ratio for step in own if step.change <= 5]
+        end = [step.ratio for step in own if step.change > last - 5]
+        rows.append(
+            {
+                "placer": name,
+                "× HEFT": float(np.mean([step.ratio for step in own])),
+                "first five changes": float(np.mean(begin)),
+                "last five": float(np.mean(end)),
+                "tasks moved": float(np.mean([step.moved for step in own])),
+            }
+        )
+    return rows
+
+
+def table_of_drives(drives: list[Drive]) -> list[dict[str, Any]]:
+    """Means per placer and frequency; the makespan as a multiple of that of auto anew."""
+    by_way: dict[tuple[str, float | None], list[Drive]] = defaultdict(list)
+    for one in drives:
+        by_way[one.placer, one.frequency].append(one)
+    best = np.array([one.makespan for one in by_way["auto", None]])
+    rows = []
+    for (placer, frequency), own in by_way.items():
+        ratio = np.array([one.makespan for one in own]) / best
+        counted = "moving not counted" if frequency is None else f"{frequency:g} passes/s"
+        rows.append(
+            {
+                "placer": f"{placer}, {counted}",
+                "makespan × auto's": float(ratio.mean()),
+                "tasks moved": float(np.mean([one.moved for one in own])),
+                "relocation in s": float(np.mean([one.relocation for one in own])),
+            }
+        )
+    return rows
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """Table of rows that have the same columns."""
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head)]
+    lines += [[c if isinstance(c, str) else f"{c:.3f}" for c in row.values()] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def draw(steps: list[Step], drives: list[Drive], path: Path) -> None:
+    """Ratio to HEFT over the changes, and relocation over the frequency."""
+    figure, (left, right) = new_figure(2)
+    for name in SHOWN:
+        means: dict[int, list[float]] = defaultdict(list)
+        for step in steps:
+            if step.placer == name:
+                means[step.change].append(step.ratio)
+        left.plot(list(means), [np.mean(ratios) for ratios in means.values()], label=name)
+    left.set_xlabel("change of the network")
+    left.set_ylabel("SLR / HEFT's")
+    left.legend(fontsize=7, frameon=False)
+    spent = [np.mean([one.relocation for one in drives if one.frequency == f]) for f in FREQUENCIES]
+    right.plot(FREQUENCIES, spent, marker="o", label="auto, moving counted")
+    for name, style in (("auto", "--"), ("heft", ":")):
+        free = [one.relocation for one in drives if (one.placer, one.frequency) == (name, None)]
+        right.axhline(np.mean(free), linestyle=style, color="grey", label=f"{name}, not counted")
+    right.set_xscale("log")
+    right.set_xlabel("passes per second")
+    right.set_ylabel("relocation per change, s")
+    right.legend(fontsize=7, frameon=False)
+    save(figure, path)
+
+
+def main(folder: Path, programs: int, cars: int, jobs: int) -> None:
+    """Follow all sequences, write and print the tables, and draw."""
+    graphs = FAMILIES["giph-adaptive"].generate(GiphAdaptive(programs=programs), 0)
+    steps = [step for found in mapped(walk, sequences(graphs, "program"), jobs) for step in found]
+    snapshots = FAMILIES["cav"].generate(Cav(vehicles=cars), 0)
+    drives = [
+        one for found in mapped(drive, sequences(snapshots, "vehicle"), jobs) for one in found
+    ]
+    tables = {"changes": table_of_changes(steps), "cars": table_of_drives(drives)}
+    every = {"steps": list(map(asdict, steps)), "drives": list(map(asdict, drives))}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "adaptivity.json").write_text(json.dumps(tables | every), "utf-8")
+    text = "\n".join(markdown(rows) for rows in tables.values())
+    (folder / "adaptivity.md").write_text(text, "utf-8")
+    draw(steps, drives, folder / "adaptivity.svg")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="How placements follow a network that changes.")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--programs", type=int, default=20, help="task graphs of giph-adaptive")
+    parser.add_argument("--cars", type=int, default=90, help="vehicles of cav")
+    parser.add_argument("--jobs", type=int, default=available_cores(), help="processes")
+    given = parser.parse_args()
+    main(given.output, given.programs, given.cars, given.jobs)

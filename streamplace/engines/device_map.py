@@ -1,0 +1,92 @@
+"""Device maps: the device of each module of a PyTorch model, as Accelerate takes them.
+
+A device map moves data where a module begins. Between modules, an operation runs where its data
+are; the code of the model itself begins on the main device, which is the first of the map.
+"""
+
+import json
+from collections.abc import Iterator
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import export
+from streamplace.errors import FormatError
+from streamplace.io.modules import LOOSE, SOURCE, Modules, around
+from streamplace.model.messages import quoted
+
+REMEDY = "import the model with --blocks, or export to torch, which splits anything"
+
+
+@export("device-map", suffix=".json", of=SOURCE)
+def as_device_map(deployment: Deployment) -> str:
+    """Accelerate's device map: the outermost modules of a PyTorch model that are on one device."""
+    graph, placement = deployment.problem.graph, deployment.placement
+    modules = Modules(graph)
+    device = [placement[name] for name in graph.operators.name]
+    whole = dict(_whole(modules, device))
+    split = [module for module in modules.own if not _covered(module, whole)]
+    main = _main(modules, device, split)
+    for module in split:
+        _check(modules, device, module, main)
+    loose = [name for name in _loose(graph.attributes.get(LOOSE)) if not _covered(name, whole)]
+    found = {**dict.fromkeys(loose, main), **whole}
+    ordered = sorted(found.items(), key=lambda entry: entry[1] != main)
+    plain = {name: int(on) if on.isdecimal() else on for name, on in ordered}
+    return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
+
+
+def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:
+    """Outermost modules all of whose operators are on one device, and that device."""
+    found: set[str] = set()
+    for module, rows in modules.within.items():
+        homes = {device[row] for row in rows}
+        outer = [path for path in around(module) if path != module]
+        if len(homes) == 1 and found.isdisjoint(outer):
+            found.add(module)
+            yield module, homes.pop()
+
+
+def _main(modules: Modules, device: list[str], split: list[str]) -> str:
+    """Device at which inputs arrive: that of what takes them in outside of whole modules."""
+    memory = modules.graph.operators.memory
+    for module in split:
+        for row in modules.own[module]:
+            if modules.begins(row) or (memory[row] and not module):
+                return device[row]
+    return device[modules.within[""][0]]
+
+
+def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
+    """Raise FormatError where the code of a module that is on several devices needs a move."""
+    operators = modules.graph.operators
+    for row in modules.own[module]:
+        name, feeders = operators.name[row], modules.feeders[row]
+        homes = {main if modules.is_input(u) else device[u] for u in feeders}
+        holds = operators.memory[row] > 0
+        where = quoted(module) if module else "the model"
+        if holds and (module or device[row] != main):
+            raise FormatError(
+                f"operator {quoted(name)} on {quoted(device[row])} uses weights of {where}, which "
+                f"is on several devices; {REMEDY}"
+            )
+        if not homes <= {device[row]}:
+            other = next(home for home in sorted(homes) if home != device[row])
+            raise FormatError(
+                f"operator {quoted(name)} on {quoted(device[row])} takes in what is on "
+                f"{quoted(other)}, but {where} is on several devices, and a device map moves data "
+                f"only where a module begins; {REMEDY}"
+            )
+
+
+def _loose(told: object) -> list[str]:
+    """Modules and tensors in which nothing is computed, as the import noted them."""
+    try:
+        names = json.loads(str(told or "[]"))
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FormatError(f"attribute {LOOSE} is {quoted(told)}; import the model again")
+    return names
+
+
+def _covered(name: str, whole: dict[str, str]) -> bool:
+    return any(outer in whole for outer in around(name))

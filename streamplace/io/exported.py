@@ -1,0 +1,224 @@
+"""PyTorch models as `torch.export` sees them: nodes in order, with shapes, work and seconds."""
+
+import importlib
+import os
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.model.messages import quoted, shown
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+    from torch.fx import Node
+
+REPEATS = 5
+"""Runs of an operator of which the median counts."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model and its nodes.
+
+    Attributes
+    ----------
+    source
+        ``package.module:function``, which made it.
+    """
+
+    source: str
+    program: "ExportedProgram"
+
+    @cached_property
+    def nodes(self) -> "list[Node]":
+        """What computes something, in order; picking one of several results is no computation."""
+        calls = [n for n in self.program.graph.nodes if n.op == "call_function" and n.users]
+        return [node for node in calls if not is_part(node)]
+
+    @cached_property
+    def inputs(self) -> "list[Node]":
+        """Inputs that are tensors and used."""
+        wanted = set(self.program.graph_signature.user_inputs)
+        nodes = self.program.graph.nodes
+        return [n for n in nodes if n.op == "placeholder" and n.name in wanted and _is_used(n)]
+
+    @cached_property
+    def weights(self) -> "Mapping[Node, str]":
+        """Parameters, buffers and constants, by what they are called in the model."""
+        targets = {spec.arg.name: spec.target for spec in self.program.graph_signature.input_specs}
+        nodes = self.program.graph.nodes
+        given = [n for n in nodes if n.op == "placeholder" and targets[n.name] is not None]
+        return {node: targets[node.name] for node in given}
+
+    def work(self) -> "dict[Node, int]":
+        """Floating-point operations of every node.
+
+        What torch's counter does not know is one per element that it computes or takes in,
+        whichever are more, and nothing for a view.
+        """
+        import torch
+        from torch._guards import detect_fake_mode
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        from torch.utils.flop_counter import FlopCounterMode
+
+        shapes = [node.meta.get("val") for node in self.program.graph.nodes]
+        fake, counter = detect_fake_mode(shapes), FlopCounterMode(display=False)
+        found = {}
+        with torch.no_grad(), fake or torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
+            for node in self.nodes:
+                before = counter.get_total_flops()
+                _called(node, lambda n: n.meta["val"])
+                found[node] = counter.get_total_flops() - before or self._elements(node)
+        return found
+
+    def seconds(self) -> "dict[Node, float]":
+        """Seconds that every node takes on this machine, with the threads that torch uses."""
+        import torch
+
+        values, found = self._given(), {}
+        with torch.no_grad():
+            for node in self.program.graph.nodes:
+                if node.op != "call_function":
+                    continue
+                took = []
+                for _ in range(1 if is_part(node) else REPEATS + 1):
+                    start = time.perf_counter()
+                    values[node] = _called(node, values.__getitem__)
+                    took.append(time.perf_counter() - start)
+                found[node] = statistics.median(took[1:] or took)
+                for used in node.all_input_nodes:
+                    if used in values and list(used.users)[-1] is node:
+                        del values[used]
+        return found
+
+    def _given(self) -> "dict[Node, Any]":
+        """Values of the inputs and weights."""
+        from torch.utils._pytree import tree_leaves
+
+        program = self.program
+        known = {**program.state_dict, **program.constants}
+        given = [n for n in program.graph.nodes if n.op == "placeholder" and n not in self.weights]
+        values = dict(zip(given, tree_leaves(program.example_inputs), strict=True))
+        return {**values, **{node: known[name] for node, name in self.weights.items()}}
+
+    def _elements(self, node: "Node") -> int:
+        if getattr(node.target, "is_view", False):
+            return 0
+        taken = [n for n in node.all_input_nodes if n not in self.weights]
+        return max(elements(node), *map(elements, taken), 0)
+
+
+def exported(source: str) -> Network:
+    """Export the model that ``package.module:function`` makes, ready to infer."""
+    import torch
+
+    module, arguments, named = made(source)
+    with told(source), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, of its next release
+        program = torch.export.export(module.eval(), arguments, named, strict=False)
+        return Network(source, program.run_decompositions({}))
+
+
+def made(source: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """Model with positional and named example inputs."""
+    import torch
+
+    path, colon, name = source.partition(":")
+    if not colon or not name.isidentifier() or not all(p.isidentifier() for p in path.split(".")):
+        raise FormatError(
+            f"{shown(source)}: is no model; write package.module:function, whose function returns "
+            "a module and its example inputs"
+        )
+    with told(source), _here():
+        thing = getattr(importlib.import_module(path), name)
+        answer: Any = thing if isinstance(thing, torch.nn.Module) else thing()
+    pair = isinstance(answer, tuple) and len(answer) == 2
+    module, inputs = answer if pair else (answer, getattr(answer, "example_inputs", None))
+    if not isinstance(module, torch.nn.Module) or inputs is None:
+        raise FormatError(
+            f"{shown(source)}: gives {quoted(type(answer).__name__)}; it must give a module and "
+            "its example inputs, or a module with the attribute example_inputs"
+        )
+    if isinstance(inputs, Mapping):
+        return module, (), dict(inputs)
+    return module, (tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)), {}
+
+
+def is_part(node: "Node") -> bool:
+    """Whether a node picks one of the results of another."""
+    import operator
+
+    return node.target is operator.getitem
+
+
+def module_of(node: "Node") -> str:
+    """Path of the module whose code computes a node."""
+    stack = node.meta.get("nn_module_stack") or {}
+    return str(next(reversed(stack.values()))[0]) if stack else ""
+
+
+def tensors(node: "Node") -> Iterator[Any]:
+    """Shapes of what a node computes."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    leaves = tree_leaves(node.meta.get("val"))
+    return (leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
+
+
+def elements(node: "Node") -> int:
+    """Numbers that a node computes."""
+    return sum(tensor.numel() for tensor in tensors(node))
+
+
+def size(node: "Node") -> int:
+    """Bytes of what a node computes."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors(node))
+
+
+def _is_used(node: "Node") -> bool:
+    return bool(node.users) and any(True for _ in tensors(node))
+
+
+def _called(node: "Node", value: Any) -> Any:
+    """What a node's function gives for the values of its arguments."""
+    import torch
+    from torch.fx.node import map_arg
+
+    arguments, named = map_arg(node.args, value), map_arg(node.kwargs, value)
+    assert callable(node.target)
+    with torch.no_grad():
+        return node.target(*arguments, **named)
+
+
+@contextmanager
+def _here() -> Iterator[None]:
+    """Look for modules in the working folder, too."""
+    folder = os.getcwd()  # noqa: PTH109 - an entry of sys.path is a text
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+@contextmanager
+def told(source: str) -> Iterator[None]:
+    """Tell in one line what a model's own code raised."""
+    try:
+        yield
+    except StreamplaceError:
+        raise
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), "")
+        raise FormatError(
+            f"{shown(source)}: cannot be loaded and exported: {type(error).__name__}: "
+            f"{shown(first, 300)}"
+        ) from error

@@ -1,0 +1,221 @@
+"""ONNX models: a task per node, with the work of its operation and the bytes of its tensors.
+
+Shapes are inferred by ONNX; a batch of unknown size counts as one. Weights are memory of the first
+node that uses them.
+"""
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from streamplace.errors import FormatError
+from streamplace.io.extras import extra
+from streamplace.io.files import located, read_bytes, spot
+from streamplace.io.foreign import files_of, name_of
+from streamplace.io.isolated import isolated
+from streamplace.io.modules import INPUT
+from streamplace.io.registry import reader
+from streamplace.io.tensor_work import Tensor, work_of
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted, shown
+from streamplace.model.operators import ALL, Operator
+from streamplace.model.streams import Stream
+
+LOG = logging.getLogger(__name__)
+LARGEST_MODEL = 2**31
+"""Bytes; protocol buffers hold no more."""
+INFER = """
+import sys, onnx
+model = onnx.load_model_from_string(sys.stdin.buffer.read())
+sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model).SerializeToString())
+"""
+UNKNOWN = Tensor((), 0)
+
+
+@reader("onnx", package="onnx")
+def read_onnx(path: Path) -> Iterator[StreamGraph]:
+    """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them."""
+    extra("onnx")
+    for file in files_of(path, ".onnx"):
+        with located(spot(file)):
+            yield Model(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
+
+
+def _loaded(content: bytes) -> Any:
+    """Model with the shapes of its tensors."""
+    onnx = extra("onnx")
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load_model_from_string(content)
+    except DecodeError:
+        raise FormatError("is no ONNX model; export it again") from None
+    if not model.graph.node:
+        raise FormatError("holds no node of an ONNX model; export it again")
+    if not all(isinstance(text, str) for text in _texts(model.graph)):
+        raise FormatError("holds names that are no valid Unicode; export it again")
+    held = {weight.name for weight in model.graph.initializer}
+    for given in model.graph.input:
+        if given.name not in held:
+            _fix(given)
+    try:
+        return onnx.load_model_from_string(isolated(INFER, model.SerializeToString()))
+    except FormatError as error:
+        raise FormatError(f"is no model that ONNX understands: {error}") from None
+
+
+def _fix(given: Any) -> None:
+    """Give an input whose batch is of any size a batch of one."""
+    lengths = given.type.tensor_type.shape.dim
+    for axis, length in enumerate(lengths):
+        if length.dim_value < 1:
+            if axis:
+                raise FormatError(
+                    f"input {quoted(given.name)} is of any size along axis {axis}; export the "
+                    "model with a fixed one, or set it by onnx.tools.update_model_dims"
+                )
+            length.dim_value = 1
+
+
+def _texts(graph: Any) -> Iterator[Any]:
+    """Names in a graph; protocol buffers let bytes pass that are none."""
+    for node in graph.node:
+        yield from (node.name, node.op_type, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    yield from (one.name for one in (*graph.input, *graph.output, *graph.initializer))
+
+
+class Model:
+    """A model, by the names of its tensors.
+
+    Attributes
+    ----------
+    nodes
+        What computes, by names that are unique; constants are weights.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.proto = model.graph
+        computing = [node for node in self.proto.node if node.op_type != "Constant"]
+        count = Counter(node.name for node in computing)
+        self.nodes: dict[str, Any] = {}
+        for number, node in enumerate(computing):
+            alone = node.name and count[node.name] == 1
+            self.nodes[node.name if alone else f"{node.name or node.op_type}#{number}"] = node
+
+    def graph(self, name: str) -> StreamGraph:
+        """Task graph of the model."""
+        memory, tensors = self._memory(), self.tensors
+        inputs = [tensor for tensor in self.inputs if any(tensor in t for t in self.taken.values())]
+        operators = [Operator(t, payload=tensors[t].size, kind=INPUT) for t in inputs]
+        for called, node in self.nodes.items():
+            made = [tensors.get(t, UNKNOWN) for t in node.output if t]
+            taken = [tensors.get(t, UNKNOWN) for t in node.input]
+            held = [t in self.weights for t in node.input]
+            work = work_of(node.op_type, self._attributes(node), taken, held, made)
+            size = math.fsum(t.size for t in made)
+            operators.append(
+                Operator(called, work, size, kind=node.op_type, memory=memory.get(called, 0.0))
+            )
+        self._warn()
+        return StreamGraph.of(name, operators, self._streams(inputs), fires=ALL)
+
+    @cached_property
+    def weights(self) -> dict[str, Tensor]:
+        """Initialisers and constants."""
+        found = {w.name: _tensor(w.data_type, w.dims) for w in self.proto.initializer}
+        for node in self.proto.node:
+            if node.op_type == "Constant":
+                value = next((a.t for a in node.attribute if a.HasField("t")), None)
+                constant = UNKNOWN if value is None else _tensor(value.data_type, value.dims)
+                found |= dict.fromkeys(node.output, constant)
+        return found
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """Inputs that are no weights."""
+        return [given.name for given in self.proto.input if given.name not in self.weights]
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        """Tensors whose shape is known."""
+        told = [*self.proto.input, *self.proto.value_info, *self.proto.output]
+        found = {
+            one.name: _tensor(
+                one.type.tensor_type.elem_type,
+                [max(d.dim_value, 1) for d in one.type.tensor_type.shape.dim],
+            )
+            for one in told
+            if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
+        }
+        return found | self.weights
+
+    @cached_property
+    def taken(self) -> dict[str, dict[str, None]]:
+        """Tensors that every node takes in, itself or in the graphs that it holds."""
+        return {called: dict.fromkeys(_inputs(node)) for called, node in self.nodes.items()}
+
+    def _streams(self, inputs: list[str]) -> Iterator[Stream]:
+        maker = {t: called for called, node in self.nodes.items() for t in node.output if t}
+        maker |= {name: name for name in inputs}
+        single = {called for called, node in self.nodes.items() if len(node.output) == 1}
+        for called, taken in self.taken.items():
+            sent: dict[str, float] = {}
+            for tensor in taken:
+                if tensor in maker:
+                    size = self.tensors.get(tensor, UNKNOWN).size
+                    sent[maker[tensor]] = sent.get(maker[tensor], 0.0) + size
+            for source, size in sent.items():
+                whole = source in single or source in inputs
+                yield Stream(source, called, payload=None if whole else size)
+
+    def _memory(self) -> dict[str, float]:
+        """Bytes of the weights that each node is the first to use."""
+        found: dict[str, float] = {}
+        left = dict(self.weights)
+        for called, taken in self.taken.items():
+            for tensor in taken:
+                if tensor in left:
+                    found[called] = found.get(called, 0.0) + left.pop(tensor).size
+        return found
+
+    def _attributes(self, node: Any) -> dict[str, Any]:
+        """Attributes that are numbers or lists of them."""
+        return {a.name: list(a.ints) or a.i for a in node.attribute}
+
+    def _warn(self) -> None:
+        made = [t for node in self.nodes.values() for t in node.output if t]
+        unknown = [tensor for tensor in made if tensor not in self.tensors]
+        if unknown:
+            LOG.warning(
+                "%d of %d tensors have no known shape, %s first; they count as empty",
+                len(unknown),
+                len(made),
+                shown(unknown[0]),
+            )
+
+
+def _tensor(kind: int, shape: Any) -> Tensor:
+    return Tensor(tuple(shape), _item_size(kind))
+
+
+def _item_size(kind: int) -> int:
+    """Bytes of an element; 0 where its type is unknown."""
+    helper = extra("onnx").helper
+    try:
+        return int(helper.tensor_dtype_to_np_dtype(kind).itemsize)
+    except (KeyError, TypeError):
+        return 0
+
+
+def _inputs(node: Any) -> Iterator[str]:
+    """Tensors that a node and the graphs that it holds take in."""
+    yield from filter(None, node.input)
+    for attribute in node.attribute:
+        for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+            for one in inner.node:
+                yield from _inputs(one)

@@ -1,0 +1,145 @@
+"""OpenVINO models: a task per operation of the graph, its constants among them.
+
+That is the graph that HSDAG places: the saved representation of a model, where every weight is a
+constant and, compressed, a conversion as well. Constants hold the memory and do no work, nor does
+what is computed from them alone. A batch of unknown size counts as one.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, TypedDict
+
+from streamplace.errors import FormatError
+from streamplace.io.extras import extra
+from streamplace.io.files import is_folder, located, read_bytes, spot
+from streamplace.io.foreign import files_of, name_of
+from streamplace.io.isolated import isolated
+from streamplace.io.onnx import LARGEST_MODEL
+from streamplace.io.registry import reader
+from streamplace.io.tensor_work import Tensor, work_of
+from streamplace.model.graph import StreamGraph
+from streamplace.model.operators import ALL, Operator
+from streamplace.model.streams import Stream
+
+LIST = """
+import json, sys
+import openvino
+
+model = openvino.Core().read_model(sys.argv[1])
+for one in model.inputs:
+    shape = one.get_partial_shape()
+    if shape.rank.is_dynamic or any(length.is_dynamic for length in list(shape)[1:]):
+        sys.exit(f"input {one.get_any_name()} has the shape {shape}; save the model with a fixed "
+                 "one, as in convert_model(model, input=[1, 3, 224, 224])")
+if model.is_dynamic():
+    model.reshape({one: [1, *list(one.get_partial_shape())[1:]] for one in model.inputs})
+
+def known(shape):
+    lengths = [] if shape.rank.is_dynamic else shape
+    return [d.get_length() if d.is_static else max(d.get_min_length(), 1) for d in lengths]
+
+def numbers(node):
+    found = node.get_attributes()
+    kernel, turned = list(found.get("kernel", [])), found.get("transpose_a", False)
+    return {"kernel_shape": kernel, "transA": turned}
+
+nodes = model.get_ordered_ops()
+row = {node.get_name(): i for i, node in enumerate(nodes)}
+listed = [
+    {
+        "name": node.get_friendly_name(),
+        "kind": node.get_type_name(),
+        "attributes": numbers(node),
+        "taken": [(row[one.get_source_output().get_node().get_name()],
+                   one.get_source_output().get_index()) for one in node.inputs()],
+        "made": [(known(one.get_partial_shape()), one.get_element_type().size)
+                 for one in node.outputs()],
+    }
+    for node in nodes
+]
+json.dump(listed, sys.stdout)
+"""
+"""Lists the operations of a model, in a process of its own."""
+
+
+class Node(TypedDict):
+    """An operation: rows and outputs of what it takes in, shapes and item sizes of its outputs."""
+
+    name: str
+    kind: str
+    attributes: dict[str, object]
+    taken: list[tuple[int, int]]
+    made: list[tuple[list[int], int]]
+
+
+class Tensors(NamedTuple):
+    """What an operation takes in, and what it makes."""
+
+    taken: list[Tensor]
+    made: list[Tensor]
+
+
+@reader("openvino", package="openvino")
+def read_openvino(path: Path) -> Iterator[StreamGraph]:
+    """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``."""
+    extra("openvino")
+    for file in files_of(path, ".xml") if is_folder(path) else [path]:
+        with located(spot(file)):
+            yield _graph(name_of(file), _nodes(file))
+
+
+def _nodes(path: Path) -> list[Node]:
+    """Operations of a model, in order."""
+    read_bytes(path, LARGEST_MODEL)  # which tells what is no file
+    try:
+        listed: list[Node] = json.loads(isolated(LIST, b"", str(path.resolve())))
+    except FormatError as error:
+        raise FormatError(f"is no model that OpenVINO reads: {error}") from None
+    return listed
+
+
+def _graph(name: str, nodes: list[Node]) -> StreamGraph:
+    made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
+    names, constant = _names(nodes), _constant(nodes)
+    operators = []
+    for row, node in enumerate(nodes):
+        taken = [made[source][i] for source, i in node["taken"]]
+        held = [constant[source] for source, _ in node["taken"]]
+        size = sum(tensor.size for tensor in made[row])
+        work = work_of(node["kind"], node["attributes"], taken, held, made[row])
+        memory = size if node["kind"] == "Constant" else 0.0
+        operators.append(Operator(names[row], work, size, kind=node["kind"], memory=memory))
+    streams = [
+        Stream(names[source], names[row], payload=None if len(made[source]) == 1 else size)
+        for row, node in enumerate(nodes)
+        for source, size in _sent(node, made).items()
+    ]
+    return StreamGraph.of(name, operators, streams, fires=ALL)
+
+
+def _names(nodes: list[Node]) -> list[str]:
+    """Names of the operations, with their number where several bear one."""
+    count = Counter(node["name"] for node in nodes)
+    return [
+        node["name"] if count[node["name"]] == 1 else f"{node['name']}#{row}"
+        for row, node in enumerate(nodes)
+    ]
+
+
+def _constant(nodes: list[Node]) -> list[bool]:
+    """Whether each operation depends on no input."""
+    found: list[bool] = []
+    for node in nodes:
+        alone = bool(node["taken"]) and all(found[source] for source, _ in node["taken"])
+        found.append(alone or node["kind"] == "Constant")
+    return found
+
+
+def _sent(node: Node, made: list[list[Tensor]]) -> dict[int, float]:
+    """Bytes that a node takes in, by the row of who made them, each tensor once."""
+    sent: dict[int, float] = {}
+    for source, i in dict.fromkeys(map(tuple, node["taken"])):
+        sent[source] = sent.get(source, 0.0) + made[source][i].size
+    return sent

@@ -1,0 +1,134 @@
+"""Problem instances of SAGA: a task graph with costs and sizes, a network with speeds.
+
+All are without units; a task of cost c takes c / s seconds on a node of speed s here, and data of
+size b takes b / r seconds over a link of speed r.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import NotRequired
+
+import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from streamplace.errors import ClusterError
+from streamplace.io.files import located, spot
+from streamplace.io.foreign import FOREIGN, Amount, files_of, name_of, read_foreign
+from streamplace.io.registry import reader
+from streamplace.model.cluster import Cluster, check_size
+from streamplace.model.columns import Floats
+from streamplace.model.devices import Device
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.operators import ALL, Operator
+from streamplace.model.problem import Problem
+from streamplace.model.streams import Stream
+from streamplace.model.units import LARGEST
+
+
+@with_config(FOREIGN)
+class SagaTask(TypedDict):
+    """A task."""
+
+    name: str
+    cost: Amount
+
+
+@with_config(FOREIGN)
+class Dependency(TypedDict):
+    """What one task hands to another."""
+
+    source: str
+    target: str
+    size: NotRequired[Amount]
+
+
+@with_config(FOREIGN)
+class TaskGraph(TypedDict):
+    """Tasks and what they hand on."""
+
+    tasks: list[SagaTask]
+    dependencies: list[Dependency]
+
+
+@with_config(FOREIGN)
+class Node(TypedDict):
+    """A machine."""
+
+    name: str
+    speed: Amount
+
+
+@with_config(FOREIGN)
+class Link(TypedDict):
+    """A link, the same both ways; a speed of null is without limit."""
+
+    source: str
+    target: str
+    speed: Amount | None
+
+
+@with_config(FOREIGN)
+class Network(TypedDict):
+    """Machines and links."""
+
+    nodes: list[Node]
+    edges: list[Link]
+
+
+@with_config(FOREIGN)
+class Instance(TypedDict):
+    """What SAGA's data sets hold per file."""
+
+    name: NotRequired[str]
+    task_graph: TaskGraph
+    network: Network
+
+
+@reader("saga")
+def read_saga(path: Path) -> Iterator[Problem]:
+    """Problem instances of SAGA, task graph and network: a ``.json`` file, or a folder of them."""
+    for file in files_of(path, ".json"):
+        instance = read_foreign(Instance, file)
+        with located(spot(file)):
+            graph = _graph(instance["task_graph"], instance.get("name") or name_of(file))
+            yield Problem(graph, _cluster(instance["network"]))
+
+
+def _graph(tasks: TaskGraph, name: str) -> StreamGraph:
+    rows = sorted(tasks["tasks"], key=lambda task: task["name"])  # SAGA keeps them as sets
+    lines = sorted(tasks["dependencies"], key=lambda line: (line["source"], line["target"]))
+    operators = [Operator(row["name"], ipt=row["cost"] * 1e6) for row in rows]
+    streams = [
+        Stream(line["source"], line["target"], payload=line.get("size", 0.0)) for line in lines
+    ]
+    return StreamGraph.of(name, operators, streams, fires=ALL)
+
+
+def _cluster(network: Network) -> Cluster:
+    nodes = sorted(network["nodes"], key=lambda node: node["name"])
+    check_size(len(nodes))
+    devices = [Device(node["name"], mips=node["speed"]) for node in nodes]
+    row = {device.name: d for d, device in enumerate(devices)}
+    return Cluster.of(devices, bandwidth=_bandwidth(row, len(devices), network["edges"]))
+
+
+def _bandwidth(row: Mapping[str, int], n: int, links: list[Link]) -> Floats:
+    """Bits per second of every pair of n nodes."""
+    matrix = np.zeros((n, n))
+    for link in links:
+        for end in (link["source"], link["target"]):
+            if end not in row:
+                raise ClusterError(f"a link ends at {quoted(end)}, which is no node; add the node")
+        a, b = row[link["source"]], row[link["target"]]
+        speed = LARGEST if link["speed"] is None else min(8 * link["speed"], LARGEST)
+        matrix[a, b] = matrix[b, a] = speed
+    for left, right in combinations(row, 2):
+        if not matrix[row[left], row[right]]:
+            raise ClusterError(
+                f"nodes {quoted(left)} and {quoted(right)} have no link, or one of speed 0; "
+                "add its speed"
+            )
+    return matrix

@@ -1,0 +1,100 @@
+"""Files of the Standard Task Graph set: tasks by number, each with a time and its predecessors.
+
+Where a predecessor stands with a cost, that is the time its result takes to another processor.
+Times have no unit; one is a second here, on a device of 2500 MIPS and over a link of 1 Gbps.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from streamplace.errors import FormatError
+from streamplace.io.files import located, read_lines, spot
+from streamplace.io.foreign import (
+    BYTES_PER_SECOND,
+    INSTRUCTIONS_PER_SECOND,
+    files_of,
+    name_of,
+)
+from streamplace.io.registry import reader
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import shown
+from streamplace.model.operators import ALL, Operator
+from streamplace.model.streams import Stream
+
+NUMBER = re.compile(rb"\d{1,15}(\.\d{1,15})?", re.ASCII)
+
+
+class Word(NamedTuple):
+    """A number of a file, and its line."""
+
+    value: float
+    line: int
+
+
+class Task(NamedTuple):
+    """A task: its time, and its predecessors with the times of their transfers."""
+
+    number: int
+    time: float
+    before: list[tuple[int, float]]
+
+
+@reader("stg")
+def read_stg(path: Path) -> Iterator[StreamGraph]:
+    """Standard Task Graph files, with or without communication costs, or a folder of ``.stg``."""
+    for file in files_of(path, ".stg"):
+        words = list(_words(file))
+        with located(spot(file)):
+            yield _graph(name_of(file), _tasks(words))
+
+
+def _words(path: Path) -> Iterator[Word]:
+    """Numbers of the file up to the notes at its end."""
+    for number, line in read_lines(path):
+        if line.lstrip().startswith(b"#"):
+            return
+        for word in line.split():
+            if not NUMBER.fullmatch(word):
+                text = shown(word.decode(errors="replace"))
+                raise FormatError(f"{spot(path)}:{number}: {text} is no number; correct it")
+            yield Word(float(word), number)
+
+
+def _tasks(words: list[Word]) -> list[Task]:
+    """Tasks of a file; the first number, which leaves out the first and the last task, is one."""
+    if not words:
+        raise FormatError("holds no number; name an STG file, which begins with how many tasks")
+    for costs in (False, True):
+        tasks = _split(words[1:], costs)
+        if isinstance(tasks, list):
+            return tasks
+    raise FormatError(f"line {tasks}: is not task number, time, number of predecessors and these")
+
+
+def _split(words: list[Word], costs: bool) -> list[Task] | int:
+    """Tasks, or the line where the words are none."""
+    tasks: list[Task] = []
+    at, width = 0, 2 if costs else 1
+    while at < len(words):
+        head = words[at : at + 3]
+        end = at + 3 + width * int(head[2].value) if len(head) == 3 else math.inf
+        if head[0].value != len(tasks) or end > len(words):
+            return head[0].line
+        rest = [word.value for word in words[at + 3 : int(end)]]
+        before = zip(rest[::width], rest[1::2] if costs else [0.0] * len(rest), strict=True)
+        tasks.append(Task(len(tasks), head[1].value, [(int(u), cost) for u, cost in before]))
+        at = int(end)
+    return tasks
+
+
+def _graph(name: str, tasks: list[Task]) -> StreamGraph:
+    operators = [Operator(str(t.number), ipt=t.time * INSTRUCTIONS_PER_SECOND) for t in tasks]
+    streams = [
+        Stream(str(u), str(task.number), payload=cost * BYTES_PER_SECOND)
+        for task in tasks
+        for u, cost in task.before
+    ]
+    return StreamGraph.of(name, operators, streams, fires=ALL)

@@ -1,0 +1,157 @@
+"""Floating-point operations of operators in ONNX and OpenVINO, from the shapes of tensors."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Tensor(NamedTuple):
+    """Shape of a tensor, and bytes of an element."""
+
+    shape: tuple[int, ...]
+    item: int
+
+    @property
+    def elements(self) -> float:
+        """Number of elements."""
+        return float(math.prod(self.shape)) if self.item else 0.0
+
+    @property
+    def size(self) -> float:
+        """Bytes."""
+        return self.elements * self.item
+
+
+class Call(NamedTuple):
+    """What an operator takes in, has as attributes, and gives."""
+
+    taken: Sequence[Tensor]
+    attributes: Mapping[str, Any]
+    made: Sequence[Tensor]
+
+    @property
+    def results(self) -> float:
+        """Elements that it gives."""
+        return sum(tensor.elements for tensor in self.made)
+
+
+def _conv(call: Call, weights: int = 1) -> float:
+    return 2 * call.results * math.prod(call.taken[weights].shape[1:])
+
+
+def _group_conv(call: Call) -> float:
+    return 2 * call.results * math.prod(call.taken[1].shape[2:])
+
+
+def _conv_transpose(call: Call) -> float:
+    return 2 * call.taken[0].elements * math.prod(call.taken[1].shape[1:])
+
+
+def _gemm(call: Call) -> float:
+    left = call.taken[0].shape
+    inner = left[0] if call.attributes.get("transA") else left[-1]
+    return 2 * call.results * inner
+
+
+def _matmul(call: Call) -> float:
+    return 2 * call.results * call.taken[0].shape[-1]
+
+
+def _attention(call: Call) -> float:
+    """Scores of queries and keys, and sums of values."""
+    query, keys = call.taken[0], call.taken[1].shape[-2]
+    return 2 * keys * (query.elements + call.results)
+
+
+def _recurrent(call: Call) -> float:
+    """Every step of every sequence multiplies with all weights."""
+    steps, batch = call.taken[0].shape[:2]
+    return 2.0 * steps * batch * (call.taken[1].elements + call.taken[2].elements)
+
+
+def _pool(call: Call) -> float:
+    kernel: list[int] = call.attributes.get("kernel_shape", [])
+    return call.results * math.prod(kernel)
+
+
+def _nothing(call: Call) -> float:
+    return 0.0
+
+
+def _times(factor: int) -> Callable[[Call], float]:
+    return lambda call: factor * call.made[0].elements
+
+
+SCALED, NORMALISED = _times(2), _times(5)
+"""A product and a sum per element; mean, variance and both."""
+
+WORK: dict[str, Callable[[Call], float]] = {
+    "Conv": _conv,
+    "ConvInteger": _conv,
+    "QLinearConv": lambda call: _conv(call, 3),
+    "Convolution": _conv,
+    "GroupConvolution": _group_conv,
+    "ConvTranspose": _conv_transpose,
+    "ConvolutionBackpropData": _conv_transpose,
+    "ScaledDotProductAttention": _attention,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+    "MatMulInteger": _matmul,
+    "QLinearMatMul": _matmul,
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("MaxPool", "AveragePool", "AvgPool", "LpPool"), _pool),
+    "BatchNormalization": SCALED,
+    **dict.fromkeys(
+        (
+            "LayerNormalization",
+            "InstanceNormalization",
+            "GroupNormalization",
+            "RMSNormalization",
+            "LRN",
+            "MVN",
+            "SoftMax",
+            "Softmax",
+            "LogSoftmax",
+        ),
+        NORMALISED,
+    ),
+    **dict.fromkeys(
+        (
+            "Reshape",
+            "Flatten",
+            "Squeeze",
+            "Unsqueeze",
+            "Identity",
+            "Dropout",
+            "Shape",
+            "Size",
+            "ShapeOf",
+            "Parameter",
+            "Constant",
+            "Result",
+        ),
+        _nothing,
+    ),
+}
+
+
+def work_of(
+    kind: str,
+    attributes: Mapping[str, Any],
+    taken: Sequence[Tensor],
+    held: Sequence[bool],
+    made: Sequence[Tensor],
+) -> float:
+    """Floating-point operations of an operator.
+
+    One that is not known by name has one per element that it computes or takes in, whichever are
+    more; weights, which are held, do not count, and what only weights go into is computed before.
+    """
+    if held and all(held):
+        return 0.0
+    call = Call(taken, attributes, made)
+    usual = max([call.results, *(t.elements for t, w in zip(taken, held, strict=True) if not w)])
+    try:
+        return WORK[kind](call) if kind in WORK else usual
+    except (IndexError, ValueError, TypeError):  # shapes or inputs are missing
+        return usual

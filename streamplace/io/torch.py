@@ -1,0 +1,110 @@
+"""PyTorch models: a task per operation that `torch.export` finds, in the modules that compute them.
+
+Work is in floating-point operations, one for an instruction; streams carry the bytes of tensors;
+parameters and buffers are memory of the first operation that uses them. Attributes of the graph
+keep where the model comes from, and tensors that belong to no module that computes.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamplace.io.exported import Network, exported, is_part, module_of, size, told
+from streamplace.io.files import located
+from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND
+from streamplace.io.modules import INPUT, LOOSE, SOURCE, around, blocks_of, joined
+from streamplace.io.problems import Draft, Known
+from streamplace.io.registry import reader
+from streamplace.model.constraints import Constraints
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import shown
+from streamplace.model.operators import ALL, Operator
+from streamplace.model.streams import Stream
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+
+@reader("torch", source="package.module:function")
+def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> Iterator[Known]:
+    """PyTorch models: ``package.module:function``, which returns a module and example inputs."""
+    network = exported(str(source))
+    with told(network.source), located(shown(network.source)):
+        graph = _graph(network, _instructions(network, measured=measure))
+    yield Draft(graph, Constraints(colocate=blocks_of(graph))) if blocks else graph
+
+
+def _instructions(network: Network, *, measured: bool) -> "dict[Node, float]":
+    """Instructions of every node; measured ones take on 2500 MIPS as long as they did here."""
+    if not measured:
+        return dict(network.work())
+    return {node: took * INSTRUCTIONS_PER_SECOND for node, took in network.seconds().items()}
+
+
+def _graph(network: Network, work: "dict[Node, float]") -> StreamGraph:
+    memory = _memory(network)
+    operators = [Operator(node.name, payload=size(node), kind=INPUT) for node in network.inputs]
+    operators += [
+        Operator(
+            _name(node), work[node], size(node), kind=_kind(node), memory=memory.get(node, 0.0)
+        )
+        for node in network.nodes
+    ]
+    attributes = {SOURCE: network.source, LOOSE: json.dumps(_loose(network))}
+    name = network.source.rpartition(":")[2]
+    return StreamGraph.of(name, operators, _streams(network), attributes, fires=ALL)
+
+
+def _name(node: "Node") -> str:
+    return joined(module_of(node), node.name)
+
+
+def _kind(node: "Node") -> str:
+    return getattr(node.target, "__name__", str(node.target)).split(".")[0]
+
+
+def _streams(network: Network) -> Iterator[Stream]:
+    """A stream from every node to every other that uses of its tensors, with the bytes of these."""
+    known = {node: _name(node) for node in network.nodes}
+    known |= {node: node.name for node in network.inputs}
+    for node in network.nodes:
+        used: dict[Node, dict[Node, None]] = {}
+        for tensor in node.all_input_nodes:
+            maker = _maker(tensor)
+            if maker in known:
+                used.setdefault(maker, {})[tensor] = None
+        for maker, parts in used.items():
+            total = sum(map(size, parts))
+            whole = maker in parts or total == size(maker)
+            yield Stream(known[maker], known[node], payload=None if whole else total)
+
+
+def _maker(node: "Node") -> "Node":
+    """Return the node that computed what a node picks."""
+    while is_part(node):
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _memory(network: Network) -> "dict[Node, float]":
+    """Bytes of the weights that each node is the first to use."""
+    found: dict[Node, float] = {}
+    taken = set()
+    for node in network.nodes:
+        for weight in node.all_input_nodes:
+            if weight in network.weights and weight not in taken:
+                taken.add(weight)
+                found[node] = found.get(node, 0.0) + size(weight)
+    return found
+
+
+def _loose(network: Network) -> list[str]:
+    """Outermost modules and tensors of the model's state in which nothing is computed."""
+    own = set(map(module_of, network.nodes))
+    busy = {outer for module in own for outer in around(module)}
+    found: dict[str, None] = {}
+    for tensor in network.program.state_dict:
+        if (module := tensor.rpartition(".")[0]) not in own or not module:
+            found[next(path for path in around(tensor) if path not in busy)] = None
+    return list(found)

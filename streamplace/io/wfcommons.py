@@ -1,0 +1,280 @@
+"""WfFormat, in which WfCommons keeps traces of workflows: tasks with runtimes and files.
+
+A task feeds another one the files that it writes and the other reads. A runtime is what a task took
+on its machine. One MHz is taken for one MIPS, and a machine of unknown speed has 2500 MIPS.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NotRequired
+
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
+
+from streamplace.errors import GraphError
+from streamplace.io.files import located, spot
+from streamplace.io.foreign import (
+    FOREIGN,
+    INSTRUCTIONS_PER_SECOND,
+    Amount,
+    files_of,
+    name_of,
+    read_foreign,
+)
+from streamplace.io.problems import Known
+from streamplace.io.registry import reader
+from streamplace.model.cluster import Cluster
+from streamplace.model.devices import Device
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.operators import ALL, Operator
+from streamplace.model.problem import Problem
+from streamplace.model.streams import Stream
+
+MHZ = 1e6
+"""Instructions per second of one MHz."""
+
+
+@with_config(FOREIGN)
+class Cpu(TypedDict):
+    """Processors of a machine, in the words of version 1.5 or of version 1.4."""
+
+    coreCount: NotRequired[Annotated[int, Field(ge=1)]]
+    speedInMHz: NotRequired[Amount]
+    count: NotRequired[Annotated[int, Field(ge=1)]]
+    speed: NotRequired[Amount]
+
+
+@with_config(FOREIGN)
+class Machine(TypedDict):
+    """A machine that ran tasks."""
+
+    nodeName: str
+    cpu: NotRequired[Cpu]
+
+
+@with_config(FOREIGN)
+class Command(TypedDict):
+    """What a task runs."""
+
+    program: NotRequired[str]
+
+
+@with_config(FOREIGN)
+class LinkedFile(TypedDict):
+    """A file that a task reads or writes (1.4)."""
+
+    name: str
+    link: str
+    sizeInBytes: NotRequired[Amount]
+
+
+@with_config(FOREIGN)
+class WholeTask(TypedDict):
+    """A task with all that is known of it (1.4); others call it by its name or its id."""
+
+    name: str
+    id: NotRequired[str]
+    parents: NotRequired[list[str]]
+    children: NotRequired[list[str]]
+    files: NotRequired[list[LinkedFile]]
+    runtimeInSeconds: NotRequired[Amount]
+    command: NotRequired[Command]
+    machine: NotRequired[str]
+
+
+@with_config(FOREIGN)
+class PlannedTask(TypedDict):
+    """What a task is meant to do (1.5)."""
+
+    name: str
+    id: str
+    parents: list[str]
+    children: list[str]
+    inputFiles: NotRequired[list[str]]
+    outputFiles: NotRequired[list[str]]
+
+
+@with_config(FOREIGN)
+class SizedFile(TypedDict):
+    """A file (1.5)."""
+
+    id: str
+    sizeInBytes: Amount
+
+
+@with_config(FOREIGN)
+class DoneTask(TypedDict):
+    """What a task did (1.5)."""
+
+    id: str
+    runtimeInSeconds: Amount
+    machine: NotRequired[str]
+    machines: NotRequired[list[str]]
+
+
+@with_config(FOREIGN)
+class Specification(TypedDict):
+    """What is to be done (1.5)."""
+
+    tasks: list[PlannedTask]
+    files: NotRequired[list[SizedFile]]
+
+
+@with_config(FOREIGN)
+class Execution(TypedDict):
+    """What was done (1.5)."""
+
+    tasks: list[DoneTask]
+    machines: NotRequired[list[Machine]]
+
+
+@with_config(FOREIGN)
+class Workflow(TypedDict):
+    """A workflow: its specification and execution, or up to version 1.4 its tasks."""
+
+    specification: NotRequired[Specification]
+    execution: NotRequired[Execution]
+    tasks: NotRequired[list[WholeTask]]
+    machines: NotRequired[list[Machine]]
+
+
+@with_config(FOREIGN)
+class WfFormat(TypedDict):
+    """An instance."""
+
+    name: NotRequired[str]
+    workflow: Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task of any version: bytes that it writes by file, files that it reads."""
+
+    name: str
+    kind: str
+    parents: list[str]
+    children: list[str]
+    reads: frozenset[str]
+    writes: Mapping[str, float]
+    runtime: float | None
+    machine: str = ""
+
+
+@reader("wfcommons")
+def read_wfcommons(path: Path) -> Iterator[Known]:
+    """Workflows of WfCommons (WfFormat 1.4 and later): a ``.json`` file, or a folder of them."""
+    for file in files_of(path, ".json"):
+        document = read_foreign(WfFormat, file)
+        with located(spot(file)):
+            yield _known(document, document.get("name") or name_of(file))
+
+
+def _known(document: WfFormat, name: str) -> Known:
+    workflow = document["workflow"]
+    if "specification" in workflow:
+        done = workflow.get("execution", Execution(tasks=[]))
+        tasks, machines = _of_both(workflow["specification"], done), done.get("machines", [])
+    else:
+        tasks, machines = _of_old(workflow.get("tasks", [])), workflow.get("machines", [])
+    devices = [_device(machine) for machine in machines]
+    graph = _graph(name, tasks, {device.name: float(device.mips) * MHZ for device in devices})
+    return Problem(graph, Cluster.of(devices)) if devices else graph
+
+
+def _of_both(planned: Specification, execution: Execution) -> list[Task]:
+    """Tasks from what was planned and what was done."""
+    size = {file["id"]: file["sizeInBytes"] for file in planned.get("files", [])}
+    done = {task["id"]: task for task in execution["tasks"]}
+    return [
+        Task(
+            task["id"],
+            task["name"],
+            task["parents"],
+            task["children"],
+            frozenset(task.get("inputFiles", ())),
+            {file: size.get(file, 0.0) for file in task.get("outputFiles", ())},
+            done[task["id"]]["runtimeInSeconds"] if task["id"] in done else None,
+            _machine(done[task["id"]]) if task["id"] in done else "",
+        )
+        for task in planned["tasks"]
+    ]
+
+
+def _machine(task: DoneTask) -> str:
+    return next(iter(task.get("machines", ())), task.get("machine", ""))
+
+
+def _of_old(rows: list[WholeTask]) -> list[Task]:
+    """Tasks of version 1.4, called by a name that holds their id."""
+    names = [_own_name(row) for row in rows]
+    called = {row.get("id", ""): name for row, name in zip(rows, names, strict=True)}
+    called |= {row["name"]: name for row, name in zip(rows, names, strict=True)}
+    return [
+        Task(
+            name,
+            row.get("command", {}).get("program", ""),
+            [called.get(parent, parent) for parent in row.get("parents", ())],
+            [called.get(child, child) for child in row.get("children", ())],
+            frozenset(f["name"] for f in row.get("files", ()) if f["link"] == "input"),
+            {
+                f["name"]: f.get("sizeInBytes", 0.0)
+                for f in row.get("files", ())
+                if f["link"] == "output"
+            },
+            row.get("runtimeInSeconds"),
+            row.get("machine", ""),
+        )
+        for row, name in zip(rows, names, strict=True)
+    ]
+
+
+def _own_name(row: WholeTask) -> str:
+    name, number = row["name"], row.get("id", "")
+    return name if number in name else f"{name}_{number}"
+
+
+def _device(machine: Machine) -> Device:
+    cpu = machine.get("cpu", Cpu())
+    mhz = cpu.get("speedInMHz") or cpu.get("speed") or INSTRUCTIONS_PER_SECOND / MHZ
+    return Device(machine["nodeName"], mips=mhz, cores=cpu.get("coreCount") or cpu.get("count", 1))
+
+
+def _graph(name: str, tasks: list[Task], speed: Mapping[str, float]) -> StreamGraph:
+    operators = [Operator(t.name, ipt=_instructions(t, speed), kind=t.kind) for t in tasks]
+    known = {task.name: task for task in tasks}
+    streams = [Stream(u, v, payload=_shared(known, u, v)) for u, v in _edges(tasks)]
+    return StreamGraph.of(name, operators, streams, fires=ALL)
+
+
+def _instructions(task: Task, speed: Mapping[str, float]) -> float:
+    if task.runtime is None:
+        raise GraphError(f"task {quoted(task.name)} has no runtimeInSeconds; add it")
+    if task.machine and speed and task.machine not in speed:
+        raise GraphError(
+            f"task {quoted(task.name)} ran on {quoted(task.machine)}, which is no machine of the "
+            "file; add it or correct the name"
+        )
+    return task.runtime * speed.get(task.machine, INSTRUCTIONS_PER_SECOND)
+
+
+def _edges(tasks: Iterable[Task]) -> Iterable[tuple[str, str]]:
+    """Who feeds whom, as parents or children say; where neither does, as the files do."""
+    writer = {file: task.name for task in tasks for file in task.writes}
+    edges = {(u, task.name): None for task in tasks for u in task.parents}
+    edges |= {(task.name, v): None for task in tasks for v in task.children}
+    fed = {v for _, v in edges}
+    for task in tasks:
+        if task.name not in fed:
+            writers = {writer[file] for file in sorted(task.reads) if file in writer}
+            edges |= {(u, task.name): None for u in sorted(writers - {task.name})}
+    return edges
+
+
+def _shared(tasks: Mapping[str, Task], u: str, v: str) -> float:
+    """Bytes of the files that one task writes and another one reads; 0 where one is unknown."""
+    if u not in tasks or v not in tasks:
+        return 0.0
+    reads = tasks[v].reads
+    return sum(size for file, size in tasks[u].writes.items() if file in reads)

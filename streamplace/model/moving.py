@@ -1,0 +1,67 @@
+"""Moving: what operators take along to another device, and how long they take to start there."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamplace.errors import ProblemError
+from streamplace.model.columns import Floats, frozen, same_fields
+from streamplace.model.units import LARGEST
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Moving:
+    """What it takes to move operators.
+
+    Attributes
+    ----------
+    state
+        Bytes that every operator takes along, [N].
+    startup
+        Seconds that it takes to start on every device, [N, D].
+
+    Examples
+    --------
+    >>> Moving([1e6, 0], [[2, 0.5], [0, 0]]).startup.shape
+    (2, 2)
+    """
+
+    state: Floats
+    startup: Floats
+
+    def __init__(self, state: ArrayLike, startup: ArrayLike) -> None:
+        put = partial(object.__setattr__, self)
+        put("state", _checked("state", state))
+        put("startup", _checked("startup", startup))
+
+    def __eq__(self, other: object) -> bool:
+        return same_fields(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.state.tobytes())
+
+    def fitting(self, n_operators: int, n_devices: int) -> "Moving":
+        """Return it if it is of so many operators and devices, else raise ProblemError."""
+        expected = {"state": (n_operators,), "startup": (n_operators, n_devices)}
+        for name, shape in expected.items():
+            found = getattr(self, name).shape
+            if found != shape:
+                raise ProblemError(f"moving: {name} is {found}; it must be {shape}")
+        return self
+
+
+def _checked(name: str, values: ArrayLike) -> Floats:
+    try:
+        array = np.array(values, np.float64) + 0.0  # -0.0 becomes 0.0
+    except (TypeError, ValueError, OverflowError):
+        raise ProblemError(f"moving: {name} must be numbers, a row for every operator") from None
+    good = (array >= 0) & (array <= LARGEST)
+    if not good.all():
+        cell = tuple(np.argwhere(~good)[0].tolist())
+        where = "".join(f"[{i}]" for i in cell)
+        raise ProblemError(
+            f"moving: {name}{where} is {array[cell]:g}; it must be between 0 and {LARGEST:g}"
+        )
+    return frozen(array)

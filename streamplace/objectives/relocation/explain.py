@@ -1,0 +1,177 @@
+"""What has to move, what that takes, and after how many passes it has paid off."""
+
+from dataclasses import asdict, dataclass
+from math import ceil, inf, isfinite
+from typing import Any
+
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Explanation, Objective
+from streamplace.objectives.relocation import Relocation
+from streamplace.objectives.report import MOST_ROWS, Report, Sheet, quantity, some
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An operator that moves, how long its state is under way, and how long it starts."""
+
+    operator: str
+    source: str
+    target: str
+    migration: float
+    startup: float
+
+
+@dataclass(frozen=True, slots=True)
+class Relocated:
+    """What a placement reaches, and the way to it from where the graph runs.
+
+    Attributes
+    ----------
+    told
+        What it reaches once all are there.
+    quantity
+        Name of that.
+    before
+        What the present placement reaches; None where it cannot go on as it is.
+    """
+
+    told: Explanation
+    quantity: str
+    moves: tuple[Move, ...]
+    passes: float
+    before: float | None
+
+    @property
+    def seconds(self) -> float:
+        """What all moves take."""
+        return sum(move.migration + move.startup for move in self.moves)
+
+    @property
+    def per_pass(self) -> float:
+        """The same, as a part of every pass until the next move."""
+        return self.seconds / self.passes
+
+    @property
+    def value(self) -> float:
+        """What is reached and what the way there takes."""
+        return self.told.value + self.per_pass
+
+    @property
+    def pays_off_after(self) -> float | None:
+        """Passes; infinitely many where it never does, None where there is no staying."""
+        if self.before is None:
+            return None
+        gain = self.before - self.told.value
+        if gain > ROUNDING * self.before:
+            return self.seconds / gain
+        return 0.0 if self.seconds == 0 and gain >= -ROUNDING * self.before else inf
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        if not self.moves:
+            return "nothing moves"
+        who = some([move.operator for move in self.moves], separator=", ", most=3)
+        told = f"moving {who} takes {quantity(self.seconds, 's')}"
+        after = self.pays_off_after
+        if after is None:
+            told += ", and something has to move"
+        elif after == inf:
+            told += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
+        else:
+            told += f" and pays off after {ceil(after)} passes"
+        if isfinite(self.passes):
+            told += f"; over {self.passes:g} passes it is {quantity(self.per_pass, 's')} of each"
+        return told
+
+    @property
+    def words(self) -> str:
+        """The value in words."""
+        return self.told.words
+
+    @property
+    def verdict(self) -> str:
+        """What limits, and the way there."""
+        return f"{self.told.verdict}; {self.sentence}"
+
+    def headline(self) -> dict[str, Any]:
+        """Facts for an answer of ``place``."""
+        after = self.pays_off_after
+        way = {
+            "moved": [asdict(move) for move in self.moves],
+            "seconds": self.seconds,
+            "passes": self.passes if isfinite(self.passes) else None,
+            "per_pass": self.per_pass,
+            "value": self.value,
+            "before": self.before,
+            "pays_off_after": None if after == inf else after,
+        }
+        return {self.quantity: self.told.value, **self.told.headline(), "relocation": way}
+
+    def document(self) -> dict[str, Any]:
+        """All facts."""
+        document = {**self.told.document(), "relocation": self.headline()["relocation"]}
+        return {**document, "verdict": self.verdict}
+
+    def brief(self) -> Report:
+        """What is told of the placement, and the moves."""
+        return self._with_moves(self.told.brief())
+
+    def report(self) -> Report:
+        """Everything."""
+        return self._with_moves(self.told.report())
+
+    def _with_moves(self, report: Report) -> Report:
+        sentence = f"{self.sentence[0].upper()}{self.sentence[1:]}"
+        if not self.moves:
+            return Report((*report.parts, sentence), report.title)
+        longest = sorted(self.moves, key=lambda move: -(move.migration + move.startup))
+        rows: list[tuple[str, ...]] = [
+            (
+                move.operator,
+                f"{move.source} → {move.target}",
+                quantity(move.migration, "s"),
+                quantity(move.startup, "s"),
+            )
+            for move in longest[:MOST_ROWS]
+        ]
+        if len(longest) > len(rows):
+            rows.append((f"and {len(longest) - len(rows)} more", "", "", ""))
+        sheet = Sheet(("moves", "", "takes its state along in", "starts in"), tuple(rows))
+        return Report((*report.parts, sheet, sentence), report.title)
+
+
+def explain(
+    problem: Problem, placement: Placement, objective: Objective, relocation: Relocation
+) -> Relocated:
+    """Explain a placement by an objective, and the way to it."""
+    return Relocated(
+        objective.explained(problem, placement),
+        objective.quantity,
+        moves(problem, placement, relocation),
+        relocation.passes,
+        _value_before(problem, objective, relocation),
+    )
+
+
+def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tuple[Move, ...]:
+    """Operators that run elsewhere now."""
+    migration, startup = relocation.migration(problem), relocation.moving(problem).startup
+    found = []
+    for v, (name, d) in enumerate(zip(placement.operators, placement.index.tolist(), strict=True)):
+        source = relocation.before.get(name, placement[name])
+        if source != placement[name]:
+            cost = float(migration[v, d]), float(startup[v, d])
+            found.append(Move(name, source, placement[name], *cost))
+    return tuple(found)
+
+
+def _value_before(problem: Problem, objective: Objective, relocation: Relocation) -> float | None:
+    """What the present placement reaches, None where it is none of this problem."""
+    stay = relocation.stay(problem)
+    if (stay.index != relocation.rows(problem)).any():
+        return None
+    return objective.value(problem, stay)

@@ -1,0 +1,104 @@
+"""Moving from a placement that runs, from the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TASKS = {
+    "name": "tasks",
+    "fires": "all",
+    "operators": [
+        {"name": "load", "ipt": 1e9, "payload": "4 MB"},
+        {"name": "left", "ipt": 6e9, "payload": "1 MB"},
+        {"name": "right", "ipt": 4e9, "payload": "1 MB"},
+        {"name": "add", "ipt": 1e9},
+    ],
+    "streams": [
+        {"from": "load", "to": "left"},
+        {"from": "load", "to": "right"},
+        {"from": "left", "to": "add"},
+        {"from": "right", "to": "add"},
+    ],
+}
+FEW = ("--evaluations", "2000", "--devices", "2")
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> str:
+    """A task graph of four operators, and in present.json all of them on d0."""
+    (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
+    together = {operator["name"]: "d0" for operator in TASKS["operators"]}
+    (tmp_path / "present.json").write_text(json.dumps({"assignment": together}))
+    return "tasks.json"
+
+
+def test_place_moves_only_what_pays_off(run: Callable, tasks: str) -> None:
+    """4.8 s become 3.2 s when one operator moves, which takes 3 s: worth it over two passes."""
+    asked = ("place", tasks, *FEW, "--from", "present.json", "--startup", "3 s", "--json")
+    stay = json.loads(run(*asked, "--passes", "1").out)
+    move = json.loads(run(*asked, "--passes", "4").out)
+    assert set(stay["assignment"].values()) == {"d0"}
+    assert stay["relocation"]["moved"] == []
+    assert move["objective"] == "makespan after a move every 4 passes"
+    assert move["makespan"] == pytest.approx(3.2)
+    (moved,) = move["relocation"].pop("moved")
+    assert (moved["source"], moved["target"]) == ("d0", "d1")
+    assert move["relocation"] == pytest.approx(
+        {
+            "seconds": 3.0,
+            "passes": 4,
+            "per_pass": 0.75,
+            "value": 3.95,
+            "before": 4.8,
+            "pays_off_after": 3 / 1.6,
+        }
+    )
+    assert move["gap"] == pytest.approx(0.75)
+
+
+def test_place_and_simulate_tell_people_what_moves(run: Callable, tasks: str) -> None:
+    way = ("--from", "present.json", "--startup", "3 s")
+    placed = run("place", tasks, *FEW, *way, "--passes", "4", "-o", "new.json").out
+    for told in (placed, run("simulate", tasks, "new.json", "--devices", "2", *way).out):
+        assert "d0 → d1" in told
+        assert "takes 3 s and pays off after 2 passes" in " ".join(told.split())
+
+
+def test_the_present_placement_may_name_devices_that_are_gone(run: Callable, tasks: str) -> None:
+    document = json.loads(Path("present.json").read_text())
+    document["assignment"]["add"] = "old"
+    Path("present.json").write_text(json.dumps(document))
+    way = ("--from", "present.json", "--passes", "1", "--startup", "3 s")
+    answer = json.loads(run("place", tasks, *FEW, *way, "--json").out)
+    assert [move["source"] for move in answer["relocation"]["moved"]] == ["old"]
+    assert answer["relocation"]["before"] is None
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "complaint"),
+    [
+        ("place", ["--from", "present.json"], "add --passes"),
+        ("place", ["--passes", "5"], "add --from with the present placement"),
+        ("place", ["--startup", "2 s"], "add --from with the present placement"),
+        ("place", ["--from", "present.json", "--passes", "0"], "'--passes'"),
+        ("place", ["--from", "tasks.json", "--passes", "5"], "assignment is missing"),
+        ("place", ["--from", "present.json", "--passes", "5", "--startup", "fast"], "'fast'"),
+        ("simulate", ["--startup", "2 s"], "add --from with the present placement"),
+        ("simulate", ["--from", "present.json", "--objective", "throughput"], "is no time"),
+    ],
+)
+def test_half_a_question_is_refused(
+    run: Callable, tasks: str, command: str, options: list[str], complaint: str
+) -> None:
+    files = [tasks] if command == "place" else [tasks, "present.json"]
+    refused = run(command, *files, *options)
+    assert refused.status == 2
+    assert complaint in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_the_present_placement_is_not_written_over(run: Callable, tasks: str) -> None:
+    way = ("--from", "present.json", "--passes", "5", "-o", "present.json")
+    assert "would write over present.json" in run("place", tasks, *way).err

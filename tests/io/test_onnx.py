@@ -1,0 +1,185 @@
+"""ONNX models."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamplace.errors import FormatError
+from streamplace.io.registry import FORMATS
+from streamplace.model import StreamGraph
+
+onnx = pytest.importorskip("onnx")
+FLOAT = 1
+
+
+def weights(name: str, *shape: int) -> Any:
+    """Weights of a shape."""
+    return onnx.numpy_helper.from_array(np.zeros(shape, np.float32), name)
+
+
+def info(name: str, *shape: int | str) -> Any:
+    """Type of a tensor."""
+    return onnx.helper.make_tensor_value_info(name, FLOAT, shape)
+
+
+def node(kind: str, taken: str, made: str, **attributes: Any) -> Any:
+    """Node of tensors named in one text, called after its first result."""
+    first = made.split()[0]
+    return onnx.helper.make_node(kind, taken.split(), made.split(), first.upper(), **attributes)
+
+
+def network() -> Any:
+    """Convolution, normalisation, pooling, a branch, and a classifier."""
+    nodes = [
+        node("Conv", "x w", "c", kernel_shape=[3, 3], pads=[1] * 4),
+        node("BatchNormalization", "c s s s s", "n"),
+        node("Relu", "n", "r"),
+        node("MaxPool", "r", "p", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Split", "p", "l m", axis=1, num_outputs=2),
+        node("Add", "l m", "a"),
+        node("GlobalAveragePool", "a", "g"),
+        node("Flatten", "g", "f"),
+        node("Gemm", "f k b", "y", transB=1),
+        node("MatMul", "y v", "z"),
+    ]
+    held = [weights("w", 4, 3, 3, 3), weights("s", 4), weights("k", 5, 2), weights("b", 5)]
+    held.append(weights("v", 5, 5))
+    graph = onnx.helper.make_graph(
+        nodes, "n", [info("x", "batch", 3, 8, 8)], [info("z", "batch", 5)], held
+    )
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+
+
+def read(folder: Path, model: Any) -> StreamGraph:
+    """What the reader makes of a model."""
+    path = folder / "net.onnx"
+    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    (graph,) = FORMATS["onnx"].read(path)
+    assert isinstance(graph, StreamGraph)
+    return graph
+
+
+def test_operations_are_counted_from_shapes(tmp_path: Path) -> None:
+    """Two for a product and a sum; a batch of unknown size counts as one."""
+    graph = read(tmp_path, network())
+    assert dict(zip(graph.operators.name, graph.operators.ipt.tolist(), strict=True)) == {
+        "x": 0,
+        "C": 2 * (4 * 8 * 8) * (3 * 3 * 3),
+        "N": 2 * 4 * 8 * 8,
+        "R": 4 * 8 * 8,
+        "P": 4 * 4 * 4 * (2 * 2),
+        "L": 4 * 4 * 4,
+        "A": 2 * 4 * 4,
+        "G": 2 * 4 * 4,
+        "F": 0,
+        "Y": 2 * 5 * 2,
+        "Z": 2 * 5 * 5,
+    }
+    assert graph.operators["C"].kind == "Conv"
+
+
+def test_weights_are_memory_of_who_uses_them_first(tmp_path: Path) -> None:
+    """Once, however often they are used."""
+    memory = read(tmp_path, network()).operators.memory
+    assert memory.tolist() == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]
+
+
+def test_streams_carry_tensors(tmp_path: Path) -> None:
+    """One stream from node to node, however many tensors it carries."""
+    graph = read(tmp_path, network())
+    carried = {(s.source, s.target): s.payload for s in graph.streams}
+    assert carried["L", "A"] == 4 * (4 * 4 * 4)
+    assert carried["x", "C"] is None
+    assert graph.operators["C"].payload == 4 * 4 * 8 * 8
+    assert graph.n_streams == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "taken", "shapes", "attributes", "work"),
+    [
+        ("MatMul", "x v", {"v": (2, 6, 4)}, {}, 2 * 2 * 3 * 4 * 6),
+        ("LSTM", "x w r", {"w": (1, 16, 6), "r": (1, 16, 4)}, {"hidden_size": 4}, 2 * 6 * 160),
+        ("LayerNormalization", "x s", {"s": (6,)}, {}, 5 * 2 * 3 * 6),
+        ("Softmax", "x", {}, {}, 5 * 2 * 3 * 6),
+        ("Erf", "x", {}, {}, 2 * 3 * 6),
+        ("ReduceSum", "x", {}, {}, 2 * 3 * 6),
+        ("Gather", "v i", {"v": (1000, 6)}, {}, 0),
+        ("Reshape", "x i", {}, {}, 0),
+    ],
+)
+def test_work_of_other_operations(
+    kind: str, taken: str, shapes: dict[str, Any], attributes: Any, work: int, tmp_path: Path
+) -> None:
+    """Of 2 × 3 × 6 numbers, and weights."""
+    held = [weights(name, *shape) for name, shape in shapes.items()]
+    if "i" in taken:
+        index = np.array([4, 9]) if kind == "Gather" else np.array([6, 6])
+        held.append(onnx.numpy_helper.from_array(index, "i"))
+    made = onnx.helper.make_empty_tensor_value_info("y")
+    inputs = [info("x", 2, 3, 6)]
+    graph = onnx.helper.make_graph(
+        [node(kind, taken, "y", **attributes)], "n", inputs, [made], held
+    )
+    assert read(tmp_path, onnx.helper.make_model(graph)).operators["Y"].ipt == work
+
+
+def test_nodes_that_share_a_name_get_their_number(tmp_path: Path) -> None:
+    """And those without one."""
+    model = network()
+    for name, one in zip(("", "same", "same"), model.graph.node, strict=False):
+        one.name = name
+    assert read(tmp_path, model).operators.name[1:5] == ("Conv#0", "same#1", "same#2", "P")
+
+
+def test_tensors_that_inner_graphs_take_in_are_streams(tmp_path: Path) -> None:
+    """Branches of a condition use what stands outside."""
+    branches = {
+        key: onnx.helper.make_graph([node("Neg", "d", f"{key}o")], key, [], [info(f"{key}o", 2)])
+        for key in ("then_branch", "else_branch")
+    }
+    nodes = [node("Relu", "x", "d"), node("If", "q", "y", **branches)]
+    condition = onnx.helper.make_tensor_value_info("q", 9, [])
+    made = [info("y", 2)]
+    graph = onnx.helper.make_graph(nodes, "n", [info("x", 2), condition], made)
+    streams = read(tmp_path, onnx.helper.make_model(graph)).streams
+    assert [(s.source, s.target) for s in streams] == [("x", "D"), ("q", "Y"), ("d".upper(), "Y")]
+
+
+def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its bytes would be missing in silence."""
+    nodes = [
+        onnx.helper.make_node("Own", ["x"], ["y"], "OWN", domain="mine"),
+        node("Relu", "y", "z"),
+    ]
+    made = onnx.helper.make_empty_tensor_value_info("z")
+    graph = onnx.helper.make_graph(nodes, "n", [info("x", 2)], [made])
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("mine", 1)]
+    with caplog.at_level(logging.WARNING):
+        graph = read(tmp_path, onnx.helper.make_model(graph, opset_imports=opsets))
+    assert graph.operators["OWN"].ipt == 2
+    assert "2 of 2 tensors have no known shape, y first; they count as empty" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "holds no node of an ONNX model"),
+        (b"\xff\xff", "is no ONNX model; export it again"),
+        (b'{"operators": []}', "is no ONNX model|holds no node"),
+    ],
+)
+def test_what_is_no_model_is_refused(content: bytes, complaint: str, tmp_path: Path) -> None:
+    """With the file's name."""
+    with pytest.raises(FormatError, match=f"net.onnx: {complaint}"):
+        read(tmp_path, content)
+
+
+def test_what_onnx_cannot_look_through_is_told(tmp_path: Path) -> None:
+    """Here, a model that does not say which operators it means."""
+    model = network()
+    del model.opset_import[:]
+    with pytest.raises(FormatError, match=r"net.onnx: is no model that ONNX understands: .*opset"):
+        read(tmp_path, model)

@@ -1,0 +1,97 @@
+"""OpenVINO models."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz.targets import SEEDS
+
+from streamplace.errors import FormatError
+from streamplace.io.registry import FORMATS
+from streamplace.model import StreamGraph
+
+openvino = pytest.importorskip("openvino")
+
+
+def read(path: Path) -> StreamGraph:
+    """What the reader makes of a file."""
+    (graph,) = FORMATS["openvino"].read(path)
+    assert isinstance(graph, StreamGraph)
+    return graph
+
+
+def saved(folder: Path, shape: list[int]) -> Path:
+    """A convolution, a rectifier, and two halves that are added, compressed as usual."""
+    from openvino import opset13 as ops
+
+    x = ops.parameter(shape, np.float32, "x")
+    x.set_friendly_name("x")
+    kernel = ops.constant(np.full((4, 3, 3, 3), 0.1, np.float32), name="kernel")
+    found = ops.convolution(x, kernel, [1, 1], [1, 1], [1, 1], [1, 1], name="conv")
+    halves = ops.split(ops.relu(found, name="relu"), ops.constant(1, name="axis"), 2, name="halves")
+    total = ops.add(halves.output(0), halves.output(1), name="sum")
+    model = openvino.Model([ops.result(total, name="out")], [x], "net")
+    openvino.save_model(model, folder / "net.xml")
+    return folder / "net.xml"
+
+
+def test_every_operation_counts_constants_too(tmp_path: Path) -> None:
+    """As in the graphs that HSDAG places: a weight, and its conversion from half precision."""
+    graph = read(saved(tmp_path, [1, 3, 8, 8]))
+    assert sorted(graph.operators.kind) == [
+        *("Add", "Constant", "Constant", "Convert", "Convolution"),
+        *("Parameter", "Relu", "Result", "Split"),
+    ]
+    assert graph.n_streams == 9 - 1  # both halves in one
+
+
+def test_work_comes_from_shapes_and_constants_cost_memory_alone(tmp_path: Path) -> None:
+    """Weights are converted before; halves carry what they hold."""
+    graph = read(saved(tmp_path, [1, 3, 8, 8]))
+    operators = graph.operators
+    assert operators["conv"].ipt == 2 * (4 * 8 * 8) * (3 * 3 * 3)
+    assert operators["sum"].ipt == 2 * 8 * 8
+    assert {o.name for o in operators if o.ipt} == {"conv", "relu", "halves", "sum"}
+    kernel = [o for o in operators if o.kind == "Constant" and o.memory > 100]
+    assert [o.memory for o in kernel] == [2 * 4 * 27]
+    assert [s.payload for s in graph.streams if s.source == "halves"] == [4 * 4 * 8 * 8]
+
+
+def test_a_batch_of_any_size_is_one(tmp_path: Path) -> None:
+    """Other lengths must be known."""
+    assert read(saved(tmp_path, [-1, 3, 8, 8])) == read(saved(tmp_path, [1, 3, 8, 8]))
+    with pytest.raises(FormatError, match=r"net.xml: .*input x has the shape \[1,3,\?,8\]; save"):
+        read(saved(tmp_path, [1, 3, -1, 8]))
+
+
+def test_onnx_is_read_too(tmp_path: Path) -> None:
+    """By its own reader."""
+    path = tmp_path / "net.onnx"
+    path.write_bytes((SEEDS / "onnx.onnx").read_bytes())
+    kinds = read(path).operators.kind
+    assert {"Convolution", "MaxPool", "MatMul"} <= set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("net.xml", b"<net>", "net.xml: is no model that OpenVINO reads: "),
+        ("net.onnx", b"\xff", "net.onnx: is no model that OpenVINO reads: "),
+        ("other.txt", b"", "other.txt: is no model that OpenVINO reads: "),
+    ],
+)
+def test_what_is_no_model_is_refused(
+    name: str, content: bytes, complaint: str, tmp_path: Path
+) -> None:
+    """In one line."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError) as refusal:
+        read(tmp_path / name)
+    assert complaint in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
+def test_a_missing_file_is_told_as_others_are(tmp_path: Path) -> None:
+    """Not in OpenVINO's words."""
+    with pytest.raises(FormatError, match=r"no.xml: cannot be read: no such file"):
+        read(tmp_path / "no.xml")

@@ -1,0 +1,63 @@
+"""Problem instances of SAGA."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzz.targets import SEEDS
+
+import streamplace
+from streamplace.errors import StreamplaceError
+from streamplace.io.registry import FORMATS
+from streamplace.model import Problem
+
+PIPE = json.loads((SEEDS / "saga.json").read_text())
+
+
+def read(folder: Path, document: Any) -> Problem:
+    """What the reader makes of a document."""
+    path = folder / "instance.json"
+    path.write_text(json.dumps(document))
+    (problem,) = FORMATS["saga"].read(path)
+    assert isinstance(problem, Problem)
+    return problem
+
+
+def test_costs_and_sizes_are_divided_by_speeds(tmp_path: Path) -> None:
+    """2 on the node of speed 1, 10 over the link of speed 5, and 7.5 on the node of speed 2."""
+    problem = read(tmp_path, PIPE)
+    told = streamplace.simulate(problem, {"a": "x", "b": "y", "c": "y"})
+    assert told.value == pytest.approx(2 / 1 + 10 / 5 + (6 + 1.5) / 2)
+
+
+def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
+    """SAGA writes them in whatever order they have."""
+    turned = json.loads(json.dumps(PIPE))
+    for rows in (*turned["task_graph"].values(), *turned["network"].values()):
+        rows.reverse()
+    one, other = read(tmp_path, PIPE), read(tmp_path, turned)
+    assert (one.graph, one.cluster) == (other.graph, other.cluster)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda d: d["network"]["edges"].clear(), "'x' and 'y' have no link, or one of speed 0"),
+        (lambda d: d["network"]["nodes"].pop(), "ends at 'x', which is no node; add the node"),
+        (lambda d: d["task_graph"]["tasks"].pop(), "unknown operator 'c'"),
+        (lambda d: d.pop("network"), "network is missing; add it"),
+        (lambda d: d["network"]["nodes"][0].update(speed=0), "device 'y' has mips 0"),
+        (
+            lambda d: d["network"].update(nodes=d["network"]["nodes"][:1] * 2, edges=[]),
+            "a device is called 'y' and so is another",
+        ),
+        (lambda d: d["network"]["nodes"].clear(), "a cluster of 0 devices"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, spoil: Any, complaint: str) -> None:
+    """With the file's name."""
+    document = json.loads(json.dumps(PIPE))
+    spoil(document)
+    with pytest.raises(StreamplaceError, match=f"instance.json: .*{complaint}"):
+        read(tmp_path, document)

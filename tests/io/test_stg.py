@@ -1,0 +1,88 @@
+"""Files of the Standard Task Graph set."""
+
+from pathlib import Path
+
+import pytest
+from fuzz.targets import SEEDS
+
+import streamplace
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.registry import FORMATS
+from streamplace.model import Cluster, StreamGraph
+
+PLAIN = """          4
+          0          0          0
+          1          3          1          0
+          2          2          1          0
+          3          5          2          1          2
+          4          1          1          2
+          5          0          2          3          4
+# Standard Task Graph Set Project
+#   Tasks             : 4 (+dummy tasks : 2)
+"""
+
+
+def read(folder: Path, text: str) -> StreamGraph:
+    """What the reader makes of a text."""
+    (folder / "sample.stg").write_text(text)
+    (graph,) = FORMATS["stg"].read(folder / "sample.stg")
+    assert isinstance(graph, StreamGraph)
+    return graph
+
+
+def test_tasks_take_their_time_and_wait_for_their_predecessors(tmp_path: Path) -> None:
+    """A unit is a second on the usual device: the critical path is 3 + 5, one device takes 11."""
+    graph = read(tmp_path, PLAIN)
+    assert (graph.name, graph.n_operators, graph.n_streams) == ("sample", 6, 7)
+    assert streamplace.place(graph).value == pytest.approx(8)
+    assert streamplace.place(graph, Cluster.uniform(1)).value == pytest.approx(11)
+
+
+def test_transfers_take_their_costs(tmp_path: Path) -> None:
+    """Over the usual link; predecessors stand on lines of their own."""
+    graph = read(tmp_path, (SEEDS / "stg.stg").read_text())
+    costs = {(s.source, s.target): s.payload / 125e6 for s in graph.streams}
+    assert costs["1", "3"] == 4
+    assert costs["2", "4"] == 6
+    apart = dict.fromkeys(graph.operators.name, "d0") | {"1": "d1"}
+    assert streamplace.simulate(graph, apart).value == pytest.approx(3 + 4 + 5)
+
+
+def test_costs_may_stand_in_the_line_of_their_task(tmp_path: Path) -> None:
+    """Pairs in one line, as others write them."""
+    text = (SEEDS / "stg.stg").read_text()
+    lines = text.replace("\n" + " " * 21, " ")
+    assert read(tmp_path, lines) == read(tmp_path, text)
+
+
+def test_a_folder_is_a_data_set(tmp_path: Path) -> None:
+    """A graph per file, named after it."""
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.stg").write_text(PLAIN)
+    assert [graph.name for graph in FORMATS["stg"].read(tmp_path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "holds no number; name an STG file"),
+        ("# nothing", "holds no number; name an STG file"),
+        ("4", "the graph has no operators"),
+        (PLAIN.replace("5", "five"), ":5: five is no number; correct it"),
+        (PLAIN.replace("3          5", "7          5"), "line 5: is not task number"),
+        (PLAIN.replace("3          4", "3          9"), "unknown operator '9'"),
+        (PLAIN.replace("1          3          1          0", "1 3 1 5"), "has the cycle"),
+    ],
+)
+def test_what_is_no_task_graph_is_told_with_its_place(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    """In one line."""
+    with pytest.raises(StreamplaceError, match=f"sample.stg.*{complaint}"):
+        read(tmp_path, text)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    """The remedy is named."""
+    with pytest.raises(FormatError, match=r"holds no .stg file; name the folder that does"):
+        next(FORMATS["stg"].read(tmp_path))

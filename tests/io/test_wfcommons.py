@@ -1,0 +1,146 @@
+"""Workflows in WfFormat."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzz.targets import SEEDS
+
+import streamplace
+from streamplace.errors import StreamplaceError
+from streamplace.io.registry import FORMATS
+from streamplace.model import Problem, StreamGraph
+
+DIAMOND = json.loads((SEEDS / "wfcommons.json").read_text())
+
+
+def read(folder: Path, document: Any) -> Any:
+    """What the reader makes of a document."""
+    path = folder / "instance.json"
+    path.write_text(json.dumps(document))
+    (found,) = FORMATS["wfcommons"].read(path)
+    return found
+
+
+def old() -> dict[str, Any]:
+    """The same workflow as version 1.4 has it."""
+    parts = DIAMOND["workflow"]
+    size = {file["id"]: file["sizeInBytes"] for file in parts["specification"]["files"]}
+    done = {task["id"]: task for task in parts["execution"]["tasks"]}
+    tasks = [
+        {
+            "name": task["id"],
+            "id": task["id"].rsplit("_")[-1],
+            "type": "compute",
+            "parents": task["parents"],
+            "runtimeInSeconds": done[task["id"]]["runtimeInSeconds"],
+            "machine": done[task["id"]]["machines"][0],
+            "command": {"program": task["name"]},
+            "files": [
+                {"link": link, "name": name, "sizeInBytes": size[name]}
+                for link in ("input", "output")
+                for name in task[f"{link}Files"]
+            ],
+        }
+        for task in parts["specification"]["tasks"]
+    ]
+    machines = [
+        {"nodeName": "node1", "cpu": {"count": 4, "speed": 2000}},
+        {"nodeName": "node2", "cpu": {"count": 2, "speed": 3000}},
+    ]
+    workflow = {"executedAt": "x", "makespanInSeconds": 20, "tasks": tasks, "machines": machines}
+    return {"name": "diamond", "schemaVersion": "1.4", "workflow": workflow}
+
+
+def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path: Path) -> None:
+    """Whatever the speed of that machine."""
+    problem = read(tmp_path, DIAMOND)
+    assert isinstance(problem, Problem)
+    ran = {"split_1": "node1", "work_2": "node2", "work_3": "node1", "merge_4": "node1"}
+    devices, operators = problem.cluster.devices, problem.graph.operators
+    took = [operators[name].ipt / (devices[node].mips * 1e6) for name, node in ran.items()]
+    assert took == pytest.approx([1.5, 10, 12, 2])
+    assert problem.cluster.devices.cores.tolist() == [4, 2]
+
+
+def test_a_stream_carries_the_files_that_one_writes_and_the_other_reads(tmp_path: Path) -> None:
+    """Nothing else."""
+    graph = read(tmp_path, DIAMOND).graph
+    carried = {(s.source, s.target): s.payload for s in graph.streams}
+    assert carried == {
+        ("split_1", "work_2"): 100,
+        ("split_1", "work_3"): 200,
+        ("work_2", "merge_4"): 1000,
+        ("work_3", "merge_4"): 2000,
+    }
+    assert graph.operators.kind == ("split", "work", "work", "merge")
+
+
+def test_version_1_4_holds_the_same(tmp_path: Path) -> None:
+    """There, files and runtimes stand in the tasks, and children may be left out."""
+    new, before = read(tmp_path, DIAMOND), read(tmp_path, old())
+    assert (before.graph, before.cluster) == (new.graph, new.cluster)
+
+
+def test_tasks_may_be_called_by_their_ids(tmp_path: Path) -> None:
+    """In version 1.4, where names need not be unique then."""
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        task["name"] = "task"
+        task["parents"] = [parent.rsplit("_")[-1] for parent in task["parents"]]
+    assert read(tmp_path, document).graph.operators.name == ("task_1", "task_2", "task_3", "task_4")
+
+
+def test_files_tell_who_feeds_whom_where_nobody_says(tmp_path: Path) -> None:
+    """Neither parents nor children."""
+    document = old()
+    for task in document["workflow"]["tasks"]:
+        del task["parents"]
+    streams = read(tmp_path, document).graph.streams
+    expected = read(tmp_path, DIAMOND).graph.streams
+    assert sorted(map(repr, streams)) == sorted(map(repr, expected))
+
+
+def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
+    """A second is one on a device of 2500 MIPS."""
+    document = json.loads(json.dumps(DIAMOND))
+    del document["workflow"]["execution"]["machines"]
+    graph = read(tmp_path, document)
+    assert isinstance(graph, StreamGraph)
+    assert (graph.operators.ipt / 2500e6).tolist() == [1.5, 10, 12, 2]
+    assert streamplace.place(graph, placer="single").value == pytest.approx(25.5)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda w: w["execution"]["tasks"].pop(), "'merge_4' has no runtimeInSeconds; add it"),
+        (lambda w: w["execution"]["machines"].pop(), "'work_2' ran on 'node2', which is no"),
+        (lambda w: w.pop("specification"), "the graph has no operators"),
+        (lambda w: w["specification"]["tasks"].pop(), "unknown operator 'merge_4'"),
+        (lambda w: w["specification"]["files"][0].pop("id"), r"files\[0\].id is missing; add it"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, spoil: Any, complaint: str) -> None:
+    """With the file's name."""
+    document = json.loads(json.dumps(DIAMOND))
+    spoil(document["workflow"])
+    with pytest.raises(StreamplaceError, match=f"instance.json: .*{complaint}"):
+        read(tmp_path, document)
+
+
+@pytest.mark.parametrize("name", ["Blast", "Bwa", "Montage", "Seismology"])
+def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> None:
+    """As the package writes them."""
+    wfcommons = pytest.importorskip("wfcommons")
+    recipes = pytest.importorskip("wfcommons.wfchef.recipes")
+    recipe = getattr(recipes, f"{name}Recipe").from_num_tasks(140)
+    workflow = wfcommons.WorkflowGenerator(recipe).build_workflow()
+    workflow.write_json(tmp_path / "w.json")
+    (graph,) = FORMATS["wfcommons"].read(tmp_path / "w.json")
+    assert isinstance(graph, StreamGraph)
+    assert set(graph.operators.name) == set(workflow.tasks)
+    assert {(s.source, s.target) for s in graph.streams} == set(workflow.edges)
+    total = sum(task.runtime for task in workflow.tasks.values())
+    assert graph.operators.ipt.sum() / 2500e6 == pytest.approx(total)

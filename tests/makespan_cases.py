@@ -1,0 +1,71 @@
+"""Task graphs for tests of schedules."""
+
+import itertools
+
+from hypothesis import strategies as st
+
+from streamplace.generate.registry import FAMILIES
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
+
+MAKESPAN = OBJECTIVES["makespan"]
+SECONDS = [
+    [14, 16, 9],
+    [13, 19, 18],
+    [11, 13, 19],
+    [13, 8, 17],
+    [12, 13, 10],
+    [13, 16, 9],
+    [7, 15, 11],
+    [5, 11, 14],
+    [18, 12, 20],
+    [21, 7, 16],
+]
+STREAMS = {
+    (1, 2): 18, (1, 3): 12, (1, 4): 9, (1, 5): 11, (1, 6): 14, (2, 8): 19, (2, 9): 16, (3, 7): 23,
+    (4, 8): 27, (4, 9): 23, (5, 9): 13, (6, 8): 15, (7, 10): 17, (8, 10): 11, (9, 10): 13,
+}  # fmt: skip
+
+
+def ten_tasks() -> Problem:
+    """The example of the HEFT paper: one byte per second takes one second."""
+    streams = [Stream(f"n{a}", f"n{b}", payload=size) for (a, b), size in STREAMS.items()]
+    tasks = [Operator(f"n{i}") for i in range(1, 11)]
+    graph = StreamGraph.of("ten", tasks, streams, fires="all")
+    return Problem(graph, Cluster.uniform(3, bandwidth=8), seconds=SECONDS)
+
+
+def value(placer: str, problem: Problem) -> float:
+    """Makespan of a placer's answer."""
+    budget = Budget(None, 200)
+    return named_placer(placer).place(problem, MAKESPAN, seed=1, budget=budget).value
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    """Small task graphs on uneven devices of one or two cores, some with rules."""
+    n, d = draw(st.integers(2, 7)), draw(st.integers(2, 3))
+    pairs = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=9))
+    streams = [
+        Stream(f"v{a}", f"v{b}", payload=draw(st.integers(0, 40)))
+        for a, b in sorted(pairs)
+        if a < b
+    ]
+    tasks = [Operator(f"v{i}", ipt=draw(st.integers(1, 20)) * 1e6) for i in range(n)]
+    graph = StreamGraph.of("g", tasks, streams, fires="all")
+    devices = [
+        Device(f"d{i}", mips=draw(st.integers(1, 4)), cores=draw(st.integers(1, 2)))
+        for i in range(d)
+    ]
+    rules = Constraints(colocate=[["v0", "v1"]]) if draw(st.booleans()) else None
+    return Problem(graph, Cluster.of(devices, bandwidth=draw(st.sampled_from([8, 80]))), rules)
+
+
+def giph(count: int, setting: str = "multiple_networks") -> list[Problem]:
+    """Some problems of the benchmark."""
+    family = FAMILIES["giph"]
+    parameters = family.parameters(setting=setting, problems=120)
+    made = (one for one in family.generate(parameters, seed=0) if isinstance(one, Problem))
+    return list(itertools.islice(made, 0, 120, 120 // count))

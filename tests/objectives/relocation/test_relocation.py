@@ -1,0 +1,261 @@
+"""What moving costs those who already run a placement."""
+
+from itertools import product
+from math import ceil, inf
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace import Relocation
+from streamplace.api import place, simulate
+from streamplace.errors import SettingError
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.moving import Moving
+from streamplace.objectives.registry import Objective, named_objective
+from streamplace.objectives.relocation import relocating
+from streamplace.placers.registry import PLACERS, Budget
+
+SHORT = Budget(None, 3000)
+
+
+def fork(*, memory: float = 1e6) -> StreamGraph:
+    """Two tasks of 2 s and 1 s after one of 1 s, whose outputs are nothing."""
+    operators = [Operator(name, ipt=ipt, memory=memory) for name, ipt in
+                 (("first", 1e9), ("long", 2e9), ("short", 1e9))]  # fmt: skip
+    return StreamGraph.of(
+        "fork", operators, [Stream("first", "long"), Stream("first", "short")], fires="all"
+    )
+
+
+def on_two(graph: StreamGraph, **rules: Any) -> Problem:
+    """Two devices that do a task of 1e9 instructions in a second, 1 MB/s between them."""
+    cluster = Cluster.uniform(2, mips=1000, bandwidth="8 Mbps")
+    return Problem(graph, cluster, Constraints(**rules))
+
+
+FORK = on_two(fork())
+TOGETHER = dict.fromkeys(FORK.graph.operators.name, "d0")
+
+
+def makespan_from(before: dict[str, str], passes: float, startup: float | None = 1.0) -> Objective:
+    return relocating(named_objective("makespan"), Relocation(before, passes, startup))
+
+
+def test_a_move_costs_its_state_over_the_link_and_its_start_over_the_passes() -> None:
+    """1 MB at 1 MB/s and 1 s to start; 4 s together become 3 s on two devices."""
+    judge = makespan_from(TOGETHER, 10)
+    values = judge.values(FORK, np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]], np.int32))
+    assert values == pytest.approx([4.0, 3.0 + 2 / 10, 4.0 + 6 / 10])
+
+
+def test_the_link_is_the_one_from_the_old_device_to_the_new_with_its_latency() -> None:
+    cluster = Cluster.of(
+        [Device("a"), Device("b")], bandwidth=[[8e6, 8e6], [1.6e7, 8e6]], latency="0.25 s"
+    )
+    problem = Problem(fork(), cluster)
+    here = Relocation({"first": "a", "long": "b"}).seconds(problem)
+    assert here.tolist() == [[0, 1.25], [0.75, 0], [0, 0]]
+
+
+def test_without_state_nothing_is_sent() -> None:
+    problem = on_two(fork(memory=0.0))
+    assert Relocation(TOGETHER, startup=0.5).seconds(problem)[:, 1].tolist() == [0.5] * 3
+
+
+def test_what_was_on_a_device_that_is_gone_starts_anew_wherever_it_goes() -> None:
+    gone = {**TOGETHER, "short": "d7"}
+    assert Relocation(gone, startup=2.0).seconds(FORK)[2].tolist() == [2.0, 2.0]
+
+
+def test_a_problem_says_itself_what_moving_takes() -> None:
+    moving = Moving([8e6, 0, 0], [[1, 2], [3, 4], [5, 6]])
+    problem = Problem(FORK.graph, FORK.cluster, moving=moving)
+    assert Relocation(TOGETHER).seconds(problem).tolist() == [[0, 2 + 8], [0, 4], [0, 6]]
+    with pytest.raises(SettingError, match="says itself how long operators take to start"):
+        place(problem, relocation=Relocation(TOGETHER, 5, startup=1.0))
+
+
+@given(
+    st.lists(st.integers(0, 1), min_size=3, max_size=3),
+    st.floats(0.1, 1e6),
+    st.sampled_from(["makespan", "latency", "cost", "makespan:network=link"]),
+)
+def test_where_moving_costs_nothing_the_value_is_the_objective_s_own(
+    devices: list[int], passes: float, name: str
+) -> None:
+    """No state and no start, or passes without end."""
+    batch, own = np.array([devices], np.int32), named_objective(name)
+    free = on_two(fork(memory=0.0))
+    assert relocating(own, Relocation(TOGETHER, passes)).values(free, batch) == own.values(
+        free, batch
+    )
+    for_ever = relocating(own, Relocation(TOGETHER, inf, 5.0))
+    assert for_ever.values(FORK, batch) == own.values(FORK, batch)
+
+
+@pytest.mark.parametrize("placer", ["anneal", "auto"])
+@pytest.mark.parametrize("objective", ["makespan", "latency", "cost", "makespan:network=link"])
+def test_where_moving_costs_without_end_nothing_moves(placer: str, objective: str) -> None:
+    before = {"first": "d0", "long": "d1", "short": "d0"}
+    result = place(
+        FORK,
+        placer=placer,
+        objective=objective,
+        relocation=Relocation(before, 1, startup=1e15),
+        budget=SHORT,
+    )
+    assert dict(result.placement) == before
+
+
+EVERY = np.array(list(product(range(2), repeat=3)), np.int32)
+
+
+@given(
+    st.lists(st.sampled_from(["d0", "d1", "gone"]), min_size=3, max_size=3),
+    st.floats(0, 10),
+    st.lists(st.floats(0.1, 1e4), min_size=2, max_size=2, unique=True),
+)
+def test_the_more_often_a_graph_runs_the_more_the_best_placement_moves(
+    homes: list[str], startup: float, passes: list[float]
+) -> None:
+    """Over more passes the value is no higher, moves cost no less, and a pass takes no longer."""
+    before = dict(zip(FORK.graph.operators.name, homes, strict=True))
+    seconds = Relocation(before, startup=startup).seconds(FORK)
+    seldom, often = sorted(passes)
+    found = []
+    for number in (seldom, often):
+        values = makespan_from(before, number, startup).values(FORK, EVERY)
+        best = int(values.argmin())
+        moved = seconds[np.arange(3), EVERY[best]].sum()
+        found.append((values, values[best], moved, values[best] - moved / number))
+    (less, low, few, long), (more, high, many, short) = found
+    assert (more <= less + 1e-9).all()
+    assert high <= low + 1e-9
+    assert many >= few - 1e-6
+    assert short <= long + 1e-9
+
+
+@given(st.integers(0, 1000), st.floats(0.5, 100), st.floats(0, 4))
+def test_a_search_finds_the_best_of_all_placements_of_a_small_graph(
+    seed: int, passes: float, startup: float
+) -> None:
+    """No order matters here, so that all placements can be told."""
+    rng = np.random.default_rng(seed)
+    before = {name: f"d{rng.integers(2)}" for name in FORK.graph.operators.name}
+    judge = makespan_from(before, passes, startup)
+    least = judge.values(FORK, EVERY, -np.arange(3.0) * np.ones((len(EVERY), 1))).min()
+    for placer in ("anneal", "auto"):
+        result = PLACERS[placer].place(FORK, judge, seed=seed, budget=SHORT)
+        assert result.value == pytest.approx(least)
+        assert result.bound is not None
+        assert result.bound <= result.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("objective", ["makespan", "makespan:network=link"])
+@pytest.mark.parametrize("placer", ["anneal", "auto"])
+def test_no_search_is_worse_than_staying_however_short(placer: str, objective: str) -> None:
+    """In the order of the present placement, which a pass would take longer without."""
+    rng = np.random.default_rng(1)
+    operators = [Operator(f"v{i}", ipt=rng.uniform(1, 5) * 1e9, payload=2e6) for i in range(40)]
+    streams = [Stream(f"v{rng.integers(max(0, i - 9), i)}", f"v{i}") for i in range(4, 40)]
+    problem = on_two(StreamGraph.of("many", operators, streams, fires="all"))
+    present = place(problem, placer="anneal", budget=Budget(None, 5000)).placement
+    judge = named_objective(objective)
+    own = judge.value(problem, present)
+    assert own < judge.value(problem, problem.placement(present.index))
+    result = place(
+        problem,
+        placer=placer,
+        objective=objective,
+        relocation=Relocation(present, 1, startup=1e3),
+        budget=Budget(None, 1),
+    )
+    assert result.value <= own
+
+
+def test_colocated_operators_move_together_and_what_must_move_does() -> None:
+    """The pin sends the long task away from where it runs, and its companion with it."""
+    problem = on_two(fork(), pin={"long": "d1"}, colocate=[{"long", "short"}])
+    result = place(problem, relocation=Relocation(TOGETHER, 1, startup=1.0), budget=SHORT)
+    assert dict(result.placement) == {"first": "d0", "long": "d1", "short": "d1"}
+    told = simulate(problem, result.placement, relocation=Relocation(TOGETHER, 1, startup=1.0))
+    assert told.headline()["relocation"]["before"] is None
+    assert "something has to move" in told.verdict
+
+
+def test_it_is_said_what_moves_what_that_takes_and_when_it_pays_off() -> None:
+    """2 s for one second less per pass."""
+    relocation = Relocation(TOGETHER, 10, startup=1.0)
+    told = simulate(FORK, {**TOGETHER, "short": "d1"}, relocation=relocation)
+    facts = told.document()["relocation"]
+    (move,) = facts["moved"]
+    assert move == {
+        "operator": "short", "source": "d0", "target": "d1", "migration": 1.0, "startup": 1.0,
+    }  # fmt: skip
+    assert facts["before"] == pytest.approx(4.0)
+    assert ceil(facts["pays_off_after"]) == 2
+    assert told.value == facts["value"] == pytest.approx(3.2)
+    assert told.verdict.endswith(
+        "moving short takes 2 s and pays off after 2 passes; over 10 passes it is 200 ms of each"
+    )
+
+
+def test_a_move_that_gains_nothing_never_pays_off() -> None:
+    told = simulate(FORK, dict.fromkeys(TOGETHER, "d1"), relocation=Relocation(TOGETHER))
+    assert told.headline()["relocation"]["pays_off_after"] is None
+    assert told.verdict.endswith("and never pays off: to stay takes 4 s")
+
+
+def test_who_stays_is_told_so() -> None:
+    told = simulate(FORK, TOGETHER, relocation=Relocation(TOGETHER, 10))
+    assert told.verdict.endswith("; nothing moves")
+    assert told.headline()["relocation"]["pays_off_after"] == 0
+
+
+def test_conditions_hold_besides() -> None:
+    """Moving pays off, but only one device may be used."""
+    relocation = Relocation(TOGETHER, 1e6, startup=1.0)
+    result = place(FORK, require=["devices<=1"], relocation=relocation, budget=SHORT)
+    assert dict(result.placement) == TOGETHER
+    assert result.objective == "makespan after a move every 1e+06 passes with devices<=1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"objective": "throughput"}, "throughput is no time, to which moving could add"),
+        ({"placer": "heft"}, "'heft' places for makespan, not for 'makespan after a move"),
+        ({"relocation": Relocation({"else": "d0"}, 1)}, "none of its operators runs yet"),
+    ],
+)
+def test_what_moving_does_not_fit_is_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        place(FORK, **{"relocation": Relocation(TOGETHER, 1), "budget": SHORT, **asked})
+
+
+@pytest.mark.parametrize(
+    ("passes", "startup", "message"),
+    [
+        (0, None, "over 0 passes; give more than 0"),
+        (float("nan"), None, "over nan passes"),
+        (1, -1.0, "take -1.0 s to start"),
+        (1, inf, "take inf s to start"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(
+    passes: float, startup: float | None, message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        Relocation(TOGETHER, passes, startup)
+
+
+def test_subtasks_share_the_state_of_their_operator() -> None:
+    operators = [Operator("a", memory=8e6, parallelism=2), Operator("b")]
+    graph = StreamGraph.of("pair", operators, [Stream("a", "b")], fires="all")
+    moving = Moving([8e6, 0], [[1, 2], [3, 4]])
+    problem = Problem(graph, Cluster.uniform(2), moving=moving)
+    subtasks = graph.expand().problem(problem).moving
+    assert subtasks == Moving([4e6, 4e6, 0], [[1, 2], [1, 2], [3, 4]])

@@ -1,0 +1,79 @@
+"""List schedulers: published examples, closed forms, and what every schedule must be."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from makespan_cases import MAKESPAN, problems, ten_tasks, value
+
+from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.scheduling.insertion import insert_all, plain_choice
+from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
+from streamplace.placers.scheduling.tasks import tasks_of
+
+LISTS = ("heft", "peft", "cpop", "foresight", "etf", "sct", "critical-path", "enumerative")
+
+
+@pytest.mark.parametrize(("placer", "published"), [("heft", 80), ("cpop", 86), ("peft", 85)])
+def test_the_ten_task_example_takes_what_was_published(placer: str, published: float) -> None:
+    assert value(placer, ten_tasks()) == pytest.approx(published)
+
+
+def test_upward_ranks_of_the_example_are_those_of_the_paper() -> None:
+    """Table 1 of the HEFT paper."""
+    ranks = [108.0, 77.0, 80.0, 80.0, 69.0, 63.333, 42.667, 35.667, 44.333, 14.667]
+    assert upward(tasks_of(ten_tasks())) == pytest.approx(np.array(ranks), abs=1e-3)
+
+
+def test_the_optimum_of_the_example_is_proven() -> None:
+    result = PLACERS["exact"].place(ten_tasks(), MAKESPAN, budget=Budget(20))
+    assert result.value == pytest.approx(73)
+    assert result.bound == pytest.approx(73, rel=1e-6)
+
+
+def test_insertion_uses_an_idle_time_that_appending_does_not() -> None:
+    """A long transfer leaves the only core idle; a short task of low rank fits in."""
+    tasks = [Operator("a"), Operator("far"), Operator("b"), Operator("short")]
+    streams = [Stream("a", "far", payload=5), Stream("far", "b", payload=5)]
+    graph = StreamGraph.of("gap", tasks, streams, fires="all")
+    rules = Constraints(pin={"a": "d0", "far": "d1", "b": "d0", "short": "d0"})
+    problem = Problem(graph, Cluster.uniform(2, bandwidth=8), rules, np.array([[1.0] * 2] * 4))
+    order = by_rank(tasks_of(problem), np.array([4.0, 3.0, 2.0, 1.0]))
+    ends = [
+        insert_all(tasks_of(problem), order, plain_choice(4, insertion)).finish
+        for insertion in (True, False)
+    ]
+    assert [end[3] for end in ends] == [2, 14]
+    assert value("heft", problem) == 13
+
+
+def test_a_chain_stays_together_and_independent_tasks_spread() -> None:
+    chain = [Stream(f"v{i}", f"v{i + 1}", payload=1e9) for i in range(4)]
+    tasks = [Operator(f"v{i}", ipt=2.5e9) for i in range(5)]
+    one = Problem(StreamGraph.of("chain", tasks, chain, fires="all"), Cluster.uniform(3))
+    flat = Problem(StreamGraph.of("flat", tasks[:3], [], fires="all"), Cluster.uniform(3))
+    for placer in LISTS:
+        if placer != "enumerative":  # which deals by what is sent alone
+            assert value(placer, flat) == pytest.approx(1), placer
+        assert value(placer, one) == pytest.approx(5), placer
+
+
+@pytest.mark.parametrize("placer", LISTS)
+@settings(max_examples=25, deadline=None)
+@given(problem=problems())
+def test_no_schedule_is_below_the_bound_or_illegal(placer: str, problem: Problem) -> None:
+    result = PLACERS[placer].place(problem, MAKESPAN, budget=Budget(None, 50))
+    problem.check(result.placement)
+    assert result.bound is not None
+    assert result.value >= result.bound * (1 - 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems())
+def test_the_way_to_the_end_is_what_is_left_of_the_path_bound(problem: Problem) -> None:
+    """No task can start on a device and end the pass sooner than work and least_after say."""
+    tasks = tasks_of(problem)
+    after = least_after(tasks)
+    whole = PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 3000))
+    through = (tasks.work + after).min(axis=1).max()
+    assert through <= whole.value * (1 + 1e-9)

@@ -1,0 +1,175 @@
+"""Searches and proofs of the shortest pass, held against each other and against trying all."""
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from makespan_cases import MAKESPAN, giph, problems, ten_tasks, value
+
+from streamplace import place
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import named_objective
+from streamplace.placers.anneal.eager import eager_makespan, new_eager
+from streamplace.placers.anneal.relist import relist
+from streamplace.placers.anneal.sequence import follow, new_sequence, settle
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.scheduling.ranks import by_rank, least_after
+from streamplace.placers.scheduling.tasks import tasks_of
+
+
+def least_of_all(problem: Problem) -> float:
+    """Shortest pass of all legal placements under all orders of the tasks."""
+    n, d = problem.n_operators, problem.n_devices
+    places = np.array(list(itertools.product(range(d), repeat=n)), np.int32)
+    places = places[problem.legal(places)]
+    orders = [np.array(order, np.float64) for order in itertools.permutations(range(n))]
+    return min(
+        float(MAKESPAN.values(problem, places, np.tile(order, (len(places), 1))).min())
+        for order in orders
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(problem=problems().filter(lambda problem: problem.n_operators <= 5))
+def test_a_proof_is_what_trying_all_finds(problem: Problem) -> None:
+    """The bound is none that a schedule beats, and mostly the value meets it."""
+    result = PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 20_000))
+    least = least_of_all(problem)
+    assert result.bound is not None
+    assert result.bound <= least * (1 + 1e-6)
+    assert result.value >= least * (1 - 1e-9)
+    if result.value <= result.bound * (1 + 1e-6):
+        assert result.value == pytest.approx(least, rel=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems())
+def test_what_the_search_believes_is_what_the_simulator_says(problem: Problem) -> None:
+    """Cores that do not wait take as long in the search as in the simulator."""
+    tasks, rng = tasks_of(problem), np.random.default_rng(0)
+    usable = np.isfinite(tasks.work)
+    place_of = np.array([rng.choice(np.flatnonzero(row)) for row in usable], np.int32)
+    place_of = problem.repaired(place_of)
+    order = by_rank(tasks, rng.random(tasks.n_tasks))
+    least = np.where(usable, least_after(tasks), np.inf).min(axis=1)
+    sequence = new_sequence(tasks, order, place_of, least)
+    waiting, _ = follow(tasks, sequence, 0, least, np.inf)
+    settle(tasks, sequence)
+    eager = eager_makespan(tasks, sequence, new_eager(tasks), np.inf)
+    priority = np.empty(tasks.n_tasks)
+    priority[order] = -np.arange(tasks.n_tasks)
+    assert eager == pytest.approx(
+        MAKESPAN.value(problem, problem.placement(place_of, priority)), rel=1e-12
+    )
+    assert waiting >= MAKESPAN.bound(problem) * (1 - 1e-9)  # type: ignore[operator]
+
+
+def test_search_is_never_above_heft_and_mostly_proven_on_the_benchmark() -> None:
+    proven = 0
+    chosen = giph(20)
+    for problem in chosen:
+        heft = value("heft", problem)
+        result = PLACERS["auto"].place(problem, MAKESPAN, budget=Budget(None, 30_000))
+        assert result.value <= heft
+        assert result.bound is not None
+        proven += result.value <= result.bound * (1 + 1e-6)
+    assert proven >= 16
+
+
+def test_search_escapes_where_communication_dominates() -> None:
+    """On the wider grid the search is well below HEFT."""
+    ratios = [
+        PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, 30_000)).value
+        / value("heft", problem)
+        for problem in giph(15, "grid")
+    ]
+    assert max(ratios) <= 1
+    assert np.mean(ratios) < 0.9
+
+
+def test_a_longer_search_continues_the_shorter_one() -> None:
+    problem = giph(4, "grid")[1]
+    values = [
+        PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, n)).value
+        for n in (10, 1000, 5000, 40_000)
+    ]
+    assert values == sorted(values, reverse=True)
+
+
+def test_the_clock_does_not_end_the_first_round() -> None:
+    """A busy machine costs quality, but the first schedules are made whatever it says."""
+    problem = giph(4)[0]
+    result = PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(1e-6))
+    assert result.value <= value("heft", problem)
+
+
+def test_memory_and_rivals_hold_in_searches_and_proofs() -> None:
+    """Two tasks fit on each device, and two must not meet: everything together is best, else."""
+    tasks = [Operator(f"v{i}", ipt=1e6, memory=4) for i in range(4)]
+    streams = [Stream("v0", f"v{i}", payload=100) for i in (1, 2, 3)]
+    graph = StreamGraph.of("memory", tasks, streams, fires="all")
+    devices = [Device(f"d{i}", mips=1, memory=8) for i in range(2)]
+    rules = Constraints(exlocate=[["v0", "v3"]])
+    problem = Problem(graph, Cluster.of(devices, bandwidth=800), rules)
+    for placer in ("anneal", "exact", "auto", "heft", "foresight", "etf", "sct"):
+        result = PLACERS[placer].place(problem, MAKESPAN, budget=Budget(None, 5000))
+        problem.check(result.placement)
+    proof = PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 20_000))
+    assert proof.value == pytest.approx(least_of_all(problem))
+
+
+@pytest.mark.parametrize("way", ["makespan:network=link", "makespan:preset=giph"])
+def test_other_rules_of_a_pass_are_judged_by_the_simulator(way: str) -> None:
+    judge = named_objective(way)
+    problem = giph(4)[1]
+    result = PLACERS["anneal"].place(problem, judge, budget=Budget(None, 3000))
+    heft = PLACERS["heft"].place(problem, judge)
+    assert result.value == judge.value(problem, result.placement)
+    assert result.value <= heft.value * 1.02
+
+
+def test_large_graphs_are_scheduled_until_the_budget_ends() -> None:
+    problem = ten_tasks()
+    found = relist(problem, MAKESPAN, (), 0, Meter(Budget(None, 25), 1))
+    assert MAKESPAN.value(problem, found.placement) <= 80
+    assert found.trace[-1].evaluations <= 25
+
+
+def test_forced_choices_and_conditions_go_together() -> None:
+    """The shortest pass that still keeps up."""
+    tasks = [Operator("a", ipt=1e6, rate=1.0), Operator("b", ipt=1e6), Operator("c", ipt=1e6)]
+    graph = StreamGraph.of("g", tasks, [Stream("a", "b", payload=1), Stream("b", "c", payload=1)])
+    cluster = Cluster.uniform(3, mips=1.5, bandwidth=80)
+    free = place(graph, cluster, objective="makespan", budget=Budget(None, 2000))
+    kept = place(
+        graph,
+        cluster,
+        objective="makespan",
+        require=["throughput>=1"],
+        budget=Budget(None, 3000),
+    )
+    assert free.value == pytest.approx(2)
+    assert kept.value == pytest.approx(2.2)
+
+
+def test_one_seed_gives_one_schedule_in_any_process() -> None:
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from makespan_cases import giph, MAKESPAN\n"
+        "from streamplace.placers.registry import PLACERS, Budget\n"
+        "r = PLACERS['auto'].place(giph(4)[2], MAKESPAN, seed=5, budget=Budget(None, 5000))\n"
+        "print(r.placement.index.tolist(), r.placement.priority.tolist())"
+    )
+    here = str(Path(__file__).parents[2])
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", script, here], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert len(answers) == 1
