@@ -67,13 +67,14 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
     shortest = _shortest(tasks)
     home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
     used = np.zeros(d)
-    may = np.ones(d, np.bool_)
+    may, ready = np.ones(d, np.bool_), np.empty(d)
     for v in order:
         find_open(tasks, home, used, tasks.unit[v], may)
         if choice.forced[v] >= 0 and home[tasks.unit[v]] < 0:
             for a in range(d):
                 may[a] = may[a] and choice.forced[v] == a
-        a, core, gap, begin = _best_device(tasks, gaps, choice, place, finish, v, may)
+        _ready_on(tasks, place, finish, v, ready)
+        a, core, gap, begin = _best_device(tasks, gaps, choice, ready, v, may)
         if a < 0:
             break
         if home[tasks.unit[v]] < 0:
@@ -98,22 +99,36 @@ def by_upward_rank(tasks: Tasks, insertion: bool) -> Schedule:
 
 @borrowing_kernel
 def _best_device(
-    tasks: Tasks, gaps: Gaps, choice: Choice, place: Ints, finish: Floats, v: int, may: Flags
+    tasks: Tasks, gaps: Gaps, choice: Choice, ready: Floats, v: int, may: Flags
 ) -> tuple[int, int, int, float]:
     """Device on which a task is soonest done, -1 if there is none; its core, gap, and the start."""
     best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
     for a in range(len(may)):
         work = tasks.work[v, a]
-        if not may[a] or work == np.inf:
+        ahead = choice.ahead[v, a] if len(choice.ahead) else 0.0
+        if not may[a] or not ready[a] + work + ahead < best_cost:
             continue
-        ready = ready_at(tasks, place, finish, v, a)
-        core, gap, begin = _earliest(tasks, gaps, a, ready, work, choice.insertion)
-        cost = begin + work
-        if len(choice.ahead):
-            cost += choice.ahead[v, a]
+        core, gap, begin = _earliest(tasks, gaps, a, ready[a], work, choice.insertion)
+        cost = begin + work + ahead
         if cost < best_cost:
             best, best_cost, best_core, best_gap, best_start = a, cost, core, gap, begin
     return best, best_core, best_gap, best_start
+
+
+@borrowing_kernel
+def _ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -> None:
+    """When everything that v waits for is on each device; see `ready_at`."""
+    ready[:] = tasks.release[v]
+    for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
+        e = tasks.in_stream[i]
+        u = tasks.source[e]
+        here, end, size, besides = place[u], finish[u], tasks.size[e], tasks.besides[e]
+        at_home = max(ready[here], end)
+        for a in range(len(ready)):
+            there = end + (tasks.latency[here, a] + size * tasks.wire[here, a] + besides)
+            if there > ready[a]:
+                ready[a] = there
+        ready[here] = at_home
 
 
 @borrowing_kernel
