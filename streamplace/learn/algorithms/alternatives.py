@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.learn.pilot.rollout import Trail
-
 Ints = NDArray[np.int32]
 Singles = NDArray[np.float32]
 
@@ -38,18 +36,20 @@ class Alternatives:
         return worth
 
 
-def alternatives(record: Trail, chosen: Ints, forks: int, rng: np.random.Generator) -> Alternatives:
-    """Try every open device at up to ``forks`` steps of each of these rollouts [S, T]."""
+def alternatives(
+    is_open: NDArray[np.bool_], chosen: Ints, forks: int, rng: np.random.Generator
+) -> Alternatives:
+    """Try every open device [S, T, D] at up to ``forks`` steps of each of these rollouts [S, T]."""
     n_steps = chosen.shape[1]
     tries = [
         (rollout, step, device)
         for rollout in range(len(chosen))
         for step in rng.permutation(n_steps)[:forks].tolist()
-        if record.open[rollout, step].sum() > 1
-        for device in np.flatnonzero(record.open[rollout, step]).tolist()
+        if is_open[rollout, step].sum() > 1
+        for device in np.flatnonzero(is_open[rollout, step]).tolist()
     ]
     table = np.array(tries, np.int32).reshape(-1, 3)
     steps = np.arange(n_steps)[None]
     given = np.where(steps < table[:, 1:2], chosen[table[:, 0]], -1)
     given = np.where(steps == table[:, 1:2], table[:, 2:3], given).astype(np.int32)
-    return Alternatives(given, table[:, 0], table[:, 1], table[:, 2], record.open.shape)
+    return Alternatives(given, table[:, 0], table[:, 1], table[:, 2], is_open.shape)
