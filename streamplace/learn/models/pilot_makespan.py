@@ -26,9 +26,6 @@ class PilotMakespanConfig(Config):
     temperature: Annotated[
         float, Field(gt=0, description="of relative makespan; lower learns greedier")
     ] = 0.01
-    noise: Annotated[
-        float, Field(ge=0, le=1, description="by which the order is disturbed, at most")
-    ] = 0.05
 
 
 def _learner(task: Task, config: PilotMakespanConfig) -> Learner:

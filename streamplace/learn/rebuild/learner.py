@@ -20,11 +20,16 @@ from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towar
 from streamplace.learn.learner import StepReport
 from streamplace.learn.rebuild.module import Rebuilder, Steps
 from streamplace.learn.rebuild.network import Network, network_of
-from streamplace.learn.rebuild.placing import FEATURES, TrainedRebuilder, first_schedule
+from streamplace.learn.rebuild.placing import (
+    FEATURES,
+    NOISE,
+    TrainedRebuilder,
+    better,
+    first_schedules,
+)
 from streamplace.learn.rebuild.rollout import NOTHING, Trail, new_record, rollouts
-from streamplace.learn.rebuild.view import View, before_of, view_of
+from streamplace.learn.rebuild.view import View, before_of, kept, view_of
 from streamplace.model.columns import Floats
-from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.bound import least_makespan
 from streamplace.scheduling.insertion import Schedule
 
@@ -130,35 +135,41 @@ class RebuildLearner:
     def _studies(self, view: View, rng: np.random.Generator, network: Network) -> list[Study]:
         """One study after the other, each in sight of the best schedule of the one before."""
         studies: list[Study] = []
-        schedule = first_schedule(view)
-        for _ in range(self._config.looks):
+        schedule = None
+        for first in first_schedules(view):
+            schedule = better(first, schedule)
+        for look in range(self._config.looks):
             if schedule is None or not schedule.finish.max() > 0:
                 break
-            study = self._study(view, schedule, rng, network)
-            if study is None:
-                break
-            studies.append(study)
-            if study.best.finish.max() < schedule.finish.max() or rng.random() < 0.5:
-                schedule = study.best
+            study = self._study(view, schedule, rng, network, rng.random() if look else 0.0)
+            if study is not None:
+                studies.append(study)
+                schedule = better(study.best, schedule)
         return studies
 
     def _study(
-        self, view: View, schedule: Schedule, rng: np.random.Generator, network: Network
+        self,
+        view: View,
+        schedule: Schedule,
+        rng: np.random.Generator,
+        network: Network,
+        keep: float,
     ) -> Study | None:
-        """Rollouts in sight of a schedule; None where the rules stopped all of them."""
-        noise = self._config.noise * rng.random() * rng.random(view.tasks.n_tasks)
-        before = before_of(view.tasks, schedule, noise)
+        """Rollouts in sight of a schedule of which a share stays; None where rules stop them."""
+        luck = rng.random() * rng.random(view.tasks.n_tasks)
+        before = before_of(view.tasks, schedule, NOISE * luck)
         shape = (self._config.samples, view.tasks.n_tasks)
         uniform = rng.random(shape, dtype=np.float32)
         uniform[rng.random(shape) >= self._config.exploration] = -1
-        record, nothing = new_record(shape[0], view), np.full(shape, -1, np.int32)
-        chosen, ends = rollouts(view, before, network, nothing, uniform, record)
+        given = kept(before, rng.random(shape) < keep)
+        record = new_record(shape[0], view)
+        chosen, ends = rollouts(view, before, network, given, uniform, record)
         through = (chosen >= 0).all(axis=1)
         if not through.any():
             return None
         record = Trail(record.devices[through], record.steps[through], record.open[through])
         chosen, ends = chosen[through], _rows(ends, through)
-        tried = alternatives(record.open, chosen, self._config.forks, rng)
+        tried = alternatives(record.open, chosen, self._config.forks, rng, given[through])
         greedy = np.full(tried.given.shape, -1, np.float32)
         _, others = rollouts(view, before, network, tried.given, greedy, NOTHING)
         spans = np.where((others.place >= 0).all(axis=1), others.finish.max(axis=1), np.inf)

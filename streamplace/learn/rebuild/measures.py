@@ -39,6 +39,7 @@ DEVICE_FEATURES = (
     "before",
     "share-of-inputs-at-home",
     "share-of-outputs-at-home",
+    "share-of-partners-at-home",
     "way-to-the-end",
 )
 STEP_FEATURES = (
@@ -140,7 +141,7 @@ def look(
     rows: Singles,
     row: Singles,
 ) -> None:
-    """Measure the open devices [D, 13] and the step [10] of a task that `find` has found."""
+    """Measure the open devices [D, 14] and the step [10] of a task that `find` has found."""
     tasks, span, d = view.tasks, before.span, len(state.may)
     least = np.full(6, np.inf)  # finish, ahead, ready, work, late, busy
     late, busy = np.zeros(d), np.zeros(d)
@@ -174,7 +175,7 @@ def look(
         rows[a, 7] = _share(busy[a] - least[5], span)
         rows[a, 8] = _share(state.coming[a], span)
         rows[a, 9] = before.place[v] == a
-        rows[a, 12] = _share(view.after[v, a], span)
+        rows[a, 13] = _share(view.after[v, a], span)
     _homes(view, before, state, v, rows)
     row[0] = _share(before.latest[v] - begin, span)
     row[1] = t / len(state.place)
@@ -213,12 +214,33 @@ def _busy_until(view: View, gaps: Gaps, a: int) -> float:
 
 @kernel
 def _homes(view: View, before: Before, state: State, v: int, rows: Singles) -> None:
-    """Shares of the bytes received and sent whose other end is there, or was there before."""
-    tasks = view.tasks
+    """Shares of the bytes received and sent whose other end is there, or was there before.
+
+    And of the bytes that go where its own do: who feeds the same tasks is a partner.
+    """
+    tasks, partners = view.tasks, 0.0
     if view.coming[v] > 0:
         for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[i]
             rows[state.place[tasks.source[e]], 10] += tasks.size[e] / view.coming[v]
-    if view.going[v] > 0:
+    for e in range(tasks.out_start[v], tasks.out_end[v]):
+        u = tasks.target[e]
+        partners += view.coming[u] - tasks.size[e]
+        if view.going[v] > 0:
+            rows[before.place[u], 11] += tasks.size[e] / view.going[v]
+    if partners > 0:
         for e in range(tasks.out_start[v], tasks.out_end[v]):
-            rows[before.place[tasks.target[e]], 11] += tasks.size[e] / view.going[v]
+            _add_partners(view, before, state, v, tasks.target[e], partners, rows)
+
+
+@kernel
+def _add_partners(
+    view: View, before: Before, state: State, v: int, u: int, whole: float, rows: Singles
+) -> None:
+    tasks = view.tasks
+    for i in range(tasks.in_start[u], tasks.in_start[u + 1]):
+        e = tasks.in_stream[i]
+        w = tasks.source[e]
+        if w != v:
+            a = state.place[w] if state.place[w] >= 0 else before.place[w]
+            rows[a, 12] += tasks.size[e] / whole

@@ -20,7 +20,7 @@ FORESIGHT = -60.0
 class Steps:
     """P decisions about up to D devices."""
 
-    devices: Tensor  # [P, D, 13]
+    devices: Tensor  # [P, D, 14]
     steps: Tensor  # [P, 10]
     open: Tensor  # [P, D]
 

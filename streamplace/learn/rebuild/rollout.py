@@ -22,7 +22,7 @@ Singles = NDArray[np.float32]
 class Trail(NamedTuple):
     """What was seen on the way (S rollouts); of length 0 where nobody wants to know."""
 
-    devices: Singles  # [S, N, D, 13]
+    devices: Singles  # [S, N, D, 14]
     steps: Singles  # [S, N, 10]
     open: Flags  # [S, N, D] devices that could be chosen
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.scheduling.insertion import Schedule, shortest_work
 from streamplace.scheduling.ranks import by_rank, least_after
@@ -61,3 +61,8 @@ def before_of(tasks: Tasks, schedule: Schedule, noise: Floats) -> Before:
         a = schedule.place[v]
         loads[a] += tasks.work[v, a] / (tasks.core_start[a + 1] - tasks.core_start[a])
     return Before(order, schedule.place, latest, span, loads)
+
+
+def kept(before: Before, stays: Flags) -> Ints:
+    """Devices of the tasks that stay [S, N], step by step; -1 where they are decided anew."""
+    return np.where(stays, before.place[before.order], -1).astype(np.int32)

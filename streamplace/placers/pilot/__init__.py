@@ -1,19 +1,19 @@
-"""Pilot: our own policy places at once; the rest of the budget goes into sampling and search."""
+"""Pilot: our own policies place at once; the rest of the budget goes into sampling and search.
 
-from collections.abc import Iterator
+For a graph that runs for ever a policy walks through the operators (`walking`); for one pass
+another one rebuilds schedules (`rebuilding`). Both have weights that fit any graph and any cluster.
+"""
+
 from pathlib import Path
 
-import numpy as np
-
 from streamplace.errors import SettingError
-from streamplace.model.columns import Ints
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.pilot.plan import Plan
 from streamplace.placers.portfolio import metis_to_begin_with
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer, placer
 from streamplace.placers.stopwatch import now
-
-SAMPLES = 30
 
 
 @placer("pilot")
@@ -36,53 +36,44 @@ def pilot(
     weights
         File of trained weights; those that come with streamplace where empty.
     walks
-        Times that the policy begins, each time at another operator.
+        Times that the policy begins, each time at another operator; for the makespan, once with
+        the best of four schedules, HEFT's among them, whatever is asked for.
     looks
         Times that it goes through the operators of a walk, deciding about each anew.
     samples
         Placements drawn from the policy besides the likeliest ones; the best of all goes on. By
-        default 30 where evaluations are counted, and none where seconds are: search needs less.
+        default 30 where evaluations are counted (for the makespan, 1000), and none where seconds
+        are: search needs less.
     refine
         Placer that goes on from there, or ``none``.
     """
     from streamplace.io.weights import shipped
-    from streamplace.learn.pilot.placing import trained
 
-    if samples is None:
-        samples = SAMPLES if budget.evaluations is not None else 0
-    if min(looks, walks) < 1 or samples < 0:
+    if min(looks, walks) < 1 or (samples is not None and samples < 0):
         raise SettingError(
             f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "
             "samples 0"
         )
     if refine != "none" and "start" not in PLACERS[refine].defaults():
         raise SettingError(f"placer {refine!r} cannot go on from a placement; refine by anneal")
-    start = now()
-    policy = trained(Path(weights) if weights else shipped("pilot"))
-    most = walks * looks + samples if budget.evaluations is None else budget.evaluations
-    rows = _walked(policy.walks(problem, min(looks, most)), min(walks, -(-most // looks)), budget)
-    rows = rows[:most]
-    if min(samples, most - len(rows)) > 0:
-        drawn = policy.sampled(problem, min(samples, most - len(rows)), seed)
-        rows = np.concatenate([rows, drawn])
-    values = objective.evaluate(problem, rows)
-    best = objective.best(values)
-    improvement = Improvement(now() - start, float(values[best]), len(rows))
-    found = Found(problem.placement(rows[best]), trace=(improvement,))
-    if refine == "none" or _spent(budget, objective, now() - start, len(rows)):
+    start, file = now(), Path(weights) if weights else None
+    plan = Plan(walks, looks, samples)
+    if objective.quantity == "makespan":
+        from streamplace.placers.pilot.rebuilding import rebuild
+
+        path = file or shipped("pilot-makespan")
+        found, tried = rebuild(problem, objective, path, plan, seed, budget)
+        others: tuple[Placement, ...] = ()
+    else:
+        from streamplace.placers.pilot.walking import walk
+
+        found, tried = walk(problem, objective, file or shipped("pilot"), plan, seed, budget)
+        others = metis_to_begin_with(problem, objective, seed, budget)
+    if refine == "none" or _spent(budget, objective, now() - start, tried):
         return found
-    beginnings = (found.placement, *metis_to_begin_with(problem, objective, seed, budget))
-    refiner = PLACERS[refine].with_options(start=beginnings)
-    left = _left(budget, now() - start, len(rows))
+    refiner = PLACERS[refine].with_options(start=(found.placement, *others))
+    left = _left(budget, now() - start, tried)
     return _refined(found, refiner, problem, objective, seed, left)
-
-
-def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
-    """Placements after so many walks, or fewer where the seconds end before; at least one."""
-    start, found = now(), [next(walks)]
-    while len(found) < most and (budget.seconds is None or now() - start <= budget.seconds):
-        found.append(next(walks))
-    return np.concatenate(found)
 
 
 def _spent(budget: Budget, objective: Objective, seconds: float, evaluations: int) -> bool:
