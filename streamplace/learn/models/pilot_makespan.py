@@ -43,7 +43,7 @@ register(
             "fast": Preset(
                 PilotMakespanConfig(),
                 TrainingConfig(
-                    epochs=30, learning_rate=2e-3, final_learning_rate=4e-5, clip=5.0, batch=64
+                    epochs=24, learning_rate=2e-3, final_learning_rate=4e-5, clip=5.0, batch=64
                 ),
             )
         },

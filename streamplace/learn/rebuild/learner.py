@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
     from streamplace.learn.registry import Task
 
+JUDGED = 20
+"""Samples that the policy is judged by besides what is likeliest."""
+
 Singles = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
@@ -102,16 +105,14 @@ class RebuildLearner:
         return loss, StepReport(len(rows), reward, float(self._best[rows].sum()), entropy)
 
     def validate(self) -> Floats:
-        """Bound over the makespan of the best greedy schedule of every validation problem."""
-        policy = TrainedRebuilder(network_of(self._tensors()))
+        """Bound over the makespan of the best of a few schedules of every validation problem."""
+        policy, looks = TrainedRebuilder(network_of(self._tensors())), self._config.looks
         rewards = []
         for problem in self._task.validation:
-            spans = [
-                schedule.finish.max()
-                for schedule in policy.greedy(problem, self._config.looks)
-                if schedule.complete
-            ]
-            rewards.append(least_makespan(problem) / min(spans) if spans else 0.0)
+            best: Schedule | None = None
+            for schedule in policy.schedules(problem, looks, JUDGED, seed=0):
+                best = better(schedule, best)
+            rewards.append(least_makespan(problem) / best.finish.max() if best else 0.0)
         return np.array(rewards)
 
     def state(self) -> dict[str, NDArray[Any]]:
