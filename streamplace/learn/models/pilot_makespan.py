@@ -14,18 +14,11 @@ class PilotMakespanConfig(Config):
 
     width: Annotated[int, Field(ge=1, le=1024, description="units of every layer")] = 32
     looks: Annotated[
-        int, Field(ge=1, le=100, description="schedules in a row, each in sight of the one before")
+        int, Field(ge=1, le=100, description="schedules in a row that it is judged by")
     ] = 3
-    samples: Annotated[int, Field(ge=1, description="rollouts per look")] = 1
-    exploration: Annotated[
-        float, Field(ge=0, le=1, description="share of decisions that are drawn, not the likeliest")
-    ] = 0.3
-    forks: Annotated[
-        int, Field(ge=1, description="decisions of a rollout whose alternatives are tried")
-    ] = 5
-    temperature: Annotated[
-        float, Field(gt=0, description="of relative makespan; lower learns greedier")
-    ] = 0.01
+    rebuilt: Annotated[
+        int, Field(ge=0, le=100, description="times that a schedule to learn from is rebuilt")
+    ] = 2
 
 
 def _learner(task: Task, config: PilotMakespanConfig) -> Learner:
@@ -43,11 +36,12 @@ register(
             "fast": Preset(
                 PilotMakespanConfig(),
                 TrainingConfig(
-                    epochs=24, learning_rate=2e-3, final_learning_rate=4e-5, clip=5.0, batch=64
+                    epochs=60, learning_rate=5e-3, final_learning_rate=4e-5, clip=5.0, batch=64
                 ),
             )
         },
         _learner,
+        supervised=True,
         objectives=("makespan",),
     )
 )

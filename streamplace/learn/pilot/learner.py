@@ -18,9 +18,9 @@ from streamsim.canonical import canonical
 from torch import Tensor
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.alternatives import alternatives
 from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towards_worth
 from streamplace.learn.learner import StepReport
+from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
 from streamplace.learn.pilot.network import Network, heads_of, network_of
 from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, TrainedPilot
@@ -210,7 +210,7 @@ class PilotLearner:
         through = chosen[:, 0] >= 0
         record = Trail(record.devices[through], record.steps[through], record.open[through])
         chosen = chosen[through]
-        tried = alternatives(record.open, chosen, self._config.forks, rng)
+        tried = alternatives(record, chosen, self._config.forks, rng)
         greedy = np.full(tried.given.shape, -1, np.float32)
         ends, _ = rollouts(view, heads, tried.given, greedy, NOTHING)
         through = ends[:, 0] >= 0

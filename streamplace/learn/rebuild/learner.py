@@ -1,8 +1,12 @@
-"""How the policy learns: by trying what its own decisions could have been.
+"""How the policy learns: from good placements, how worse schedules should have been rebuilt.
 
-Schedules are rebuilt by the policy, some decisions drawn; the first time in sight of foresight's
-schedule, then of the best that came out. At some of the decisions every open device is tried and
-the schedule completed greedily; see `streamplace.learn.algorithms.worth` for what is made of that.
+A schedule is taken, now and then rebuilt by the policy as it is, and all its tasks are decided
+about. Some of those before are where the good placement has them, some where the schedule has them,
+for a search meets both. What is learned is where the good placement has the task at hand,
+
+    maximise  Σ log π(good device of v | what is seen of v, the schedule, and the tasks before v)
+
+so that the policy says how likely a device is to be right, not only which is likeliest.
 """
 
 from collections.abc import Mapping
@@ -15,21 +19,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.alternatives import alternatives
-from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towards_worth
+from streamplace.learn.algorithms.worth import mean_entropy
 from streamplace.learn.learner import StepReport
 from streamplace.learn.rebuild.module import Rebuilder, Steps
-from streamplace.learn.rebuild.network import Network, network_of
+from streamplace.learn.rebuild.network import network_of
 from streamplace.learn.rebuild.placing import (
     FEATURES,
     NOISE,
     TrainedRebuilder,
     better,
+    chance,
     first_schedules,
 )
-from streamplace.learn.rebuild.rollout import NOTHING, Trail, new_record, rollouts
-from streamplace.learn.rebuild.view import View, before_of, kept, view_of
-from streamplace.model.columns import Floats
+from streamplace.learn.rebuild.rollout import Trail, new_record, rollouts
+from streamplace.learn.rebuild.view import View, before_of, view_of
+from streamplace.model.columns import Floats, Ints
 from streamplace.objectives.makespan.bound import least_makespan
 from streamplace.scheduling.insertion import Schedule
 
@@ -37,21 +41,19 @@ if TYPE_CHECKING:
     from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
     from streamplace.learn.registry import Task
 
-JUDGED = 20
-"""Samples that the policy is judged by besides what is likeliest."""
-
-Singles = NDArray[np.float32]
 Rows = NDArray[np.int64]
+
+JUDGED = 30
+"""Samples that the policy is judged by besides what is likeliest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Rollouts in sight of one schedule, and the worth of the alternatives to their decisions."""
+    """What was seen of one schedule, and where the tasks should have been."""
 
     record: Trail
-    worth: Singles  # [S, T, D], relative to the best; NaN where not tried
-    spans: Floats  # [S]
-    best: Schedule
+    right: Ints  # [1, N] by step
+    span: float
 
 
 class RebuildLearner:
@@ -59,8 +61,13 @@ class RebuildLearner:
 
     def __init__(self, task: "Task", config: "PilotMakespanConfig") -> None:
         self._task, self._config = task, config
+        self._targets = task.targets or (None,) * len(task.training)
         self._views = [view_of(problem) for problem in task.training]
-        self._bounds = np.array([least_makespan(problem) for problem in task.training])
+        self._first = [
+            [schedule for schedule in first_schedules(view) if schedule.complete]
+            for view in self._views
+        ]
+        self._bounds = [least_makespan(problem) for problem in task.training]
         self._best = np.zeros(len(task.training))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(task.seed)
@@ -77,40 +84,33 @@ class RebuildLearner:
         return np.array([view.tasks.n_tasks for view in self._views], np.int64)
 
     def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Rebuild schedules of these problems, and weigh what came out."""
-        rng, network = np.random.default_rng(seed), network_of(self._tensors())
-        studies = [(row, self._studies(self._views[row], rng, network)) for row in rows.tolist()]
-        reward = 0.0
-        for row, of_row in studies:
-            spans = np.concatenate([study.spans for study in of_row])
-            rewards = self._bounds[row] / spans if len(spans) else np.zeros(1)
-            self._best[row] = max(self._best[row], float(rewards.max()))
-            reward += float(rewards.mean())
-        every = [study for _, of_row in studies for study in of_row]
-        if not every:
-            return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum(), StepReport(
-                len(rows), reward, float(self._best[rows].sum()), 0.0
-            )
-        log_p = self.module(Steps.of([study.record for study in every], self._task.device))
-        worth = side_by_side([study.worth for study in every], log_p.shape[1])
-        worths = torch.from_numpy(worth).to(self._task.device)
-        loss = towards_worth(log_p, worths, self._config.temperature)
-        numbers = [
-            np.full(study.record.steps[..., 0].size, i)
-            for i, (_, of_row) in enumerate(studies)
-            for study in of_row
-        ]
-        owner = torch.from_numpy(np.concatenate(numbers)).to(self._task.device)
+        """Look at schedules of these problems, and tell what should have been decided."""
+        rng, policy = np.random.default_rng(seed), self._policy()
+        found = [(row, self._study(row, rng, policy)) for row in rows.tolist()]
+        studies = [(row, study) for row, study in found if study is not None]
+        rewards = np.array([self._bounds[row] / study.span for row, study in studies])
+        kept = [row for row, _ in studies]
+        self._best[kept] = np.maximum(self._best[kept], rewards)
+        best, reward = float(self._best[rows].sum()), float(rewards.sum())
+        if not studies:
+            nothing = 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum()
+            return nothing, StepReport(len(rows), reward, best, 0.0)
+        log_p = self.module(Steps.of([study.record for _, study in studies], self._task.device))
+        right = np.concatenate([study.right[0] for _, study in studies]).astype(np.int64)
+        taken = log_p.gather(1, torch.from_numpy(right).to(log_p.device)[:, None])[:, 0]
+        sizes = [study.right.size for _, study in studies]
+        share = np.repeat(1 / np.array(sizes), sizes).astype(np.float32)
+        loss = -(taken * torch.from_numpy(share).to(log_p.device)).sum()
+        owner = torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)).to(log_p.device)
         entropy = mean_entropy(log_p, owner)
-        return loss, StepReport(len(rows), reward, float(self._best[rows].sum()), entropy)
+        return loss, StepReport(len(rows), reward, best, entropy)
 
     def validate(self) -> Floats:
         """Bound over the makespan of the best of a few schedules of every validation problem."""
-        policy, looks = TrainedRebuilder(network_of(self._tensors())), self._config.looks
-        rewards = []
+        policy, rewards = self._policy(), []
         for problem in self._task.validation:
             best: Schedule | None = None
-            for schedule in policy.schedules(problem, looks, JUDGED, seed=0):
+            for schedule in policy.schedules(problem, self._config.looks, JUDGED, seed=0):
                 best = better(schedule, best)
             rewards.append(least_makespan(problem) / best.finish.max() if best else 0.0)
         return np.array(rewards)
@@ -129,59 +129,40 @@ class RebuildLearner:
         """Options and features, which are shares of a schedule's span: there is no mean to keep."""
         return {"config": self._config.model_dump(mode="json"), "features": {"names": FEATURES}}
 
-    def _tensors(self) -> dict[str, NDArray[np.float32]]:
+    def _policy(self) -> TrainedRebuilder:
         parameters = self.module.state_dict().items()
-        return {name: tensor.detach().cpu().numpy() for name, tensor in parameters}
+        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in parameters}
+        return TrainedRebuilder(network_of(tensors))
 
-    def _studies(self, view: View, rng: np.random.Generator, network: Network) -> list[Study]:
-        """One study after the other, each in sight of the best schedule of the one before."""
-        studies: list[Study] = []
-        schedule = None
-        for first in first_schedules(view):
-            schedule = better(first, schedule)
-        for look in range(self._config.looks):
-            if schedule is None or not schedule.finish.max() > 0:
-                break
-            study = self._study(view, schedule, rng, network, rng.random() if look else 0.0)
-            if study is not None:
-                studies.append(study)
-                schedule = better(study.best, schedule)
-        return studies
+    def _study(self, row: int, rng: np.random.Generator, policy: TrainedRebuilder) -> Study | None:
+        """Look at a schedule of a problem; None where nothing good is known, or rules forbid it."""
+        view, target, first = self._views[row], self._targets[row], self._first[row]
+        if target is None or not first or not first[0].finish.max() > 0:
+            return None
+        schedule = self._met(view, first, rng, policy)
+        n = view.tasks.n_tasks
+        before = before_of(view.tasks, schedule, NOISE * rng.random() * rng.random(n))
+        mixed = np.where(rng.random(n) < rng.random(), target, schedule.place)
+        given = mixed[before.order][None].astype(np.int32)
+        record = new_record(1, view)
+        likeliest = np.full((1, n), -1, np.float32)
+        rollouts(view, before, policy.network, given, likeliest, record)
+        right = target[before.order][None].astype(np.int32)
+        if not record.open[0, np.arange(n), right[0]].all():  # what stays together was torn apart
+            return None
+        return Study(record, right, float(schedule.finish.max()))
 
-    def _study(
+    def _met(
         self,
         view: View,
-        schedule: Schedule,
+        first: list[Schedule],
         rng: np.random.Generator,
-        network: Network,
-        keep: float,
-    ) -> Study | None:
-        """Rollouts in sight of a schedule of which a share stays; None where rules stop them."""
-        luck = rng.random() * rng.random(view.tasks.n_tasks)
-        before = before_of(view.tasks, schedule, NOISE * luck)
-        shape = (self._config.samples, view.tasks.n_tasks)
-        uniform = rng.random(shape, dtype=np.float32)
-        uniform[rng.random(shape) >= self._config.exploration] = -1
-        given = kept(before, rng.random(shape) < keep)
-        record = new_record(shape[0], view)
-        chosen, ends = rollouts(view, before, network, given, uniform, record)
-        through = (chosen >= 0).all(axis=1)
-        if not through.any():
-            return None
-        record = Trail(record.devices[through], record.steps[through], record.open[through])
-        chosen, ends = chosen[through], _rows(ends, through)
-        tried = alternatives(record.open, chosen, self._config.forks, rng, given[through])
-        greedy = np.full(tried.given.shape, -1, np.float32)
-        _, others = rollouts(view, before, network, tried.given, greedy, NOTHING)
-        spans = np.where((others.place >= 0).all(axis=1), others.finish.max(axis=1), np.inf)
-        reached = ends.finish.max(axis=1)
-        least = min(reached.min(), spans.min(initial=np.inf))
-        worth = tried.worth(least / spans)
-        best = int(np.argmin(np.concatenate([reached, spans])))
-        of, row = (ends, best) if best < len(reached) else (others, best - len(reached))
-        return Study(record, worth, reached, _rows(of, row))
-
-
-def _rows(schedules: Schedule, rows: Any) -> Schedule:
-    """One schedule, or some, of many."""
-    return Schedule(schedules.place[rows], schedules.start[rows], schedules.finish[rows])
+        policy: TrainedRebuilder,
+    ) -> Schedule:
+        """One of the first schedules, rebuilt a few times."""
+        schedule = first[rng.integers(len(first))]
+        for _ in range(rng.integers(self._config.rebuilt, endpoint=True)):
+            rebuilt = policy.rebuilt(view, schedule, chance(view, rng))
+            if rebuilt.complete:
+                schedule = rebuilt
+        return schedule

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from streamplace.learn.rebuild.measures import AHEAD, N_DEVICE, N_STEP
 from streamplace.learn.rebuild.rollout import Trail
 
-FORESIGHT = -60.0
+FORESIGHT = -10.0
 """Weight of what foresight chooses by, before anything is learned."""
+OTHERS = 0.1
+"""Deviation of the last layer's weights then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Rebuilder(nn.Module):
         self.out = nn.Linear(width, 1, bias=False)
         self.skip = nn.Linear(N_DEVICE, 1, bias=False)
         with torch.no_grad():
-            self.out.weight.zero_()
+            self.out.weight.normal_(std=OTHERS)
             self.skip.weight.zero_()
             self.skip.weight[0, AHEAD] = FORESIGHT
 

@@ -71,18 +71,19 @@ class TrainedRebuilder:
         if best is None:
             return
         for _ in range(looks):
-            schedule = self._rebuilt(view, best, even(view))
+            schedule = self.rebuilt(view, best, even(view))
             yield schedule
             best = better(schedule, best) or best
         present = best
         for _ in range(samples):
-            schedule = self._rebuilt(view, present, chance(view, rng))
+            schedule = self.rebuilt(view, present, chance(view, rng))
             yield schedule
             worst = present.finish.max() * (1 + ACCEPTED * rng.random())
             if schedule.complete and schedule.finish.max() <= worst:
                 present = schedule
 
-    def _rebuilt(self, view: View, schedule: Schedule, chance: Chance) -> Schedule:
+    def rebuilt(self, view: View, schedule: Schedule, chance: Chance) -> Schedule:
+        """One more schedule, in sight of a complete one."""
         before = before_of(view.tasks, schedule, NOISE * chance.noise)
         given = kept(before, chance.stays)[None]
         _, rows = rollouts(view, before, self.network, given, chance.uniform[None], NOTHING)

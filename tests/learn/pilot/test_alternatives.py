@@ -5,7 +5,7 @@ import pytest
 from pilots import draw, explore, pilot_network, tangle, torn, uneven
 from problems import PROBLEMS, constrained
 
-from streamplace.learn.algorithms.alternatives import alternatives
+from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.rollout import Trail
 from streamplace.learn.pilot.view import view_of
 from streamplace.model import Problem
@@ -28,7 +28,7 @@ def sampled(problem: Any, samples: Any = 4) -> Any:
 
 def tried(chosen: Any, record: Any, forks: Any = 3, seed: Any = 0) -> Any:
     """Alternatives to the decisions of rollouts."""
-    return alternatives(record.open, chosen, forks, np.random.default_rng(seed))
+    return alternatives(record, chosen, forks, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streamplace.learn.pilot.rollout import Trail
+
 Ints = NDArray[np.int32]
 Singles = NDArray[np.float32]
 
@@ -16,7 +18,7 @@ class Alternatives:
     Attributes
     ----------
     given
-        [K, T] devices up to that decision; after it what was given to the rollouts, or -1.
+        [K, T] devices up to that decision, -1 after it.
     rollout, step, device
         [K] which rollout, which of its decisions, and what is tried.
     shape
@@ -36,29 +38,18 @@ class Alternatives:
         return worth
 
 
-def alternatives(
-    is_open: NDArray[np.bool_],
-    chosen: Ints,
-    forks: int,
-    rng: np.random.Generator,
-    given: Ints | None = None,
-) -> Alternatives:
-    """Try every open device [S, T, D] at up to ``forks`` steps of each of these rollouts [S, T].
-
-    Not at steps that were given [S, T], where those are not -1.
-    """
+def alternatives(record: Trail, chosen: Ints, forks: int, rng: np.random.Generator) -> Alternatives:
+    """Try every open device at up to ``forks`` steps of each of these rollouts [S, T]."""
     n_steps = chosen.shape[1]
-    free = np.full_like(chosen, -1) if given is None else given
     tries = [
         (rollout, step, device)
         for rollout in range(len(chosen))
         for step in rng.permutation(n_steps)[:forks].tolist()
-        if is_open[rollout, step].sum() > 1 and free[rollout, step] < 0
-        for device in np.flatnonzero(is_open[rollout, step]).tolist()
+        if record.open[rollout, step].sum() > 1
+        for device in np.flatnonzero(record.open[rollout, step]).tolist()
     ]
     table = np.array(tries, np.int32).reshape(-1, 3)
     steps = np.arange(n_steps)[None]
-    after = free[table[:, 0]]
-    beginning = np.where(steps < table[:, 1:2], chosen[table[:, 0]], after)
-    beginning = np.where(steps == table[:, 1:2], table[:, 2:3], beginning).astype(np.int32)
-    return Alternatives(beginning, table[:, 0], table[:, 1], table[:, 2], is_open.shape)
+    given = np.where(steps < table[:, 1:2], chosen[table[:, 0]], -1)
+    given = np.where(steps == table[:, 1:2], table[:, 2:3], given).astype(np.int32)
+    return Alternatives(given, table[:, 0], table[:, 1], table[:, 2], record.open.shape)
