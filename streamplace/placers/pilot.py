@@ -1,0 +1,91 @@
+"""Pilot: our own policy places at once; the rest of the budget goes into sampling and search."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.columns import Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.portfolio import metis_to_begin_with
+from streamplace.placers.refining import NONE, Spent, check_refiner, refined
+from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
+from streamplace.placers.stopwatch import now
+
+SAMPLES = 30
+
+
+@placer("pilot")
+def pilot(
+    problem: Problem,
+    objective: Objective,
+    *,
+    seed: int,
+    budget: Budget,
+    weights: str = "",
+    walks: int = 2,
+    looks: int = 3,
+    samples: int | None = None,
+    refine: str = "anneal",
+) -> Found:
+    """Learned policy for any cluster, at once; then refined by search within the budget.
+
+    Where the makespan is asked for it is `pilot-makespan`.
+
+    Parameters
+    ----------
+    weights
+        File of trained weights; those that come with streamplace where empty.
+    walks
+        Times that the policy begins, each time at another operator; for the makespan once.
+    looks
+        Times that it goes through the operators of a walk, deciding about each anew.
+    samples
+        Placements drawn from the policy besides the likeliest ones; the best of all goes on. By
+        default 30 where evaluations are counted (for the makespan 1000), and none where seconds
+        are: search needs less.
+    refine
+        Placer that goes on from there, or ``none``.
+    """
+    from streamplace.io.weights import shipped
+    from streamplace.learn.pilot.placing import trained
+
+    given = samples
+    if samples is None:
+        samples = SAMPLES if budget.evaluations is not None else 0
+    if min(looks, walks) < 1 or samples < 0:
+        raise SettingError(
+            f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "
+            "samples 0"
+        )
+    check_refiner(refine)
+    if objective.quantity == "makespan":
+        options = {"weights": weights, "looks": looks, "samples": given, "refine": refine}
+        passing = PLACERS["pilot-makespan"].function
+        return cast(Found, passing(problem, objective, seed=seed, budget=budget, **options))
+    start = now()
+    policy = trained(Path(weights) if weights else shipped("pilot"))
+    most = walks * looks + samples if budget.evaluations is None else budget.evaluations
+    rows = _walked(policy.walks(problem, min(looks, most)), min(walks, -(-most // looks)), budget)
+    rows = rows[:most]
+    if min(samples, most - len(rows)) > 0:
+        drawn = policy.sampled(problem, min(samples, most - len(rows)), seed)
+        rows = np.concatenate([rows, drawn])
+    values = objective.evaluate(problem, rows)
+    best = objective.best(values)
+    improvement = Improvement(now() - start, float(values[best]), len(rows))
+    found = Found(problem.placement(rows[best]), trace=(improvement,))
+    others = () if refine == NONE else metis_to_begin_with(problem, objective, seed, budget)
+    spent = Spent(now() - start, len(rows))
+    return refined(found, spent, refine, others, problem, objective, seed, budget)
+
+
+def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
+    """Placements after so many walks, or fewer where the seconds end before; at least one."""
+    start, found = now(), [next(walks)]
+    while len(found) < most and (budget.seconds is None or now() - start <= budget.seconds):
+        found.append(next(walks))
+    return np.concatenate(found)
