@@ -1,6 +1,6 @@
 """How far schedules are from the best: the benchmark of GiPH, and its wider grid.
 
-    python benchmarks/makespan.py [--problems 60] [--setting multiple_networks|grid] [--few]
+    python benchmarks/makespan.py [--problems 60] [--setting multiple_networks|grid|cav|…] [--few]
 
 Ratios of makespans to HEFT's and to the best known, and the share proven, on problems for testing;
 with --few instead what is reached with few evaluations, the same on every machine.
@@ -34,14 +34,12 @@ BEST = 300_000
 
 
 def chosen(setting: str, count: int) -> list[Problem]:
-    """Problems for testing, spread over the family."""
-    family = FAMILIES["giph"]
-    parameters = family.parameters(setting=setting)
-    test = [
-        one
-        for one in family.generate(parameters, seed=0)
-        if isinstance(one, Problem) and one.graph.attributes["split"] == "test"
-    ]
+    """Problems for testing, spread over GiPH's family in a setting, or over another family."""
+    giph = setting not in FAMILIES
+    family = FAMILIES["giph" if giph else setting]
+    parameters = family.parameters(setting=setting) if giph else family.parameters()
+    made = (one for one in family.generate(parameters, seed=0) if isinstance(one, Problem))
+    test = [one for one in made if not giph or one.graph.attributes["split"] == "test"]
     rows = np.random.default_rng(0).permutation(len(test))[:count]
     return [test[row] for row in sorted(rows)]
 
