@@ -6,6 +6,9 @@ from pydantic import Field
 
 from streamplace.learn.config import Config
 
+Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
+"""What a policy may look at; see `streamplace.learn.constructive.traits`."""
+
 
 class ConstructiveConfig(Config):
     """How sampled placements are learned from."""
