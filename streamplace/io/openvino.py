@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from streamplace.errors import FormatError
+from streamplace.io.chains import chained
 from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
 from streamplace.io.foreign import files_of, name_of
 from streamplace.io.isolated import isolated
 from streamplace.io.onnx import LARGEST_MODEL
+from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
@@ -82,12 +84,13 @@ class Tensors(NamedTuple):
 
 
 @reader("openvino", package="openvino")
-def read_openvino(path: Path) -> Iterator[StreamGraph]:
+def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
     """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``."""
     extra("openvino")
     for file in files_of(path, ".xml") if is_folder(path) else [path]:
         with located(spot(file)):
-            yield _graph(name_of(file), _nodes(file))
+            graph = _graph(name_of(file), _nodes(file))
+        yield chained(graph) if chains else graph
 
 
 def _nodes(path: Path) -> list[Node]:
