@@ -72,7 +72,10 @@ def _pool() -> nn.Module:
 def _across(n_in, n_out, n=7) -> list[nn.Module]:
     """1 × n, then n × 1."""
     half = n // 2
-    return [Conv(n_in, n_in, (1, n), padding=(0, half)), Conv(n_in, n_out, (n, 1), padding=(half, 0))]
+    return [
+        Conv(n_in, n_in, (1, n), padding=(0, half)),
+        Conv(n_in, n_out, (n, 1), padding=(half, 0)),
+    ]
 
 
 def _a(n_in, pooled) -> nn.Module:
@@ -112,9 +115,7 @@ def _d() -> nn.Module:
 
 
 def _fork() -> nn.Module:
-    return Branches(
-        Conv(384, 384, (1, 3), padding=(0, 1)), Conv(384, 384, (3, 1), padding=(1, 0))
-    )
+    return Branches(Conv(384, 384, (1, 3), padding=(0, 1)), Conv(384, 384, (3, 1), padding=(1, 0)))
 
 
 def _e(n_in) -> nn.Module:

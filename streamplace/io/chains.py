@@ -21,7 +21,8 @@ def chains_of(graph: StreamGraph) -> list[list[str]]:
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [("a", "b"), ("b", "c"), ("b", "d"), ("c", "e"), ("d", "e"), ("e", "f")]
-    >>> chains_of(StreamGraph.of("g", map(Operator, "abcdef"), [Stream(*p) for p in ends]))
+    >>> streams = [Stream(*pair) for pair in ends]
+    >>> chains_of(StreamGraph.of("g", map(Operator, "abcdef"), streams, fires="all"))
     [['a', 'b'], ['e', 'f']]
     """
     pairs = np.unique(np.stack([graph.streams.source, graph.streams.target], axis=1), axis=0)

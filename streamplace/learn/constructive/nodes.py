@@ -106,7 +106,7 @@ class Nodes:
         """[V] load on a device, as the mean over the devices."""
         instance = self.problem.instance
         load = instance.load[:, instance.device_type].mean(axis=1)
-        return np.bincount(self.label, load, self.n_nodes)
+        return np.asarray(np.bincount(self.label, load, self.n_nodes), np.float64)
 
     @cached_property
     def output(self) -> Floats:
@@ -120,7 +120,7 @@ class Nodes:
     def share(self, kind: str) -> Floats:
         """[V] share of the operators of each that are of a kind."""
         alike = np.array([k == kind for k in self.problem.graph.operators.kind], np.float64)
-        return np.bincount(self.label, alike, self.n_nodes) / self.members
+        return np.asarray(np.bincount(self.label, alike, self.n_nodes) / self.members)
 
     @cached_property
     def kinds(self) -> list[str]:

@@ -128,4 +128,4 @@ def _known(name: object) -> bool:
     """Whether a name is that of a column."""
     kind, _, value = str(name).partition(" ")
     numbered = kind in ("in", "out", "wave", "neighbour")
-    return kind in COLUMNS and (value.isdecimal() and len(value) < 10 or not numbered)
+    return kind in COLUMNS and ((value.isdecimal() and len(value) < 10) or not numbered)

@@ -52,7 +52,9 @@ class Decisions:
         for row, order, given in zip(by_step, self.orders, placements, strict=True):
             row[: len(given), : len(order)] = given[:, order]
         device = self.batch.present.device
-        return self.policy.likelihood(self.batch, self.encoded, torch.from_numpy(by_step).to(device))
+        return self.policy.likelihood(
+            self.batch, self.encoded, torch.from_numpy(by_step).to(device)
+        )
 
 
 class DreamExercises:

@@ -4,9 +4,9 @@ Shapes: V nodes of G graphs side by side, E edges (v, u) from v to u, C groups, 
 F features.
 
     h      = MLP(x)                                                     before the first round
-    Z      = ReLU(D̂^(-1/2) Â D̂^(-1/2) · norm(h) · W)  with Â = A + I, D̂ its row sums   (equation 6)
-    S_vu   = σ(φ(z_v ⊙ z_u))  for every edge                                            (equation 7)
-    groups = what the best edges of all nodes connect                                (equations 9, 10)
+    Z      = ReLU(D̂^(-1/2) Â D̂^(-1/2) · norm(h) · W)  with Â = A + I, D̂ its row sums  (equation 6)
+    S_vu   = σ(φ(z_v ⊙ z_u))  for every edge                                           (equation 7)
+    groups = what the best edges of all nodes connect                             (equations 9, 10)
     z'_c   = mean over nodes v of group c of  S(best edge of v) · z_v
     P(d_c) = softmax over open devices of MLP(z'_c)
     h_v    = h_v + z'_(group of v)                                              after every round

@@ -200,7 +200,9 @@ def test_constrained_problems_are_learnt_from_legal_samples() -> None:
     for step in range(3):
         loss, _ = learner.loss(np.array([0]), step, step)
         assert torch.isfinite(loss)
-    known = memory_of(learner).placements[0, memory_of(learner).rewards[0] >= 0, : problem.n_operators]
+    known = memory_of(learner).placements[
+        0, memory_of(learner).rewards[0] >= 0, : problem.n_operators
+    ]
     assert len(known)
     assert problem.legal(known).all()
 
