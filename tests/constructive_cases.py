@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from problems import PROBLEMS
+from problems import PROBLEMS, fork_join
 
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.constructive.traits import Traits
@@ -15,6 +15,7 @@ from streamplace.model import Problem
 
 PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
 NAMES = ("diamond", "heterogeneous", "constrained", "disconnected")
+SMALL = Problem(fork_join(3), PROBLEMS["heterogeneous"].cluster)
 ALL = [PAPER, *(PROBLEMS[name] for name in NAMES)]
 
 

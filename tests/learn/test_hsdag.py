@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from constructive_cases import ALL, PAPER, hsdag_policy
+from constructive_cases import ALL, PAPER, SMALL, hsdag_policy
 from dream_reference import linear, sigmoid
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from problems import PROBLEMS, chain
@@ -102,6 +102,7 @@ def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[Hsdag, Episode, Any]
     return of.module, made, np.random.default_rng(4).random(size) >= dropout
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
     """From the best edge left, along the edges that somebody keeps, until nothing joins."""
@@ -161,6 +162,7 @@ def test_operators_of_a_group_go_together() -> None:
             assert len(set(placement[group == c])) == 1
 
 
+@settings(max_examples=15)
 @given(problem=any_problem(most=5))
 def test_answers_are_legal(problem: Problem) -> None:
     """Whatever rules and memory there are."""
@@ -178,8 +180,8 @@ def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
 
 def test_a_short_training_shortens_passes() -> None:
     """Of one problem; samples and the likeliest answer get better."""
-    of = hsdag_policy([PAPER], width=32, dropout=0.0)
-    task = Task((PAPER,), (PAPER,), seed=0, objective="makespan")
+    of = hsdag_policy([SMALL], width=32, dropout=0.0)
+    task = Task((SMALL,), (SMALL,), seed=0, objective="makespan")
     one = ConstructiveLearner(task, of.module.config.model_copy(update={"on_policy": 16}), of)
     before = one.loss(np.array([0]), 0, 0)[1].reward
     first = one.validate()[0]

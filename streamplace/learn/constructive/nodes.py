@@ -37,12 +37,20 @@ class Nodes:
 
     @classmethod
     def at_most(cls, problem: Problem, size: int) -> "Nodes":
-        """Nodes as `units`, or if these are more than so many, with the cheapest merged."""
+        """Nodes as `units`, or if these are more than so many, groups of them.
+
+        The cheapest join their only predecessors, as long as any has just one; what is left then
+        is cut into runs along the topological order.
+        """
         units = cls.units(problem)
         forward = units.position[units.edges[0]] < units.position[units.edges[1]]
         source, target = units.edges[:, forward].tolist()
         between = dict.fromkeys(zip(source, target, strict=True), 1.0)
-        return cls(problem, np.array(grouped(units.work.tolist(), between, size).of)[units.label])
+        joined = np.array(grouped(units.work.tolist(), between, size).of)
+        nodes = cls(problem, joined[units.label])
+        if nodes.n_nodes <= size:
+            return nodes
+        return cls(problem, (nodes.position * size // nodes.n_nodes)[nodes.label])
 
     @cached_property
     def n_nodes(self) -> int:
