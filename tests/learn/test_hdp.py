@@ -136,9 +136,7 @@ def test_a_short_training_shortens_passes(baseline: str) -> None:
 
 def test_more_devices_than_the_model_knows_are_refused() -> None:
     """By a sentence that names a way out."""
-    with pytest.raises(
-        SettingError, match="9 devices, but the model knows 7; use"
-    ):
+    with pytest.raises(SettingError, match="9 devices, but the model knows 7; use"):
         hdp_policy([PAPER], devices=7).on([Problem(chain(), Cluster.uniform(9))])
 
 

@@ -206,9 +206,7 @@ def test_traits_can_be_left_out() -> None:
 
 def test_more_devices_than_the_model_knows_are_refused() -> None:
     """By a sentence that names a way out."""
-    with pytest.raises(
-        SettingError, match="9 devices, but the model knows 7; use"
-    ):
+    with pytest.raises(SettingError, match="9 devices, but the model knows 7; use"):
         hsdag_policy([PAPER], devices=7).on([Problem(chain(), Cluster.uniform(9))])
 
 
