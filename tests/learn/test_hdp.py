@@ -134,6 +134,16 @@ def test_a_short_training_shortens_passes(baseline: str) -> None:
     assert one.validate()[0] >= before[1]
 
 
+def test_moving_averages_are_what_a_learner_needs_to_go_on() -> None:
+    """With them and the parameters, another learner goes on alike; without, it does not."""
+    of, rows = hdp_policy([SMALL]), np.array([0])
+    one, other = (learner(of, (SMALL,), baseline="moving", signal="root") for _ in "ab")
+    one.loss(rows, 0, 0)
+    assert one.loss(rows, 1, 1)[0].item() != other.loss(rows, 1, 1)[0].item()
+    other.restore(one.state())
+    assert one.loss(rows, 2, 2)[0].item() == other.loss(rows, 2, 2)[0].item()
+
+
 def test_more_devices_than_the_model_knows_are_refused() -> None:
     """By a sentence that names a way out."""
     with pytest.raises(SettingError, match="9 devices, but the model knows 7; use"):
