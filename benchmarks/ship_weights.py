@@ -27,6 +27,10 @@ HALVED = "\nThe last training began from weights in half precision.\n"
 LIMITS = {
     "pilot": "Any number of devices of any speed, constraints, several sources. Trained on graphs "
     "of 4 to 27 operators on two to five devices; on hundreds of operators search alone is better.",
+    **dict.fromkeys(
+        ("hdp", "hsdag"),
+        "Trying the model. A short training; both are meant to be trained on the problem itself.",
+    ),
 }
 PAPER_LIMITS = (
     "Clusters of up to five devices, thought of as equal. Trained on branched pipelines of 4 to 27 "

@@ -21,12 +21,18 @@ from streamplace.errors import SettingError
 @click.option(
     "--blocks", is_flag=True, help="Colocate what a device map cannot take apart (torch)."
 )
+@click.option(
+    "--chains",
+    is_flag=True,
+    help="Colocate what only feeds one operator with no other input (onnx, openvino).",
+)
 @common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
 def command(
     format_name: str,
     source: Path,
     measure: bool,
     blocks: bool,
+    chains: bool,
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -40,7 +46,8 @@ def command(
 
     if output is None:
         raise SettingError("where should the graphs go? Give -o FILE.json or -o FILE.jsonl.gz")
-    asked = [name for name, given in {"measure": measure, "blocks": blocks}.items() if given]
+    given = {"measure": measure, "blocks": blocks, "chains": chains}
+    asked = [name for name, wanted in given.items() if wanted]
     known = FORMATS[format_name].with_options(asked).read(source)
     if output.name.endswith((".jsonl", ".jsonl.gz")):
         with progress(f"importing {source}") as tick:

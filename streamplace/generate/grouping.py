@@ -21,18 +21,21 @@ class Groups(NamedTuple):
         Of all tasks of each group.
     payload
         Bytes from group to group, by their numbers.
+    of
+        Number of the group of every task.
     """
 
     first: list[int]
     cost: list[float]
     payload: dict[tuple[int, int], float]
+    of: list[int]
 
 
 def grouped(cost: Sequence[float], payload: Edges, size: int) -> Groups:
     """Merge the cheapest task that has one predecessor into it, again and again.
 
     >>> grouped([5, 1, 2, 9], {(0, 1): 10, (0, 2): 20, (1, 3): 30, (2, 3): 40}, size=2)
-    Groups(first=[0, 3], cost=[8, 9], payload={(0, 1): 70})
+    Groups(first=[0, 3], cost=[8, 9], payload={(0, 1): 70}, of=[0, 0, 0, 1])
     """
     total = list(cost)
     after: list[dict[int, float]] = [{} for _ in total]
@@ -41,6 +44,7 @@ def grouped(cost: Sequence[float], payload: Edges, size: int) -> Groups:
         after[u][v] = size_of_edge
         before[v].add(u)
     left = set(range(len(total)))
+    into = list(range(len(total)))
     heap = [(total[v], v) for v in left if len(before[v]) == 1]
     heapify(heap)
     while len(left) > size and heap:
@@ -48,13 +52,25 @@ def grouped(cost: Sequence[float], payload: Edges, size: int) -> Groups:
         if v not in left or price != total[v]:
             continue
         left.remove(v)
-        for changed in _merge(v, total, after, before):
+        into[v], *_ = touched = _merge(v, total, after, before)
+        for changed in touched:
             if len(before[changed]) == 1:
                 heappush(heap, (total[changed], changed))
     first = sorted(left)
     number = {v: i for i, v in enumerate(first)}
     between = {(number[u], number[v]): b for u in first for v, b in sorted(after[u].items())}
-    return Groups(first, [total[v] for v in first], between)
+    return Groups(first, [total[v] for v in first], between, _numbers(into, number))
+
+
+def _numbers(into: list[int], number: Mapping[int, int]) -> list[int]:
+    """Numbers of what tasks ended in, each merged into another until one is left."""
+    found = []
+    for task in range(len(into)):
+        while into[task] != task:
+            into[task] = into[into[task]]
+            task = into[task]
+        found.append(number[task])
+    return found
 
 
 def _merge(

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.errors import FormatError
+from streamplace.io.chains import chained
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.foreign import files_of, name_of
 from streamplace.io.isolated import isolated
 from streamplace.io.modules import INPUT
+from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
@@ -37,12 +39,13 @@ UNKNOWN = Tensor((), 0)
 
 
 @reader("onnx", package="onnx")
-def read_onnx(path: Path) -> Iterator[StreamGraph]:
+def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
     """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them."""
     extra("onnx")
     for file in files_of(path, ".onnx"):
         with located(spot(file)):
-            yield Model(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
+            graph = Model(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
+        yield chained(graph) if chains else graph
 
 
 def _loaded(content: bytes) -> Any:

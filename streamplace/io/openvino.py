@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from streamplace.errors import FormatError
+from streamplace.io.chains import chained
 from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
 from streamplace.io.foreign import files_of, name_of
 from streamplace.io.isolated import isolated
 from streamplace.io.onnx import LARGEST_MODEL
+from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of
 from streamplace.model.graph import StreamGraph
@@ -82,12 +84,13 @@ class Tensors(NamedTuple):
 
 
 @reader("openvino", package="openvino")
-def read_openvino(path: Path) -> Iterator[StreamGraph]:
+def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
     """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``."""
     extra("openvino")
     for file in files_of(path, ".xml") if is_folder(path) else [path]:
         with located(spot(file)):
-            yield _graph(name_of(file), _nodes(file))
+            graph = _graph(name_of(file), _nodes(file))
+        yield chained(graph) if chains else graph
 
 
 def _nodes(path: Path) -> list[Node]:
@@ -102,7 +105,7 @@ def _nodes(path: Path) -> list[Node]:
 
 def _graph(name: str, nodes: list[Node]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
-    names, constant = _names(nodes), _constant(nodes)
+    names, constant = names_of([node["name"] for node in nodes]), _constant(nodes)
     operators = []
     for row, node in enumerate(nodes):
         taken = [made[source][i] for source, i in node["taken"]]
@@ -119,13 +122,27 @@ def _graph(name: str, nodes: list[Node]) -> StreamGraph:
     return StreamGraph.of(name, operators, streams, fires=ALL)
 
 
-def _names(nodes: list[Node]) -> list[str]:
-    """Names of the operations, with their number where several bear one."""
-    count = Counter(node["name"] for node in nodes)
-    return [
-        node["name"] if count[node["name"]] == 1 else f"{node['name']}#{row}"
-        for row, node in enumerate(nodes)
-    ]
+def held_rows(graph: StreamGraph) -> set[int]:
+    """Rows of the operations that depend on no input: weights, and what they are turned into."""
+    feeders: dict[int, list[int]] = {}
+    for u, v in zip(graph.streams.source.tolist(), graph.streams.target.tolist(), strict=True):
+        feeders.setdefault(v, []).append(u)
+    held: set[int] = set()
+    for v in graph.order.tolist():
+        alone = v in feeders and held.issuperset(feeders[v])
+        if alone or graph.operators.kind[v] == "Constant":
+            held.add(v)
+    return held
+
+
+def names_of(given: list[str]) -> list[str]:
+    """Names of the operations, in order, with their number where several bear one.
+
+    >>> names_of(["a", "b", "a"])
+    ['a#0', 'b', 'a#2']
+    """
+    count = Counter(given)
+    return [name if count[name] == 1 else f"{name}#{row}" for row, name in enumerate(given)]
 
 
 def _constant(nodes: list[Node]) -> list[bool]:

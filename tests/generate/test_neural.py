@@ -126,7 +126,7 @@ def test_grouping_keeps_all_costs_and_stops_where_it_must(case: tuple[Any, ...])
 def test_the_cheapest_task_joins_its_predecessor_first() -> None:
     """The task of 1 goes, the one of 2 stays; the join's two inputs are one message then."""
     groups = grouped([5, 1, 2, 9], {(0, 1): 10, (0, 2): 20, (1, 3): 30, (2, 3): 40}, size=3)
-    assert groups == ([0, 2, 3], [6, 2, 9], {(0, 1): 20, (0, 2): 30, (1, 2): 40})
+    assert groups == ([0, 2, 3], [6, 2, 9], {(0, 1): 20, (0, 2): 30, (1, 2): 40}, [0, 0, 1, 2])
 
 
 def test_giph_s_language_models_have_forty_groups_on_one_network() -> None:

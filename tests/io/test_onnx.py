@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streamplace.errors import FormatError
+from streamplace.io.problems import Draft
 from streamplace.io.registry import FORMATS
 from streamplace.model import StreamGraph
 
@@ -124,6 +125,16 @@ def test_work_of_other_operations(
         [node(kind, taken, "y", **attributes)], "n", inputs, [made], held
     )
     assert read(tmp_path, onnx.helper.make_model(graph)).operators["Y"].ipt == work
+
+
+def test_chains_stay_together_on_request(tmp_path: Path) -> None:
+    """Nodes that follow one another, in one constraint."""
+    onnx.save(network(), tmp_path / "n.onnx")
+    (draft,) = FORMATS["onnx"].with_options(["chains"]).read(tmp_path / "n.onnx")
+    assert isinstance(draft, Draft)
+    kinds = {o.name: o.kind for o in draft.graph.operators}
+    groups = [[kinds[name] for name in group] for group in draft.constraints.colocate]
+    assert any("BatchNormalization" in group and "Relu" in group for group in groups)
 
 
 def test_nodes_that_share_a_name_get_their_number(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from fuzz.targets import SEEDS
 
 from streamplace.errors import FormatError
+from streamplace.io.problems import Draft
 from streamplace.io.registry import FORMATS
 from streamplace.model import StreamGraph
 
@@ -62,6 +63,17 @@ def test_a_batch_of_any_size_is_one(tmp_path: Path) -> None:
     assert read(saved(tmp_path, [-1, 3, 8, 8])) == read(saved(tmp_path, [1, 3, 8, 8]))
     with pytest.raises(FormatError, match=r"net.xml: .*input x has the shape \[1,3,\?,8\]; save"):
         read(saved(tmp_path, [1, 3, -1, 8]))
+
+
+def test_chains_stay_together_on_request(tmp_path: Path) -> None:
+    """As HSDAG coarsens its graphs: a weight with its conversion, what follows one another."""
+    (draft,) = FORMATS["openvino"].with_options(["chains"]).read(saved(tmp_path, [1, 3, 8, 8]))
+    assert isinstance(draft, Draft)
+    kinds = {o.name: o.kind for o in draft.graph.operators}
+    groups = [[kinds[name] for name in group] for group in draft.constraints.colocate]
+    assert ["Constant", "Convert"] in groups
+    assert ["Convolution", "Relu"] in groups
+    assert draft.graph == read(tmp_path / "net.xml")
 
 
 def test_onnx_is_read_too(tmp_path: Path) -> None:

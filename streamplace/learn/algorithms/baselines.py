@@ -1,9 +1,12 @@
 """Baselines: what the rewards of a problem's samples are compared with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from streamplace.errors import FormatError
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -12,6 +15,8 @@ Baseline = Callable[[Floats, Flags], Floats]
 
 SPREAD = 1e-3
 """Added to the deviation of rewards, so that equal rewards give no advantage."""
+UNSEEN = 1e9
+"""Average of a problem without samples: no reward is so large, and it is finite for files."""
 
 
 def mean(rewards: Floats, valid: Flags) -> Floats:
@@ -33,6 +38,43 @@ def nothing(rewards: Floats, valid: Flags) -> Floats:
 
 
 BASELINES: dict[str, Baseline] = {"mean": mean, "others": others, "none": nothing}
+
+
+class MovingAverage:
+    """A moving average of the rewards of every problem, beginning with its first samples' mean.
+
+    The papers do not say how fast theirs moves.
+
+    Examples
+    --------
+    >>> baseline, there = MovingAverage(problems=1, decay=0.5), np.array([[True]])
+    >>> [baseline.of(np.array([0]))(np.array([[r]]), there).item() for r in (0.25, 0.75, 0.75)]
+    [0.25, 0.25, 0.5]
+    """
+
+    def __init__(self, problems: int, decay: float = 0.9) -> None:
+        self._values: Floats = np.full(problems, UNSEEN)
+        self._decay = decay
+
+    def of(self, rows: NDArray[np.int64]) -> Baseline:
+        """Baseline of these problems, which moves when it is asked."""
+        return lambda rewards, valid: self._moved(rows, mean(rewards, valid)[:, 0])[:, None]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Arrays to save."""
+        return {"average": self._values.copy()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `state` returned."""
+        if state["average"].shape != self._values.shape:
+            raise FormatError("the checkpoint: its averages are of other problems; train anew")
+        self._values = state["average"].copy()
+
+    def _moved(self, rows: NDArray[np.int64], found: Floats) -> Floats:
+        """Averages before, which then move towards what was found."""
+        before = np.where(self._values[rows] == UNSEEN, found, self._values[rows])
+        self._values[rows] = self._decay * before + (1 - self._decay) * found
+        return before
 
 
 def advantages(rewards: Floats, valid: Flags, baseline: Baseline, *, normalised: bool) -> Floats:

@@ -21,9 +21,14 @@ def paper_model(
     }
 
     def learner(task: Task, config: AllocatorConfig) -> Learner:
-        from streamplace.learn.dream.reinforce import Reinforce
+        from streamplace.learn.constructive.learner import ConstructiveLearner
+        from streamplace.learn.dream.features import Scale
+        from streamplace.learn.dream.teaching import TeachableDream
 
-        return Reinforce(task, config, model.policy(config))
+        known, where = task.features, "the weights to begin from"
+        scale = Scale.of(task.training) if known is None else Scale.from_document(known, where)
+        policy = TeachableDream(model.policy(config), config, scale)
+        return ConstructiveLearner(task, config, policy)
 
     model = PaperModel(
         name, summary, kind, presets, learner, partial(_read, name), upstream=upstream

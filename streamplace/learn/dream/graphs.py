@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import SettingError
+from streamplace.learn.constructive.nodes import check_devices
 from streamplace.learn.dream.features import Scale, stream_transfers
 from streamplace.model.problem import Problem
 
@@ -148,11 +149,7 @@ def padded_orders(orders: Sequence[Ints]) -> Ints:
 
 def check_size(problem: Problem, devices: int) -> None:
     """Raise SettingError for a problem larger than a model answers."""
-    if problem.n_devices > devices:
-        raise SettingError(
-            f"the cluster has {problem.n_devices} devices, but the model knows {devices}; use the "
-            "placer pilot, which takes any number"
-        )
+    check_devices(problem, devices)
     if problem.n_operators > MOST_OPERATORS:
         raise SettingError(
             f"the graph has {problem.n_operators} operators, but the model takes {MOST_OPERATORS} "

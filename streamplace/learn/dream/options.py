@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from streamplace.learn.config import Config, TrainingConfig
+from streamplace.learn.config import TrainingConfig
+from streamplace.learn.constructive.options import MemoryConfig
 
 Order = Literal[
     "topological",
@@ -17,7 +18,7 @@ Order = Literal[
 ]
 
 
-class AllocatorConfig(Config):
+class AllocatorConfig(MemoryConfig):
     """What the three models have in common."""
 
     width: Annotated[int, Field(ge=2, le=4096, multiple_of=2, description="of all vectors")] = 128
@@ -33,28 +34,6 @@ class AllocatorConfig(Config):
     device_state: Annotated[
         bool, Field(description="see the devices' loads and what they send to the operator")
     ] = False
-    on_policy: Annotated[int, Field(ge=1, le=1024, description="samples per problem")] = 8
-    replayed: Annotated[int, Field(ge=0, le=1024, description="most samples replayed")] = 2
-    places: Annotated[int, Field(ge=1, le=1024, description="in the memory of a problem")] = 8
-    threshold: Annotated[float, Field(ge=0, le=1, description="least reward replayed")] = 0.8
-    exploration: Annotated[
-        float, Field(ge=0, le=1e5, description="random samples in the first epoch")
-    ] = 256.0
-    exploration_decay: Annotated[
-        float, Field(ge=0, le=100, description="of random samples, per epoch")
-    ] = 0.1
-    exploration_while_poor: Annotated[
-        int, Field(ge=0, le=100_000, description="random samples while none known is good")
-    ] = 0
-    near: Annotated[
-        float, Field(ge=0, le=1, description="part of random samples near remembered ones")
-    ] = 0.0
-    baseline: Annotated[
-        Literal["mean", "others", "none"],
-        Field(description="that rewards are compared with: of all samples, of the others, nothing"),
-    ] = "mean"
-    normalised: Annotated[bool, Field(description="divide advantages by their deviation")] = True
-    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 0.003
 
 
 class GraphAllocatorConfig(AllocatorConfig):

@@ -1,20 +1,11 @@
 """A policy: an encoder and a decoder that sample placements and say how likely they are."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
+from streamplace.learn.constructive.policy import Likelihood
 from streamplace.learn.dream.decoder import Decoder, Encoded
 from streamplace.learn.dream.graphs import GraphBatch
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Likelihood:
-    """How likely given placements are."""
-
-    log_probability: Tensor  # [G, S] of the whole placement
-    entropy: Tensor  # [G, S] mean entropy per decision on the way, in nats
 
 
 class Policy(nn.Module):

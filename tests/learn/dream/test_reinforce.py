@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from problems import chain, constrained, diamond, fork_join
 
 from streamplace.learn.algorithms.baselines import advantages, mean
+from streamplace.learn.algorithms.memory import PlacementMemory
+from streamplace.learn.constructive.learner import ConstructiveLearner
+from streamplace.learn.constructive.recall import Remembering
+from streamplace.learn.dream.features import Scale
 from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.reinforce import Reinforce
+from streamplace.learn.dream.teaching import TeachableDream
 from streamplace.learn.registry import MODELS as REGISTERED
 from streamplace.learn.registry import Task
 from streamplace.model import Problem
@@ -27,14 +31,21 @@ def learner_of(
     problems: tuple[Problem, ...] = PROBLEMS,
     reward: str = "steady",
     **changes: object,
-) -> Reinforce:
+) -> ConstructiveLearner:
     config = options(model, **{"width": 16, **changes})
     torch.manual_seed(seed)
     task = Task(problems, problems, seed, reward=reward)
-    return Reinforce(task, config, paper_model(model).policy(config))
+    policy = TeachableDream(paper_model(model).policy(config), config, Scale.of(problems))
+    return ConstructiveLearner(task, config, policy)
 
 
-def trained(learner: Reinforce, steps: int, rate: float = 0.01) -> Reinforce:
+def memory_of(learner: ConstructiveLearner) -> PlacementMemory:
+    """What it remembers."""
+    assert isinstance(learner.recall, Remembering)
+    return learner.recall.memory
+
+
+def trained(learner: ConstructiveLearner, steps: int, rate: float = 0.01) -> ConstructiveLearner:
     adam = torch.optim.Adam(learner.module.parameters(), lr=rate)
     rows = np.arange(learner.n_problems)
     for step in range(steps):
@@ -122,31 +133,31 @@ def test_the_gradient_is_that_of_equation_4() -> None:
     """Of one problem: Σ (r - b) ∇ log π / N over what was sampled and replayed."""
     learner = learner_of(problems=PROBLEMS[:1], normalised=False, entropy=0.0)
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-    likelihood = learner.module.likelihood
+    module: Any = learner.module
+    likelihood = module.likelihood
 
     def spied(*arguments: Any) -> Any:
         seen.append((arguments[2], likelihood(*arguments).log_probability))
         return likelihood(*arguments)
 
-    learner.module.likelihood = spied
+    module.likelihood = spied
     loss = learner.loss(np.array([0]), 0, 0)[0]
     placements, log_probability = seen[0]
     row = placements[0].numpy()
-    by_operator = np.empty_like(row)
-    by_operator[:, learner._order(PROBLEMS[0], np.random.default_rng(0))] = row
     assert row.shape[0] > 8
-    order = _order_of(learner, 0)
-    by_operator[:, order] = row
+    by_operator = np.empty_like(row)
+    by_operator[:, _order_of(learner, 0)] = row
     rewards = learner.reward(PROBLEMS[0], by_operator.astype(np.int32))
     expected = -((rewards - rewards.mean()) * log_probability[0].detach().numpy()).mean()
     assert loss.item() == pytest.approx(expected, abs=1e-5)
 
 
-def _order_of(learner: Reinforce, seed: int) -> NDArray[np.int64]:
+def _order_of(learner: ConstructiveLearner, seed: int) -> NDArray[np.int64]:
     """Order of the first problem in the loss of a seed."""
     rng = np.random.default_rng(seed)
     rng.integers(2**62)
-    return learner._order(PROBLEMS[0], rng)
+    exercises = learner.policy.on(PROBLEMS[:1])
+    return exercises.attempt(np.array([0]), rng).orders[0]
 
 
 def test_random_samples_fill_the_memory_of_hard_problems() -> None:
@@ -157,8 +168,8 @@ def test_random_samples_fill_the_memory_of_hard_problems() -> None:
     eager = learner_of(problems=(hard,), **options, exploration_while_poor=500)
     for learner in (plain, eager):
         learner.loss(np.array([0]), 0, 0)
-    assert (plain.memory.rewards >= 0).sum() <= 8
-    assert (eager.memory.rewards >= 0).sum() == 64
+    assert (memory_of(plain).rewards >= 0).sum() <= 8
+    assert (memory_of(eager).rewards >= 0).sum() == 64
 
 
 def test_neighbours_of_remembered_ones_explore() -> None:
@@ -169,7 +180,7 @@ def test_neighbours_of_remembered_ones_explore() -> None:
         learner = learner_of(problems=(hard,), exploration=300.0, exploration_decay=0.0, near=near)
         for epoch in range(5):
             learner.loss(np.array([0]), epoch, epoch)
-        best.append(learner.memory.best(0))
+        best.append(memory_of(learner).best(0))
     assert best[1] >= best[0]
 
 
@@ -189,7 +200,9 @@ def test_constrained_problems_are_learnt_from_legal_samples() -> None:
     for step in range(3):
         loss, _ = learner.loss(np.array([0]), step, step)
         assert torch.isfinite(loss)
-    known = learner.memory.placements[0, learner.memory.rewards[0] >= 0, : problem.n_operators]
+    known = memory_of(learner).placements[
+        0, memory_of(learner).rewards[0] >= 0, : problem.n_operators
+    ]
     assert len(known)
     assert problem.legal(known).all()
 

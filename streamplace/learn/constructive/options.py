@@ -1,0 +1,52 @@
+"""Options of policies that build placements; light, so that the registry imports no torch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from streamplace.learn.config import Config
+
+Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
+"""What a policy may look at; see `streamplace.learn.constructive.traits`."""
+
+
+class ConstructiveConfig(Config):
+    """How sampled placements are learned from."""
+
+    on_policy: Annotated[int, Field(ge=1, le=1024, description="samples per problem")] = 8
+    signal: Annotated[
+        Literal["reward", "root"],
+        Field(
+            description="what is learned from: rewards, or minus the root of what they are the "
+            "inverse of, as a makespan is of its share of the bound"
+        ),
+    ] = "reward"
+    baseline: Annotated[
+        Literal["mean", "others", "moving", "none"],
+        Field(
+            description="that rewards are compared with: of all samples, of the others, a moving "
+            "average of the problem's, nothing"
+        ),
+    ] = "mean"
+    normalised: Annotated[bool, Field(description="divide advantages by their deviation")] = True
+    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 0.003
+
+
+class MemoryConfig(ConstructiveConfig):
+    """What a memory of good placements adds."""
+
+    replayed: Annotated[int, Field(ge=0, le=1024, description="most samples replayed")] = 2
+    places: Annotated[int, Field(ge=1, le=1024, description="in the memory of a problem")] = 8
+    threshold: Annotated[float, Field(ge=0, le=1, description="least reward replayed")] = 0.8
+    exploration: Annotated[
+        float, Field(ge=0, le=1e5, description="random samples in the first epoch")
+    ] = 256.0
+    exploration_decay: Annotated[
+        float, Field(ge=0, le=100, description="of random samples, per epoch")
+    ] = 0.1
+    exploration_while_poor: Annotated[
+        int, Field(ge=0, le=100_000, description="random samples while none known is good")
+    ] = 0
+    near: Annotated[
+        float, Field(ge=0, le=1, description="part of random samples near remembered ones")
+    ] = 0.0

@@ -1,0 +1,41 @@
+"""Small policies that build placements, and problems as they see them."""
+
+from typing import Any
+
+import torch
+from problems import PROBLEMS, fork_join
+
+from streamplace.generate.giph import Giph, giph
+from streamplace.learn.constructive.traits import Traits
+from streamplace.learn.hdp import teaching as hdp
+from streamplace.learn.hdp.options import HdpConfig
+from streamplace.learn.hsdag import teaching as hsdag
+from streamplace.learn.hsdag.options import HsdagConfig
+from streamplace.model import Problem
+
+PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
+NAMES = ("diamond", "heterogeneous", "constrained", "disconnected")
+SMALL = Problem(fork_join(3), PROBLEMS["heterogeneous"].cluster)
+ALL = [PAPER, *(PROBLEMS[name] for name in NAMES)]
+
+
+def hdp_policy(problems: list[Problem] | None = None, **changes: Any) -> hdp.TeachableHdp:
+    """The RNN placer with parameters large enough to have opinions."""
+    config = HdpConfig.model_validate({"width": 8, "embedding": 3, "devices": 24, **changes})
+    return _strong(hdp, hdp.traits_of(problems or ALL, config), config)
+
+
+def hsdag_policy(problems: list[Problem] | None = None, **changes: Any) -> hsdag.TeachableHsdag:
+    """HSDAG with parameters large enough to have opinions."""
+    config = HsdagConfig.model_validate({"width": 8, "devices": 24, **changes})
+    return _strong(hsdag, hsdag.traits_of(problems or ALL, config), config)
+
+
+def _strong(model: Any, traits: Traits, config: Any) -> Any:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        policy = model.build(traits, config)
+        with torch.no_grad():
+            for parameter in policy.module.parameters():
+                parameter.mul_(2)
+    return policy
