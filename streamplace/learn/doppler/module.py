@@ -1,0 +1,167 @@
+"""Doppler's networks in torch: what they say before an episode, and how likely its choices were.
+
+With N(v) the neighbours of v, e the seconds of the stream between and whether it leads away or
+here, and FFNN a linear map with a bias, section 5.2 of the paper reads
+
+    h_v  ← LeakyReLU(W₁ [h_v : mean over u in N(v) of LeakyReLU(W₂ [h_u : h_v : e_uv])])
+    SEL  = softmax over ready v of w · LeakyReLU(W [h_v : Σ h on the b-path : Σ … t-path : FFNN(x_v)])
+    PLC  = softmax over open d of w · LeakyReLU(W [h_v : Σ h of the tasks on d : FFNN(y_d) : FFNN(x_v)])
+
+h begins as a linear map of x_v, which all rounds share their weights after.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu, linear, one_hot
+
+from streamplace.learn.doppler.episode import SLOPE, Heads, Trail
+from streamplace.learn.doppler.options import DopplerConfig
+from streamplace.learn.doppler.plan import N_DEVICE, N_TASK, Plan, members_of_paths
+from streamplace.model.columns import Ints
+
+N_EDGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A problem as tensors (N tasks, E streams, each seen from both ends)."""
+
+    tasks: Tensor  # [N, 5]
+    source: Tensor  # [2 E]
+    target: Tensor  # [2 E]
+    edges: Tensor  # [2 E, 2]
+    degree: Tensor  # [N, 1]
+    before: tuple[Tensor, Tensor]  # pairs (v, u), u on the b-level path of v
+    after: tuple[Tensor, Tensor]  # the same of the t-level paths
+
+    @classmethod
+    def of(cls, plan: Plan, device: str = "cpu") -> "Graph":
+        """See a problem."""
+        source, target = (_rows(ends) for ends in (plan.base.source, plan.base.target))
+        both = torch.cat([target, source])
+        seconds = torch.from_numpy(plan.sending.astype(np.float32))
+        way = torch.ones_like(seconds)
+        edges = torch.stack([seconds.repeat(2), torch.cat([way, -way])], 1)
+        degree = torch.bincount(both, minlength=len(plan.tasks)).clamp(min=1)[:, None]
+        return cls(
+            torch.from_numpy(plan.tasks.astype(np.float32)).to(device),
+            torch.cat([source, target]).to(device),
+            both.to(device),
+            edges.to(device),
+            degree.to(device),
+            _paths(plan.before, device),
+            _paths(plan.after, device),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`Heads` with gradients."""
+
+    score: Tensor
+    start: Tensor
+    carried: Tensor
+    seen: Tensor
+    out: Tensor
+
+    def heads(self) -> Heads:
+        """Return the same for the episodes."""
+        parts = (self.score, self.start, self.carried, self.seen, self.out)
+        return Heads(*(np.ascontiguousarray(part.detach().cpu().numpy()) for part in parts))
+
+
+class Doppler(nn.Module):
+    """Both policies."""
+
+    def __init__(self, config: DopplerConfig) -> None:
+        super().__init__()
+        width, hidden = config.width, config.hidden
+        self.rounds = config.rounds
+        self.enter = nn.Linear(N_TASK, width)
+        self.message = nn.Linear(2 * width + N_EDGE, width)
+        self.update = nn.Linear(2 * width, width)
+        self.sel_task, self.plc_task = nn.Linear(N_TASK, width), nn.Linear(N_TASK, width)
+        self.plc_device = nn.Linear(N_DEVICE, width)
+        self.sel_hidden, self.plc_hidden = (nn.Linear(4 * width, hidden) for _ in "ab")
+        self.sel_out, self.plc_out = (nn.Linear(hidden, 1, bias=False) for _ in "ab")
+
+    def forward(self, graph: Graph) -> Said:
+        """What there is to say of a problem before an episode."""
+        known = self.known(graph)
+        parts = [known, *(_summed(known, path) for path in (graph.before, graph.after))]
+        joined = torch.cat([*parts, self.sel_task(graph.tasks)], 1)
+        score = self.sel_out(leaky_relu(self.sel_hidden(joined), SLOPE))[:, 0]
+        of_task, of_placed, of_device, of_features = self.plc_hidden.weight.chunk(4, 1)
+        start = linear(known, of_task, self.plc_hidden.bias)
+        start = start + linear(self.plc_task(graph.tasks), of_features)
+        start = start + linear(self.plc_device.bias, of_device)
+        seen = linear(self.plc_device.weight.T, of_device)
+        return Said(score, start, linear(known, of_placed), seen, self.plc_out.weight[0])
+
+    def known(self, graph: Graph) -> Tensor:
+        """What messages tell of every task [N, W]."""
+        known = self.enter(graph.tasks)
+        for _ in range(self.rounds):
+            ends = known[graph.source], known[graph.target], graph.edges
+            told = leaky_relu(self.message(torch.cat(ends, 1)), SLOPE)
+            heard = torch.zeros_like(known).index_add(0, graph.target, told) / graph.degree
+            known = leaky_relu(self.update(torch.cat([known, heard], 1)), SLOPE)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Log-probabilities and entropies [S, T] of the choices of S episodes."""
+
+    task: Tensor
+    device: Tensor
+    task_entropy: Tensor
+    device_entropy: Tensor
+
+
+def choices(said: Said, trail: Trail) -> Choices:
+    """How likely what was judged on a trail is."""
+    at = said.score.device
+    ready, is_open = (torch.from_numpy(part).to(at) for part in (trail.ready, trail.open))
+    task, device = (_rows(part).to(at) for part in (trail.task, trail.device))
+    tasks = said.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
+    looks = torch.from_numpy(trail.looks).to(at)
+    first = said.start[task][:, :, None] + _carried(said, trail) + looks @ said.seen
+    devices = (leaky_relu(first, SLOPE) @ said.out).masked_fill(~is_open, -torch.inf)
+    devices = devices.log_softmax(-1)
+    return Choices(
+        tasks.gather(-1, task[..., None])[..., 0],
+        devices.gather(-1, device[..., None])[..., 0],
+        _entropy(tasks, ready),
+        _entropy(devices, is_open),
+    )
+
+
+def _carried(said: Said, trail: Trail) -> Tensor:
+    """What earlier tasks left on the devices at every step [S, T, D, H]."""
+    at, d = said.score.device, trail.open.shape[-1]
+    done = one_hot(_rows(trail.done_device), d).to(at, said.carried.dtype)
+    added = said.carried[_rows(trail.done_task).to(at)][:, :, None] * done[..., None]
+    return added.cumsum(1) - added
+
+
+def _entropy(log_p: Tensor, is_open: Tensor) -> Tensor:
+    """Entropy in nats; what is not open has none."""
+    return -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1)
+
+
+def _summed(known: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
+    owner, member = pairs
+    return torch.zeros_like(known).index_add(0, owner, known[member])
+
+
+def _paths(follower: Ints, device: str) -> tuple[Tensor, Tensor]:
+    owner, member = members_of_paths(follower)
+    return _rows(owner).to(device), _rows(member).to(device)
+
+
+def _rows(numbers: Ints) -> Tensor:
+    return torch.from_numpy(numbers.astype(np.int64))
