@@ -18,12 +18,12 @@ from torch import Tensor
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.baselines import SPREAD
 from streamplace.learn.doppler.episode import Trail, new_trail
-from streamplace.learn.doppler.module import Choices, Doppler, Said, choices
+from streamplace.learn.doppler.module import Doppler, Said, choices
 from streamplace.learn.doppler.options import DopplerConfig
 from streamplace.learn.doppler.plan import FEATURES
 from streamplace.learn.doppler.policy import Seat, numbers_of
 from streamplace.learn.learner import StepReport
-from streamplace.learn.reward import costs_of, reward_of
+from streamplace.learn.reward import judge_of, reward_of
 from streamplace.model.columns import Ints
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class DopplerLearner:
     def __init__(self, task: "Task", config: DopplerConfig) -> None:
         self._task, self._config = task, config
         self._reward = reward_of(task.objective, task.reward)
-        self._costs = costs_of(task.objective, task.reward)
+        self._judge = judge_of(task.objective, task.reward)
         self._imitation = config.imitation if task.features is None else 0
         self._seats, self._judged = (
             [Seat.of(problem, config, task.device) for problem in problems]
@@ -64,8 +64,7 @@ class DopplerLearner:
     def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Run episodes of these problems, and learn from the teacher or from what they cost."""
         rng = np.random.default_rng(seed)
-        step = self._imitated if epoch < self._imitation else self._reinforced
-        lessons = [step(int(row) % len(self._seats), epoch, rng) for row in rows]
+        lessons = [self._lesson(int(row) % len(self._seats), epoch, rng) for row in rows]
         report = lessons[0][1]
         for _, other in lessons[1:]:
             report = report + other
@@ -98,7 +97,7 @@ class DopplerLearner:
     def _exploration(self, epoch: int) -> float:
         """Share of the choices that are made at random: it falls in a line in either stage."""
         if epoch < self._imitation:
-            return 1.0 - epoch / self._imitation
+            return self._config.straying * (1.0 - epoch / self._imitation)
         left = 1.0 - (epoch - self._imitation) / self._config.exploring
         return self._config.exploration * max(left, 0.0)
 
@@ -112,48 +111,25 @@ class DopplerLearner:
         numbers = numbers_of(rng, shape, config, self._exploration(epoch))
         return said, trail, seat.run(said, config, numbers, trail, taught=taught)
 
-    def _imitated(
-        self, at: int, epoch: int, rng: np.random.Generator
-    ) -> tuple[Tensor, StepReport]:
-        """Stage I on one problem."""
-        said, trail, places = self._ran(self._seats[at], epoch, rng, taught=True)
-        found = choices(said, trail)
-        return -self._weighed(found).sum() / self._config.episodes, self._told(at, places, found)
+    def _lesson(self, at: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
+        """Loss of episodes of one problem, and what they came to."""
+        seat, config, taught = self._seats[at], self._config, epoch < self._imitation
+        said, trail, places = self._ran(seat, epoch, rng, taught=taught)
+        found = choices(said, trail, config)
+        rewards, costs = self._judge(seat.problem, places)
+        report = self._told(at, rewards, float(found.entropy.detach().mean()))
+        if taught:
+            return -found.log_p.sum() / config.episodes, report
+        later = config.discount ** np.arange(places.shape[1])[::-1]
+        weights = (self._advantages(at, costs)[:, None] * later).astype(np.float32)
+        gained = (torch.from_numpy(weights).to(found.log_p.device) * found.log_p).sum()
+        return -(gained + config.entropy * found.entropy.sum()) / config.episodes, report
 
-    def _reinforced(
-        self, at: int, epoch: int, rng: np.random.Generator
-    ) -> tuple[Tensor, StepReport]:
-        """Stages II and III on one problem."""
-        said, trail, places = self._ran(self._seats[at], epoch, rng, taught=False)
-        found = choices(said, trail)
-        advantage = self._advantages(at, self._costs(self._seats[at].problem, places))
-        later = np.arange(places.shape[1])[::-1]
-        weight = advantage[:, None] * self._config.discount ** later
-        weights = torch.from_numpy(weight.astype(np.float32)).to(found.task.device)
-        gained = (weights * self._weighed(found)).sum()
-        bonus = self._config.entropy * self._surprise(found).sum()
-        return -(gained + bonus) / self._config.episodes, self._told(at, places, found)
-
-    def _weighed(self, found: Choices) -> Tensor:
-        """Log-probability [S, T] of the choices that are learned."""
-        zero = torch.zeros_like(found.task)
-        task = found.task if self._config.select == "learned" else zero
-        return task + (found.device if self._config.place == "learned" else zero)
-
-    def _surprise(self, found: Choices) -> Tensor:
-        """Entropy [S, T] of the choices that are learned."""
-        zero = torch.zeros_like(found.task_entropy)
-        task = found.task_entropy if self._config.select == "learned" else zero
-        return task + (found.device_entropy if self._config.place == "learned" else zero)
-
-    def _told(self, at: int, places: Ints, found: Choices) -> StepReport:
+    def _told(self, at: int, rewards: Floats, entropy: float) -> StepReport:
         """What episodes of one problem came to."""
-        rewards = self._reward(self._seats[at].problem, places)
         with self._lock:
             self._best[at] = max(self._best[at], float(rewards.max()))
-            best = float(self._best[at])
-        entropy = float(self._surprise(found).detach().mean())
-        return StepReport(1, float(rewards.mean()), best, entropy)
+            return StepReport(1, float(rewards.mean()), float(self._best[at]), entropy)
 
     def _advantages(self, at: int, costs: Floats) -> Floats:
         """How much less each of the episodes [S] costs than what it is compared with."""

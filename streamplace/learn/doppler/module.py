@@ -11,18 +11,22 @@ h begins as a linear map of x_v, which all rounds share their weights after.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, linear, one_hot
 
+from streamplace.errors import SettingError
 from streamplace.learn.doppler.episode import SLOPE, Heads, Trail
 from streamplace.learn.doppler.options import DopplerConfig
 from streamplace.learn.doppler.plan import N_DEVICE, N_TASK, Plan, members_of_paths
 from streamplace.model.columns import Ints
 
+import os
 N_EDGE = 2
+MANY = float(os.environ.get('MANY','0.1'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class Doppler(nn.Module):
         start = start + linear(self.plc_task(graph.tasks), of_features)
         start = start + linear(self.plc_device.bias, of_device)
         seen = linear(self.plc_device.weight.T, of_device)
-        return Said(score, start, linear(known, of_placed), seen, self.plc_out.weight[0])
+        return Said(score, start, MANY * linear(known, of_placed), seen, self.plc_out.weight[0])
 
     def known(self, graph: Graph) -> Tensor:
         """What messages tell of every task [N, W]."""
@@ -112,32 +116,46 @@ class Doppler(nn.Module):
         return known
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Log-probabilities and entropies [S, T] of the choices of S episodes."""
+class Choices(NamedTuple):
+    """Log-probability and entropy [S, T] of the choices at every step of S episodes."""
 
-    task: Tensor
-    device: Tensor
-    task_entropy: Tensor
-    device_entropy: Tensor
+    log_p: Tensor
+    entropy: Tensor
 
 
-def choices(said: Said, trail: Trail) -> Choices:
-    """How likely what was judged on a trail is."""
-    at = said.score.device
-    ready, is_open = (torch.from_numpy(part).to(at) for part in (trail.ready, trail.open))
-    task, device = (_rows(part).to(at) for part in (trail.task, trail.device))
-    tasks = said.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
-    looks = torch.from_numpy(trail.looks).to(at)
-    first = said.start[task][:, :, None] + _carried(said, trail) + looks @ said.seen
-    devices = (leaky_relu(first, SLOPE) @ said.out).masked_fill(~is_open, -torch.inf)
-    devices = devices.log_softmax(-1)
-    return Choices(
-        tasks.gather(-1, task[..., None])[..., 0],
-        devices.gather(-1, device[..., None])[..., 0],
-        _entropy(tasks, ready),
-        _entropy(devices, is_open),
-    )
+def choices(said: Said, trail: Trail, config: DopplerConfig) -> Choices:
+    """How likely what was judged on a trail is, as far as it is learned who decides."""
+    both = []
+    if config.select == "learned":
+        both.append(_tasks(said, trail))
+    if config.place == "learned":
+        both.append(_devices(said, trail))
+    if not both:
+        raise SettingError("nothing is learned: of select and place, leave one learned")
+    return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
+
+
+def _tasks(said: Said, trail: Trail) -> Choices:
+    """What SEL chose."""
+    ready, task = torch.from_numpy(trail.ready).to(said.score.device), _rows(trail.task)
+    log_p = said.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
+    return _chosen(log_p, ready, task)
+
+
+def _devices(said: Said, trail: Trail) -> Choices:
+    """What PLC chose."""
+    at = said.out.device
+    is_open, looks = (torch.from_numpy(part).to(at) for part in (trail.open, trail.looks))
+    start = said.start[_rows(trail.task).to(at)][:, :, None]
+    logits = leaky_relu(start + _carried(said, trail) + looks @ said.seen, SLOPE) @ said.out
+    log_p = logits.masked_fill(~is_open, -torch.inf).log_softmax(-1)
+    return _chosen(log_p, is_open, _rows(trail.device))
+
+
+def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor) -> Choices:
+    """Log-probability of the choices, and the entropy in nats; what is not open has none."""
+    chosen = log_p.gather(-1, choice.to(log_p.device)[..., None])[..., 0]
+    return Choices(chosen, -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1))
 
 
 def _carried(said: Said, trail: Trail) -> Tensor:
@@ -148,14 +166,9 @@ def _carried(said: Said, trail: Trail) -> Tensor:
     return added.cumsum(1) - added
 
 
-def _entropy(log_p: Tensor, is_open: Tensor) -> Tensor:
-    """Entropy in nats; what is not open has none."""
-    return -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1)
-
-
 def _summed(known: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
     owner, member = pairs
-    return torch.zeros_like(known).index_add(0, owner, known[member])
+    return MANY * torch.zeros_like(known).index_add(0, owner, known[member])
 
 
 def _paths(follower: Ints, device: str) -> tuple[Tensor, Tensor]:

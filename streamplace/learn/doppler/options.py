@@ -25,21 +25,24 @@ class DopplerConfig(Config):
     looks: Annotated[
         Literal["seconds", "deviations"],
         Field(description="devices differ by parts of a mean task, or by standard deviations"),
-    ] = "seconds"
+    ] = "deviations"
     imitation: Annotated[
         int, Field(ge=0, description="first epochs, of the critical path; none with --start")
     ] = 10
-    steps: Annotated[int, Field(ge=1, description="on every problem in an epoch")] = 16
+    straying: Annotated[
+        float, Field(ge=0, le=1, description="share of decisions at random in its first epoch")
+    ] = 0.2
+    steps: Annotated[int, Field(ge=1, description="on every problem in an epoch")] = 32
     episodes: Annotated[
         int, Field(ge=1, le=4096, description="of a problem in a step, side by side")
-    ] = 16
+    ] = 8
     drawn: Annotated[
         Literal["softmax", "likeliest"],
         Field(description="how the policies decide while learning, where they do not explore"),
     ] = "softmax"
     exploration: Annotated[
         float, Field(ge=0, le=1, description="share of decisions at random after imitation")
-    ] = 0.05
+    ] = 0.0
     exploring: Annotated[
         int, Field(ge=1, description="epochs in which that falls to 0, in a line")
     ] = 40
@@ -55,12 +58,12 @@ class DopplerConfig(Config):
 
 
 TRAINING = TrainingConfig(
-    epochs=60, batch=4, learning_rate=1e-3, final_learning_rate=1e-5, clip=5.0, validation=0.1
+    epochs=60, batch=2, learning_rate=1e-3, final_learning_rate=1e-5, clip=5.0, validation=0.1
 )
 PAPER = {
     "width": 128,
-    "looks": "deviations",
     "imitation": 20,
+    "straying": 1.0,
     "steps": 100,
     "episodes": 1,
     "drawn": "likeliest",
