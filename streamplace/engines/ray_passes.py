@@ -101,8 +101,10 @@ class RayPasses:
 
     def close(self) -> None:
         """Stop Ray and all of its processes."""
-        self._ray.shutdown()
-        self._cluster.shutdown()
+        if self._ray is not None:
+            self._ray.shutdown()
+        if self._cluster is not None:
+            self._cluster.shutdown()
 
     def __call__(self, problem: Problem, placements: Ints) -> Floats:
         """Seconds of one pass under each placement, measured one after the other."""
@@ -193,21 +195,21 @@ class _Stretched:
         """Stretch a problem's pass."""
         from streamplace.objectives.registry import OBJECTIVES
 
-        one, streams = problem.one_pass, problem.graph.streams
+        one, streams = problem.one_pass, problem.one_pass.streams
         bound = OBJECTIVES["makespan"].bound(problem) or pass_s
         factor = pass_s / bound
-        size = np.array(one.streams["size"])
+        size = np.array(streams["size"])
         largest = np.zeros(problem.n_operators)
-        np.maximum.at(largest, streams.source, size)
+        np.maximum.at(largest, streams["source"], size)
         scale = MOST_BYTES / max(float(size.max(initial=0.0)), 1.0)
         inputs: list[list[tuple[int, int]]] = [[] for _ in range(problem.n_operators)]
-        for e, (u, v) in enumerate(zip(streams.source, streams.target, strict=True)):
-            inputs[v].append((e, int(u)))
+        for e, (u, v) in enumerate(zip(streams["source"], streams["target"], strict=True)):
+            inputs[int(v)].append((e, int(u)))
         return cls(
             factor,
             problem.graph.order.tolist(),
             inputs,
-            _messages(problem),
+            np.array(streams["first"]),
             factor * one.work[:, one.devices["type"]],
             factor * one.links["latency"],
             factor * one.links["seconds_per_byte"],
@@ -219,14 +221,6 @@ class _Stretched:
     def sending(self, e: int, a: int, b: int) -> float:
         """Seconds that a stream takes from one device to another."""
         return float(self.latency[a, b] + self.size[e] * self.wire[a, b])
-
-
-def _messages(problem: Problem) -> Ints:
-    """Number of the message that each stream carries: one for all that carry the same output."""
-    streams = problem.graph.streams
-    own = np.where(np.isnan(streams.payload), -1, np.arange(len(streams)))
-    keys = np.stack([streams.source, streams.selectivity, own], axis=1)
-    return np.asarray(np.unique(keys, axis=0, return_inverse=True)[1].ravel())
 
 
 def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags: Any) -> Any:

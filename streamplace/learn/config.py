@@ -42,7 +42,8 @@ class TrainingConfig(Config):
         float, Field(ge=0, le=10, description="of Adam, at the end of its decay")
     ] = 1e-3
     decay: Annotated[
-        Literal["cosine", "linear"], Field(description="of the learning rate: half a cosine, a line")
+        Literal["cosine", "linear"],
+        Field(description="of the rate: half a cosine, a line"),
     ] = "cosine"
     clip: Annotated[float, Field(gt=0, description="largest norm of a step's gradient")] = 1.0
     validation: Annotated[

@@ -82,15 +82,19 @@ def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
     return np.asarray(simulate(problem.instance, each, Settings()).relative)[where.ravel()]
 
 
+def check_measured(objective: str) -> None:
+    """Raise SettingError where an objective is not what a `Measure` measures."""
+    if named_objective(objective).quantity != "makespan":
+        raise SettingError(
+            f"real passes are measured for the makespan, not for {objective}; drop the reward or "
+            "the objective"
+        )
+
+
 def _measured(objective: str, measure: Measure) -> Objective:
     """Objective whose values are measured."""
-    judged = named_objective(objective)
-    if judged.quantity != "makespan":
-        raise SettingError(
-            f"passes are measured for the makespan, not for {objective}; drop the reward or the "
-            "objective"
-        )
-    return replace(judged, evaluate=measure, ordered=False)
+    check_measured(objective)
+    return replace(named_objective(objective), evaluate=measure, ordered=False)
 
 
 class Relative:
@@ -116,9 +120,7 @@ class Relative:
         """Values of a batch as multiples of the yardstick, those that rise to the good below 0."""
         return self.both(problem, placements)[1]
 
-    def both(
-        self, problem: Problem, placements: NDArray[np.int32]
-    ) -> tuple[Rewards, Rewards]:
+    def both(self, problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
         """Rewards and costs of a batch."""
         values = np.asarray(self._objective.values(problem, placements), np.float64)
         return self._rewards(problem, values), self._costs(problem, values)

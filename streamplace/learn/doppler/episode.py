@@ -67,7 +67,7 @@ class State(NamedTuple):
     ready: Flags  # [N]
     free: Floats  # [K] when each core is free
     load: Floats  # [D] seconds of all tasks there
-    count: Ints  # [D] tasks there
+    tasks: Ints  # [D] how many of them
     home: Ints  # [U] device of every unit, -1 for none
     used: Floats  # [D] bytes, [0] where memory does not limit
 
@@ -97,9 +97,7 @@ def new_trail(plan: Plan, episodes: int) -> Trail:
 
 
 @kernel
-def episodes(
-    plan: Plan, heads: Heads, conduct: Conduct, numbers: Floats, trail: Trail
-) -> Ints:
+def episodes(plan: Plan, heads: Heads, conduct: Conduct, numbers: Floats, trail: Trail) -> Ints:
     """Devices [S, N] that all tasks are given in S episodes.
 
     Parameters
@@ -248,7 +246,7 @@ def _find_open(plan: Plan, state: State, unit: int, is_open: Flags) -> None:
                 may = may and state.used[a] + view.memory[unit] <= view.room[a]
             for b in range(a):
                 twins = plan.group[a] == plan.group[b]
-                may = may and not (twins and state.count[a] == 0 and state.count[b] == 0)
+                may = may and not (twins and state.tasks[a] == 0 and state.tasks[b] == 0)
         is_open[a] = may
         some = some or may
     if not some:
@@ -312,7 +310,7 @@ def _put(plan: Plan, state: State, desk: Desk, v: int, a: int) -> None:
     state.finish[v] = state.start[v] + view.work[v, a]
     state.free[core] = state.finish[v]
     state.load[a] += view.work[v, a]
-    state.count[a] += 1
+    state.tasks[a] += 1
     unit = view.unit[v]
     if state.home[unit] < 0:
         state.home[unit] = a

@@ -3,11 +3,11 @@
 With N(v) the neighbours of v, e the seconds of the stream between and whether it leads away or
 here, and FFNN a linear map with a bias, section 5.2 of the paper reads
 
-    h_v  ← LeakyReLU(W₁ [h_v : mean over u in N(v) of LeakyReLU(W₂ [h_u : h_v : e_uv])])
-    SEL  = softmax over ready v of w · LeakyReLU(W [h_v : Σ h on the b-path : Σ … t-path : FFNN(x_v)])
-    PLC  = softmax over open d of w · LeakyReLU(W [h_v : Σ h of the tasks on d : FFNN(y_d) : FFNN(x_v)])
+    h_v ← LeakyReLU(W [h_v : mean over u in N(v) of LeakyReLU(W [h_u : h_v : e_uv])])
+    SEL = softmax over ready v of w · LeakyReLU(W [h_v : Σ h on b-path : Σ h on t-path : FFNN(x_v)])
+    PLC = softmax over open d of w · LeakyReLU(W [h_v : Σ h of tasks on d : FFNN(y_d) : FFNN(x_v)])
 
-h begins as a linear map of x_v, which all rounds share their weights after.
+where every W and w is another one, but the same in all rounds; h begins as a linear map of x_v.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from streamplace.learn.doppler.options import DopplerConfig
 from streamplace.learn.doppler.plan import N_DEVICE, N_TASK, Plan, members_of_paths
 from streamplace.model.columns import Ints
 
-import os
 N_EDGE = 2
-MANY = float(os.environ.get('MANY','0.1'))
+EACH = 0.1
+"""What a member adds to a sum over a path or a device, which thus weighs no more than a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Doppler(nn.Module):
         start = start + linear(self.plc_task(graph.tasks), of_features)
         start = start + linear(self.plc_device.bias, of_device)
         seen = linear(self.plc_device.weight.T, of_device)
-        return Said(score, start, MANY * linear(known, of_placed), seen, self.plc_out.weight[0])
+        return Said(score, start, EACH * linear(known, of_placed), seen, self.plc_out.weight[0])
 
     def known(self, graph: Graph) -> Tensor:
         """What messages tell of every task [N, W]."""
@@ -168,7 +168,7 @@ def _carried(said: Said, trail: Trail) -> Tensor:
 
 def _summed(known: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
     owner, member = pairs
-    return MANY * torch.zeros_like(known).index_add(0, owner, known[member])
+    return EACH * torch.zeros_like(known).index_add(0, owner, known[member])
 
 
 def _paths(follower: Ints, device: str) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ class DopplerConfig(Config):
     looks: Annotated[
         Literal["seconds", "deviations"],
         Field(description="devices differ by parts of a mean task, or by standard deviations"),
-    ] = "deviations"
+    ] = "seconds"
     imitation: Annotated[
         int, Field(ge=0, description="first epochs, of the critical path; none with --start")
     ] = 10
@@ -54,14 +54,15 @@ class DopplerConfig(Config):
             "of 1), or the mean of the episodes beside it; in units of their deviation"
         ),
     ] = "others"
-    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 1e-3
+    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 1e-2
 
 
 TRAINING = TrainingConfig(
-    epochs=60, batch=2, learning_rate=1e-3, final_learning_rate=1e-5, clip=5.0, validation=0.1
+    epochs=60, batch=2, learning_rate=2e-3, final_learning_rate=2e-5, clip=5.0, validation=0.1
 )
 PAPER = {
     "width": 128,
+    "looks": "deviations",
     "imitation": 20,
     "straying": 1.0,
     "steps": 100,
@@ -71,7 +72,6 @@ PAPER = {
     "exploring": 40,
     "discount": 0.99,
     "comparison": "running-mean",
-    "entropy": 1e-2,
 }
 PAPER_TRAINING = TrainingConfig(
     epochs=60,

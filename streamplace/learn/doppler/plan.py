@@ -4,9 +4,10 @@ As in the paper, the b-level path of a task is the longest one to an entry, the 
 longest one to an exit; both count computing and sending, and begin with the task itself.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from streamsim.jit import kernel
 
 from streamplace.learn.giph.view import View, view_of
@@ -76,7 +77,7 @@ class Levels(NamedTuple):
     after: Ints
 
 
-def standardised(values: Floats) -> Floats:
+def standardised(values: NDArray[Any]) -> Floats:
     """Values with mean 0 and deviation 1, zeros where all are alike.
 
     >>> standardised(np.array([1.0, 3.0])).tolist()
