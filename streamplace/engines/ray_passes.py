@@ -68,6 +68,8 @@ class RayPasses:
         self._share = FOR_TASKS * len(os.sched_getaffinity(0)) / self.devices
         self._ray: Any = None
         self._cluster: Any = None
+        self._compute: Any = None
+        self._fetch: Any = None
 
     def __enter__(self) -> Self:
         """Start Ray and all of its workers: some seconds for each device."""
@@ -84,6 +86,8 @@ class RayPasses:
             quiet = {"log_to_driver": False, "logging_level": "ERROR"}
             self._ray.init(address=self._cluster.address, **quiet)
             self._cluster.wait_for_nodes()
+            self._compute = self._ray.remote(num_returns=2, num_cpus=1)(compute)
+            self._fetch = self._ray.remote(num_cpus=1)(fetch)
             self._warm_up()
         except BaseException:
             self.close()
@@ -108,11 +112,11 @@ class RayPasses:
 
     def __call__(self, problem: Problem, placements: Ints) -> Floats:
         """Seconds of one pass under each placement, measured one after the other."""
-        with self._lock:
-            return np.array([self._mean(problem, place) for place in np.atleast_2d(placements)])
-
-    def _mean(self, problem: Problem, place: Ints) -> float:
         tasks = _Stretched.of(problem, self._pass_s)
+        with self._lock:
+            return np.array([self._mean(tasks, place) for place in np.atleast_2d(placements)])
+
+    def _mean(self, tasks: "_Stretched", place: Ints) -> float:
         return float(np.mean([self._pass(tasks, place) for _ in range(self._repeats)]))
 
     def _pass(self, tasks: "_Stretched", place: Ints) -> float:
@@ -145,12 +149,12 @@ class RayPasses:
         self, tasks: "_Stretched", v: int, device: int, fetched: list[Any], flags: list[Any]
     ) -> Any:
         core = {f"device-{device}": 1.0 / tasks.cores[device]}
-        task = self._ray.remote(num_returns=2, num_cpus=1, resources=core)(compute)
+        task = self._compute.options(resources=core)
         seconds = float(tasks.work[v, device])
         return task.remote(seconds, self._share, int(tasks.bytes_out[v]), fetched, *flags)
 
     def _send(self, tasks: "_Stretched", e: int, a: int, b: int, data: Any, done: Any) -> Any:
-        task = self._ray.remote(num_cpus=1, resources={f"channel-{a}-{b}": 1})(fetch)
+        task = self._fetch.options(resources={f"channel-{a}-{b}": 1})
         return task.remote(float(tasks.sending(e, a, b)), [data], done)
 
     def _offer(self, device: int) -> dict[str, Any]:
@@ -168,8 +172,7 @@ class RayPasses:
         """Have every worker run once."""
         waiting = []
         for device in range(self.devices):
-            here = {f"place-{device}": 1}
-            task = self._ray.remote(num_returns=2, num_cpus=1, resources=here)(compute)
+            task = self._compute.options(resources={f"place-{device}": 1})
             workers = self.cores + self.devices - 1
             waiting += [task.remote(WARM_S, self._share, 0, [])[1] for _ in range(workers)]
         self._ray.get(waiting)

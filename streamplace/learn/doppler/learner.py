@@ -115,7 +115,7 @@ class DopplerLearner:
         """Loss of episodes of one problem, and what they came to."""
         seat, config, taught = self._seats[at], self._config, epoch < self._imitation
         said, trail, places = self._ran(seat, epoch, rng, taught=taught)
-        found = choices(said, trail, config)
+        found = choices(said, trail, config, 0.0 if taught else self._exploration(epoch))
         rewards, costs = self._judge(seat.problem, places)
         report = self._told(at, rewards, float(found.entropy.detach().mean()))
         if taught:

@@ -10,6 +10,7 @@ here, and FFNN a linear map with a bias, section 5.2 of the paper reads
 where every W and w is another one, but the same in all rounds; h begins as a linear map of x_v.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from streamplace.learn.doppler.plan import N_DEVICE, N_TASK, Plan, members_of_pa
 from streamplace.model.columns import Ints
 
 N_EDGE = 2
+ALMOST = 1 - 1e-6
 EACH = 0.1
 """What a member adds to a sum over a path or a device, which thus weighs no more than a task."""
 
@@ -123,38 +125,45 @@ class Choices(NamedTuple):
     entropy: Tensor
 
 
-def choices(said: Said, trail: Trail, config: DopplerConfig) -> Choices:
-    """How likely what was judged on a trail is, as far as it is learned who decides."""
+def choices(said: Said, trail: Trail, config: DopplerConfig, exploration: float) -> Choices:
+    """How likely what was judged on a trail is, as far as it is learned who decides.
+
+    Of a share of the choices that explore, any is as likely as any other: the probability of what
+    was chosen then is (1 - share) · π + share / open choices, whose logarithm has a floor.
+    """
     both = []
     if config.select == "learned":
-        both.append(_tasks(said, trail))
+        both.append(_tasks(said, trail, exploration))
     if config.place == "learned":
-        both.append(_devices(said, trail))
+        both.append(_devices(said, trail, exploration))
     if not both:
         raise SettingError("nothing is learned: of select and place, leave one learned")
     return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
 
 
-def _tasks(said: Said, trail: Trail) -> Choices:
+def _tasks(said: Said, trail: Trail, exploration: float) -> Choices:
     """What SEL chose."""
     ready, task = torch.from_numpy(trail.ready).to(said.score.device), _rows(trail.task)
     log_p = said.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
-    return _chosen(log_p, ready, task)
+    return _chosen(log_p, ready, task, exploration)
 
 
-def _devices(said: Said, trail: Trail) -> Choices:
+def _devices(said: Said, trail: Trail, exploration: float) -> Choices:
     """What PLC chose."""
     at = said.out.device
     is_open, looks = (torch.from_numpy(part).to(at) for part in (trail.open, trail.looks))
     start = said.start[_rows(trail.task).to(at)][:, :, None]
     logits = leaky_relu(start + _carried(said, trail) + looks @ said.seen, SLOPE) @ said.out
     log_p = logits.masked_fill(~is_open, -torch.inf).log_softmax(-1)
-    return _chosen(log_p, is_open, _rows(trail.device))
+    return _chosen(log_p, is_open, _rows(trail.device), exploration)
 
 
-def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor) -> Choices:
+def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) -> Choices:
     """Log-probability of the choices, and the entropy in nats; what is not open has none."""
     chosen = log_p.gather(-1, choice.to(log_p.device)[..., None])[..., 0]
+    if exploration > 0:
+        any_of = math.log(exploration) - is_open.sum(-1).log()
+        chosen = torch.logaddexp(chosen + math.log1p(-min(exploration, ALMOST)), any_of)
     return Choices(chosen, -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1))
 
 

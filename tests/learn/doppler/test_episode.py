@@ -96,7 +96,7 @@ def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> No
     """Torch for all steps at once, and the paper's definitions step by step, agree."""
     config = DopplerConfig(**SMALL)
     of, said, trail, _ = ran(problem, config)
-    found, tensors = choices(said, trail, config), arrays_of(of)
+    found, tensors = choices(said, trail, config, 0.0), arrays_of(of)
     h = literal.known(problem, tensors, config.rounds)
     for t in range(0, problem.n_operators, 3):
         ready = np.flatnonzero(trail.ready[1, t]).tolist()
@@ -117,12 +117,12 @@ def test_the_likeliest_choices_are_those_of_the_highest_probability(problem: Pro
     """The kernel that decides and the module that learns say the same."""
     config = DopplerConfig(drawn="likeliest", **SMALL)
     _, said, trail, _ = ran(problem, config, share=0.0)
-    score, heads = said.score.detach().numpy(), choices(said, trail, config)
+    score, heads = said.score.detach().numpy(), choices(said, trail, config, 0.0)
     ready = np.where(trail.ready, score, -np.inf)
     assert (trail.task == ready.argmax(axis=-1)).all()
     for a in range(problem.n_devices):
         other = trail._replace(device=np.full_like(trail.device, a))
-        better = choices(said, other, config).log_p - heads.log_p
+        better = choices(said, other, config, 0.0).log_p - heads.log_p
         assert float(better.detach().max()) <= 1e-4
 
 
@@ -130,18 +130,27 @@ def test_choices_are_drawn_as_often_as_they_are_likely() -> None:
     """First decisions of ten thousand episodes."""
     problem, config = PROBLEMS["heterogeneous"], DopplerConfig(**SMALL)
     _, said, trail, _ = ran(problem, config, share=0.0, n=10_000)
-    likely = choices(said, trail, config).log_p[:, 0].detach().exp().numpy()
+    likely = choices(said, trail, config, 0.0).log_p[:, 0].detach().exp().numpy()
     chosen = trail.task[:, 0] * problem.n_devices + trail.device[:, 0]
     for choice in np.unique(chosen):
         mine = chosen == choice
         assert mine.mean() == pytest.approx(likely[mine][0], abs=0.03)
 
 
+def test_what_explores_is_as_likely_as_it_is_done() -> None:
+    """Half of the choices are made at random: the likelihood is that of the mixture."""
+    config = DopplerConfig(select="topological", **SMALL)
+    _, said, trail, _ = ran(CHAIN, config)
+    pure, mixed = (choices(said, trail, config, share).log_p.detach() for share in (0.0, 0.5))
+    wanted = 0.5 * pure.exp() + 0.5 / torch.from_numpy(trail.open.sum(-1))
+    assert mixed.exp().numpy() == pytest.approx(wanted.numpy(), rel=1e-4)
+
+
 def test_gradients_reach_every_parameter() -> None:
     """Nothing is in the networks that cannot be learned."""
     config = DopplerConfig(**SMALL)
     of, said, trail, _ = ran(CHAIN, config)
-    log_p = choices(said, trail, config).log_p
+    log_p = choices(said, trail, config, 0.0).log_p
     (log_p * torch.linspace(-1, 1, log_p.numel()).view_as(log_p)).sum().backward()
     for name, parameter in of.named_parameters():
         assert parameter.grad is not None, name
@@ -154,7 +163,7 @@ def test_what_is_not_learned_leaves_its_head_alone(part: str, others: str) -> No
     rule = {"select": "critical-path", "place": "earliest"}[part]
     config = DopplerConfig.model_validate({part: rule, **SMALL})
     of, said, trail, _ = ran(CHAIN, config)
-    choices(said, trail, config).log_p.sum().backward()
+    choices(said, trail, config, 0.0).log_p.sum().backward()
     heads = {n: p.grad for n, p in of.named_parameters() if n.startswith(("sel_", "plc_"))}
     assert all((grad is not None) == name.startswith(others) for name, grad in heads.items())
 
@@ -176,7 +185,7 @@ def test_both_rules_together_are_the_critical_path_scheduler() -> None:
         left.remove(v)
         assert place[v] == a
     with pytest.raises(SettingError, match="nothing is learned"):
-        choices(*ran(CHAIN, config)[1:3], config)
+        choices(*ran(CHAIN, config)[1:3], config, 0.0)
 
 
 def test_a_topological_order_can_select() -> None:
