@@ -234,10 +234,9 @@ def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags:
     ray.get(fetched)
     matrix = np.full((48, 48), 0.5)
     while (left := seconds - (time.monotonic() - begin)) > 0:
-        burnt = time.thread_time() - spent
-        ahead = burnt / share - (time.monotonic() - begin)
-        if ahead > PERIOD_S or burnt >= share * seconds:
-            time.sleep(min(left, max(ahead, 0.0)) if burnt < share * seconds else left)
+        ahead = (time.thread_time() - spent) / share - (seconds - left)
+        if ahead > PERIOD_S:
+            time.sleep(min(ahead, left))
         else:
             matrix @ matrix
     return np.zeros(size, np.uint8), (begin, time.monotonic())
