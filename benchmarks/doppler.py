@@ -80,7 +80,7 @@ def milliseconds(problem: Problem, placer: str, **options: Any) -> float:
 
 
 def learned(problem: Problem, weights: Path) -> dict[str, float]:
-    """What weights reach: greedily, and by the best of samples."""
+    """What weights reach: greedily, and by the best of samples and that."""
     return {
         "greedy": milliseconds(problem, f"doppler:weights={weights}"),
         "best": milliseconds(problem, f"doppler:weights={weights}:samples={SAMPLES}"),
@@ -100,6 +100,8 @@ def table_of_placers(folder: Path, epochs: int) -> list[dict[str, Any]]:
         for name, options in VARIANTS.items():
             run = folder / f"{family}, {name}"
             found = learned(problem, trained(run, problem, f"[model]\n{options}", epochs=epochs))
+            best = json.loads((run / "history.jsonl").read_text("utf-8").splitlines()[-1])["best"]
+            found["in training"] = 1e3 * (named_objective(LINKS).bound(problem) or 0.0) / best
             row |= {f"{name}, {way}": value for way, value in found.items()}
         row["bound"] = 1e3 * (proof.bound or 0.0)
         rows.append(row)
