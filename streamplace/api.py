@@ -29,6 +29,7 @@ from streamplace.teach.lesson import PRESET, Lesson
 from streamplace.teach.teaching import Trained, teach
 
 if TYPE_CHECKING:
+    from streamplace.learn.reward import Measure
     from streamplace.learn.watching import Watcher
 
 DEFAULT_PLACER = "auto"
@@ -174,7 +175,7 @@ def train(
     epochs: int | None = None,
     device: str = "cpu",
     objective: str = "",
-    reward: str = "steady",
+    reward: "str | Measure" = "steady",
     seed: int = 0,
     start: str | Path | None = None,
     resume: bool = False,
@@ -190,6 +191,9 @@ def train(
         What is best; by default what the graphs suggest.
     config
         TOML file whose tables ``[training]`` and ``[model]`` change the preset.
+    reward
+        What judges: simulation, ``steady`` or ``engine``, real passes on a local ``ray``, or a
+        function that measures: seconds [B] of one pass from a problem and placements [B, N].
     start
         Weights file to begin from, or ``shipped`` for those that come with streamplace.
     resume

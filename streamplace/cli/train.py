@@ -74,7 +74,8 @@ class TrainCommand(click.Command):
     "--reward",
     default="steady",
     show_default=True,
-    help="What judges throughput: steady (state) or engine (queues, slower).",
+    help="What judges: simulation, of the steady state or by the engine (queues, slower), or real "
+    "passes on a local Ray (ray, for makespan; seconds each).",
 )
 @click.option(
     "--start",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -39,8 +39,12 @@ class TrainingConfig(Config):
     batch: Annotated[int, Field(ge=1, le=1_000_000, description="problems per step")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=10, description="of Adam, at the start")] = 1e-3
     final_learning_rate: Annotated[
-        float, Field(ge=0, le=10, description="of Adam, at the end of its cosine decay")
+        float, Field(ge=0, le=10, description="of Adam, at the end of its decay")
     ] = 1e-3
+    decay: Annotated[
+        Literal["cosine", "linear"],
+        Field(description="of the rate: half a cosine, a line"),
+    ] = "cosine"
     clip: Annotated[float, Field(gt=0, description="largest norm of a step's gradient")] = 1.0
     validation: Annotated[
         float, Field(ge=0, le=0.9, description="share of the graphs held out to judge by")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import Config, Preset
@@ -14,6 +14,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.registry import Registry
+
+if TYPE_CHECKING:
+    from streamplace.learn.reward import Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Task:
     objective
         What is best, by name.
     reward
-        ``steady`` or ``engine``: which simulation judges sampled placements.
+        What judges sampled placements: a simulation, ``steady`` or ``engine``, or a function that
+        measures passes.
     targets
         Good placements [N] of the training problems to learn from, None where none is known;
         empty for models that are not supervised.
@@ -41,7 +45,7 @@ class Task:
     seed: int
     device: str = "cpu"
     objective: str = "throughput"
-    reward: str = "steady"
+    reward: "str | Measure" = "steady"
     targets: tuple[Ints | None, ...] = ()
     features: Mapping[str, Any] | None = None
 

@@ -1,6 +1,7 @@
 """Rewards of placements of one problem, from 0 to 1, whatever the objective."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,17 +15,25 @@ from streamplace.objectives.registry import Objective, named_objective
 Rewards = NDArray[np.float64]
 Reward = Callable[[Problem, NDArray[np.int32]], Rewards]
 """Values [B] in 0…1 of placements [B, N]."""
+Judge = Callable[[Problem, NDArray[np.int32]], tuple[Rewards, Rewards]]
+"""Rewards and costs [B] of placements [B, N], each of which is judged once."""
+Measure = Callable[[Problem, NDArray[np.int32]], Rewards]
+"""Seconds [B] that one pass took under each of the placements [B, N]."""
 JUDGES = ("steady", "engine")
 THROUGHPUT = "throughput"
 
 
-def reward_of(objective: str, judge: str) -> Reward:
+def reward_of(objective: str, judge: str | Measure) -> Reward:
     """Reward for an objective; throughput is judged by the ``steady`` state or the ``engine``.
+
+    The makespan is simulated, or measured where the judge is a `Measure`.
 
     The reward of any other objective says how close a value is to a yardstick of its problem:
     a proven bound (bound / value where less is better), or where there is none the value of
     everything on one device, which then is worth one half.
     """
+    if not isinstance(judge, str):
+        return Relative(_measured(objective, judge))
     if judge not in JUDGES:
         raise SettingError(f"there is no reward {judge!r}; choose one of {', '.join(JUDGES)}")
     if objective == THROUGHPUT:
@@ -36,7 +45,7 @@ def reward_of(objective: str, judge: str) -> Reward:
     return Relative(named_objective(objective))
 
 
-def costs_of(objective: str, judge: str) -> Reward:
+def costs_of(objective: str, judge: str | Measure) -> Reward:
     """Costs of placements for an objective: they fall in proportion as its value gets better.
 
     They are multiples of the problem's yardstick, as in `reward_of`, but not squeezed into 0…1.
@@ -45,6 +54,19 @@ def costs_of(objective: str, judge: str) -> Reward:
     if isinstance(reward, Relative):
         return reward.costs
     return lambda problem, placements: -reward(problem, placements)
+
+
+def judge_of(objective: str, judge: str | Measure) -> Judge:
+    """Reward and costs of the same placements, as `reward_of` and `costs_of` have them."""
+    reward = reward_of(objective, judge)
+    if isinstance(reward, Relative):
+        return reward.both
+
+    def both(problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
+        rewards = reward(problem, placements)
+        return rewards, -rewards
+
+    return both
 
 
 def steady(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
@@ -58,6 +80,21 @@ def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
 
     each, where = np.unique(placements, axis=0, return_inverse=True)
     return np.asarray(simulate(problem.instance, each, Settings()).relative)[where.ravel()]
+
+
+def check_measured(objective: str) -> None:
+    """Raise SettingError where an objective is not what a `Measure` measures."""
+    if named_objective(objective).quantity != "makespan":
+        raise SettingError(
+            f"real passes are measured for the makespan, not for {objective}; drop the reward or "
+            "the objective"
+        )
+
+
+def _measured(objective: str, measure: Measure) -> Objective:
+    """Objective whose values are measured."""
+    check_measured(objective)
+    return replace(named_objective(objective), evaluate=measure, ordered=False)
 
 
 class Relative:
@@ -77,7 +114,19 @@ class Relative:
 
     def __call__(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
         """Rewards of a batch."""
-        values = np.maximum(self._objective.values(problem, placements), 0.0)
+        return self.both(problem, placements)[0]
+
+    def costs(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
+        """Values of a batch as multiples of the yardstick, those that rise to the good below 0."""
+        return self.both(problem, placements)[1]
+
+    def both(self, problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
+        """Rewards and costs of a batch."""
+        values = np.asarray(self._objective.values(problem, placements), np.float64)
+        return self._rewards(problem, values), self._costs(problem, values)
+
+    def _rewards(self, problem: Problem, values: Rewards) -> Rewards:
+        values = np.maximum(values, 0.0)
         yardstick, proven = self._yardstick(problem)
         less = self._objective.sense == "min"
         whole = values if proven else values + yardstick
@@ -87,12 +136,10 @@ class Relative:
         good = whole > 0
         return np.clip(np.divide(part, whole, out=np.ones_like(values), where=good), 0.0, 1.0)
 
-    def costs(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
-        """Values of a batch as multiples of the yardstick, those that rise to the good below 0."""
+    def _costs(self, problem: Problem, values: Rewards) -> Rewards:
         yardstick = self._yardstick(problem)[0]
-        sign = 1.0 if self._objective.sense == "min" else -1.0
-        values = sign * np.asarray(self._objective.values(problem, placements), np.float64)
-        return values / yardstick if yardstick > 0 else values
+        signed = values if self._objective.sense == "min" else -values
+        return signed / yardstick if yardstick > 0 else signed
 
     def _measured(self, problem: Problem) -> tuple[float, bool]:
         """Yardstick, and whether it is a proven bound."""

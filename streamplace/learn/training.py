@@ -176,10 +176,10 @@ class _Run:
         return found.report, np.array([found.loss, norm])
 
     def _rate(self, epoch: int, step: int) -> float:
-        """Learning rate of a step: half a cosine from the first to the final one."""
+        """Learning rate of a step, on the way from the first to the final one."""
         config = self.course.config
         done = (epoch * self.n_steps + step) / max(1, config.epochs * self.n_steps - 1)
-        share = 0.5 * (1 + math.cos(math.pi * done))
+        share = 1 - done if config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * done))
         span = config.learning_rate - config.final_learning_rate
         return config.final_learning_rate + span * share
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +11,11 @@ from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 
-REWARDS = ("steady", "engine")
+if TYPE_CHECKING:
+    from streamplace.learn.reward import Measure
+
+REAL = "ray"
+REWARDS = ("steady", "engine", REAL)
 DEVICES = ("cpu", "cuda")
 PRESET = "fast"
 SHIPPED = "shipped"
@@ -31,7 +36,8 @@ class Lesson:
     epochs
         Instead of the preset's.
     reward
-        What judges sampled placements: ``steady`` state, or the queueing ``engine``.
+        What judges sampled placements: ``steady`` state, the queueing ``engine``, ``ray``, which
+        measures passes (`streamplace.engines.ray_passes`), or whoever else measures them.
     start
         Weights file to begin from, or ``shipped`` for those that come with streamplace.
     command
@@ -46,13 +52,14 @@ class Lesson:
     epochs: int | None = None
     device: str = "cpu"
     objective: str = "throughput"
-    reward: str = "steady"
+    reward: "str | Measure" = "steady"
     seed: int = 0
     start: str | None = None
     command: str = ""
 
     def __post_init__(self) -> None:
-        _check_choice("reward", self.reward, REWARDS)
+        if isinstance(self.reward, str):
+            _check_choice("reward", self.reward, REWARDS)
         _check_choice("device", self.device, DEVICES)
         if not self.problems:
             raise SettingError("there is no graph to train on; give at least one")

@@ -1,6 +1,7 @@
 """Training a model on graphs, into a folder: what `streamplace train` does."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
@@ -15,7 +16,7 @@ from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
-from streamplace.teach.lesson import SHIPPED, Lesson
+from streamplace.teach.lesson import REAL, SHIPPED, Lesson
 from streamplace.teach.solutions import Solver, Track, untracked
 
 if TYPE_CHECKING:
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from streamplace.learn.history import History
     from streamplace.learn.learner import Learner
     from streamplace.learn.registry import Model
+    from streamplace.learn.reward import Measure
     from streamplace.learn.watching import Watcher
 
 SOLUTIONS = "solutions.jsonl"
 THROUGHPUT = "throughput"
+MEASURED = "measured"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +135,7 @@ class _Classroom:
             "model": model.name,
             "seed": lesson.seed,
             **({} if lesson.objective == THROUGHPUT else {"objective": lesson.objective}),
-            "reward": lesson.reward,
+            "reward": lesson.reward if isinstance(lesson.reward, str) else MEASURED,
             "rates": list(lesson.rates),
             "start": digest,
             "data": _digest(training, validation),
@@ -175,7 +178,6 @@ class _Classroom:
         taught, held = lesson.divided(config.validation)
         targets = solver.targets(taught) if self.model.supervised else ()
         optima = self._optima(solver, held)
-        learner = self._learner(targets)
         course = Course(
             config=config,
             seed=lesson.seed,
@@ -189,7 +191,9 @@ class _Classroom:
         )
         board = Board(self.folder / "tensorboard")
         curve = CurveFile(self.folder / "curve.png", optima, lesson.objective)
-        history = train(learner, course, Several(board, curve, watcher or Silent()), checkpoint)
+        told = Several(board, curve, watcher or Silent())
+        with self._judge() as judge:
+            history = train(self._learner(targets, judge), course, told, checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
         return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
 
@@ -199,7 +203,17 @@ class _Classroom:
             return solver.optima(held)
         return np.full(len(self.validation), np.nan)
 
-    def _learner(self, targets: tuple[Ints | None, ...]) -> "Learner":
+    def _judge(self) -> "AbstractContextManager[str | Measure]":
+        """What judges sampled placements, for as long as training takes."""
+        if self.lesson.reward != REAL:
+            return nullcontext(self.lesson.reward)
+        from streamplace.engines.ray_passes import RayPasses
+        from streamplace.learn.reward import check_measured
+
+        check_measured(self.lesson.objective)
+        return RayPasses([*self.training, *self.validation])
+
+    def _learner(self, targets: tuple[Ints | None, ...], judge: "str | Measure") -> "Learner":
         """Learner for the problems, with the weights that training begins from."""
         from streamplace.learn.building import built, built_on
         from streamplace.learn.registry import Task
@@ -210,7 +224,7 @@ class _Classroom:
             seed=self.lesson.seed,
             device=self.lesson.device,
             objective=self.lesson.objective,
-            reward=self.lesson.reward,
+            reward=judge,
             targets=targets,
         )
         if self.start is None:

@@ -153,6 +153,16 @@ def test_the_learning_rate_follows_half_a_cosine(train: Train) -> None:
     assert rates[-1] == pytest.approx(0.02)
 
 
+def test_the_learning_rate_can_fall_in_a_line(train: Train, tmp_path: Path) -> None:
+    """By the same amount from epoch to epoch."""
+    config = tmp_path / "line.toml"
+    config.write_text("[training]\ndecay = 'linear'\n")
+    rates = [epoch.learning_rate for epoch in train("run", config=config).history.epochs]
+    falls = -np.diff(rates)
+    assert falls == pytest.approx(falls[0])
+    assert falls[0] > 0
+
+
 def test_weights_to_start_from_are_where_training_begins(train: Train, tasks: list[Task]) -> None:
     """With their features, and no worse than they were."""
     first = train("first")

@@ -1,0 +1,252 @@
+"""Real passes on this machine: a local Ray whose nodes are the devices, each limited like one.
+
+Every operator is a Ray task that asks for a core of its device's node, every transfer a Ray task
+that asks for the channel between two nodes, and Ray runs whatever is ready: a work-conserving
+system, with the delays and the chance of one. What limits is emulated, and so are all speeds:
+
+- A task multiplies matrices, but only for its device's share of the machine's cores, and sleeps in
+  between, as under a quota of CPU. It takes the seconds that the problem says, times a factor.
+- A transfer fetches real bytes from another node, fewer than the problem says, and keeps its
+  channel for as long as these would take at the channel's bandwidth, times the factor.
+
+The factor stretches every pass to about a second, beside which Ray's own milliseconds per task are
+felt, but do not drown it. Results are in the problem's own seconds.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.io.extras import extra
+from streamplace.model.columns import Floats, Ints
+from streamplace.model.problem import Problem
+
+PASS_S = 1.0
+"""The shortest that a pass may take by its bound, here."""
+MOST_BYTES = 1 << 20
+"""Of the largest result, here; smaller ones in proportion."""
+PERIOD_S = 0.005
+"""After so much computing ahead of its share a task sleeps."""
+FOR_TASKS = 0.5
+"""Share of the machine's cores that tasks burn at most; Ray itself needs the rest."""
+MOST_DEVICES = 16
+STORE_BYTES = 96 * 2**20
+WARM_S = 0.3
+
+
+class RayPasses:
+    """Measures passes while its block runs: seconds [B] of placements [B, N] of a problem.
+
+    Parameters
+    ----------
+    problems
+        Those that will be asked about; Ray gets as many nodes and cores as the largest needs.
+    pass_s
+        Seconds that the least possible pass of every problem is stretched to.
+    repeats
+        Passes of every placement, of which the mean counts.
+    """
+
+    def __init__(
+        self, problems: Sequence[Problem], pass_s: float = PASS_S, repeats: int = 1
+    ) -> None:
+        self.devices = max(problem.n_devices for problem in problems)
+        self.cores = int(max(problem.cluster.devices.cores.max() for problem in problems))
+        if self.devices > MOST_DEVICES:
+            raise SettingError(
+                f"a local Ray stands in for up to {MOST_DEVICES} devices, not for {self.devices}; "
+                "take a smaller cluster"
+            )
+        self._pass_s, self._repeats, self._lock = pass_s, repeats, Lock()
+        self._share = FOR_TASKS * len(os.sched_getaffinity(0)) / self.devices
+        self._ray: Any = None
+        self._cluster: Any = None
+        self._compute: Any = None
+        self._fetch: Any = None
+
+    def __enter__(self) -> Self:
+        """Start Ray and all of its workers: some seconds for each device."""
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes on loopback
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        self._ray = extra("ray")
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster()
+        try:
+            for device in range(self.devices):
+                head = {} if device else {"include_dashboard": False}
+                self._cluster.add_node(**self._offer(device), **head)
+            quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+            self._ray.init(address=self._cluster.address, **quiet)
+            self._cluster.wait_for_nodes()
+            self._compute = self._ray.remote(num_returns=2, num_cpus=1)(compute)
+            self._fetch = self._ray.remote(num_cpus=1)(fetch)
+            self._warm_up()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop Ray."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop Ray and all of its processes."""
+        if self._ray is not None:
+            self._ray.shutdown()
+        if self._cluster is not None:
+            self._cluster.shutdown()
+
+    def __call__(self, problem: Problem, placements: Ints) -> Floats:
+        """Seconds of one pass under each placement, measured one after the other."""
+        tasks = _Stretched.of(problem, self._pass_s)
+        with self._lock:
+            return np.array([self._mean(tasks, place) for place in np.atleast_2d(placements)])
+
+    def _mean(self, tasks: "_Stretched", place: Ints) -> float:
+        return float(np.mean([self._pass(tasks, place) for _ in range(self._repeats)]))
+
+    def _pass(self, tasks: "_Stretched", place: Ints) -> float:
+        """Seconds of one pass, of the problem's own."""
+        data: dict[int, Any] = {}
+        done: dict[int, Any] = {}
+        sent: dict[tuple[int, int], Any] = {}
+        times: list[Any] = []
+        for v in tasks.order:
+            device, fetched, flags = int(place[v]), [], []
+            for e, u in tasks.inputs[v]:
+                fetched.append(data[u])
+                if place[u] == device:
+                    flags.append(done[u])
+                    continue
+                message = int(tasks.message[e]), device
+                if message not in sent:
+                    sent[message] = self._send(tasks, e, int(place[u]), device, data[u], done[u])
+                    times.append(sent[message])
+                flags.append(sent[message])
+            if not tasks.inputs[v] and tasks.work[v, device] == 0:
+                data[v], done[v] = self._ray.put(np.zeros(tasks.bytes_out[v], np.uint8)), None
+                continue
+            data[v], done[v] = self._run(tasks, v, device, fetched, flags)
+            times.append(done[v])
+        spans = np.array(self._ray.get(times))
+        return float(np.ptp(spans) / tasks.factor) if len(spans) else 0.0
+
+    def _run(
+        self, tasks: "_Stretched", v: int, device: int, fetched: list[Any], flags: list[Any]
+    ) -> Any:
+        core = {f"device-{device}": 1.0 / tasks.cores[device]}
+        task = self._compute.options(resources=core)
+        seconds = float(tasks.work[v, device])
+        return task.remote(seconds, self._share, int(tasks.bytes_out[v]), fetched, *flags)
+
+    def _send(self, tasks: "_Stretched", e: int, a: int, b: int, data: Any, done: Any) -> Any:
+        task = self._fetch.options(resources={f"channel-{a}-{b}": 1})
+        return task.remote(float(tasks.sending(e, a, b)), [data], done)
+
+    def _offer(self, device: int) -> dict[str, Any]:
+        """What the node of a device has: its cores, and the channels that lead to it."""
+        others = [other for other in range(self.devices) if other != device]
+        channels = {f"channel-{other}-{device}": 1 for other in others}
+        return {
+            "num_cpus": self.cores + len(others),  # as many workers stay alive
+            "object_store_memory": STORE_BYTES,
+            "include_log_monitor": False,
+            "resources": {f"device-{device}": 1, f"place-{device}": 1000, **channels},
+        }
+
+    def _warm_up(self) -> None:
+        """Have every worker run once."""
+        waiting = []
+        for device in range(self.devices):
+            task = self._compute.options(resources={f"place-{device}": 1})
+            workers = self.cores + self.devices - 1
+            waiting += [task.remote(WARM_S, self._share, 0, [])[1] for _ in range(workers)]
+        self._ray.get(waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretched:
+    """A problem's pass, all seconds times a factor (N tasks, E streams)."""
+
+    factor: float
+    order: list[int]
+    inputs: list[list[tuple[int, int]]]  # stream and sender of all that v waits for
+    message: Ints  # [E] streams of one message are sent once to every device
+    work: Floats  # [N, D]
+    latency: Floats  # [D, D]
+    wire: Floats  # [D, D] seconds per byte
+    size: Floats  # [E] bytes
+    bytes_out: Ints  # [N] here
+    cores: Ints  # [D]
+
+    @classmethod
+    def of(cls, problem: Problem, pass_s: float) -> "_Stretched":
+        """Stretch a problem's pass."""
+        from streamplace.objectives.registry import OBJECTIVES
+
+        one, streams = problem.one_pass, problem.one_pass.streams
+        bound = OBJECTIVES["makespan"].bound(problem) or pass_s
+        factor = pass_s / bound
+        size = np.array(streams["size"])
+        largest = np.zeros(problem.n_operators)
+        np.maximum.at(largest, streams["source"], size)
+        scale = MOST_BYTES / max(float(size.max(initial=0.0)), 1.0)
+        inputs: list[list[tuple[int, int]]] = [[] for _ in range(problem.n_operators)]
+        for e, (u, v) in enumerate(zip(streams["source"], streams["target"], strict=True)):
+            inputs[int(v)].append((e, int(u)))
+        return cls(
+            factor,
+            problem.graph.order.tolist(),
+            inputs,
+            np.array(streams["first"]),
+            factor * one.work[:, one.devices["type"]],
+            factor * one.links["latency"],
+            factor * one.links["seconds_per_byte"],
+            size,
+            np.ceil(largest * min(scale, 1.0)).astype(np.int64),
+            np.array(one.devices["cores"]),
+        )
+
+    def sending(self, e: int, a: int, b: int) -> float:
+        """Seconds that a stream takes from one device to another."""
+        return float(self.latency[a, b] + self.size[e] * self.wire[a, b])
+
+
+def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags: Any) -> Any:
+    """Run on a node: compute for so long at a share of a core; a result, and begin and end."""
+    import ray
+
+    begin, spent = time.monotonic(), time.thread_time()
+    ray.get(fetched)
+    matrix = np.full((48, 48), 0.5)
+    while (left := seconds - (time.monotonic() - begin)) > 0:
+        ahead = (time.thread_time() - spent) / share - (seconds - left)
+        if ahead > PERIOD_S:
+            time.sleep(min(ahead, left))
+        else:
+            matrix @ matrix
+    return np.zeros(size, np.uint8), (begin, time.monotonic())
+
+
+def fetch(seconds: float, data: list[Any], done: Any) -> tuple[float, float]:
+    """Run on a node: fetch a result, and keep the channel for so long; begin and end."""
+    import ray
+
+    begin = time.monotonic()
+    ray.get(data)
+    time.sleep(max(0.0, seconds - (time.monotonic() - begin)))
+    return begin, time.monotonic()

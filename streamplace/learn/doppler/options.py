@@ -1,0 +1,85 @@
+"""Options of Doppler; light, so that the registry imports no torch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from streamplace.learn.config import Config, TrainingConfig
+from streamplace.learn.improving.options import Comparison
+
+
+class DopplerConfig(Config):
+    """Options of Doppler."""
+
+    width: Annotated[int, Field(ge=1, le=4096, description="of what messages carry")] = 64
+    rounds: Annotated[int, Field(ge=0, le=64, description="of messages, once per episode")] = 6
+    hidden: Annotated[int, Field(ge=1, le=4096, description="units of both heads")] = 64
+    select: Annotated[
+        Literal["learned", "critical-path", "topological"],
+        Field(description="which task is next: learned, of the longest path to an exit, in order"),
+    ] = "learned"
+    place: Annotated[
+        Literal["learned", "earliest"],
+        Field(description="where it goes: learned, or where it can start first"),
+    ] = "learned"
+    looks: Annotated[
+        Literal["seconds", "deviations"],
+        Field(description="devices differ by parts of a mean task, or by standard deviations"),
+    ] = "seconds"
+    imitation: Annotated[
+        int, Field(ge=0, description="first epochs, of the critical path; none with --start")
+    ] = 10
+    straying: Annotated[
+        float, Field(ge=0, le=1, description="share of decisions at random in its first epoch")
+    ] = 0.2
+    steps: Annotated[int, Field(ge=1, description="on every problem in an epoch")] = 32
+    episodes: Annotated[
+        int, Field(ge=1, le=4096, description="of a problem in a step, side by side")
+    ] = 8
+    drawn: Annotated[
+        Literal["softmax", "likeliest"],
+        Field(description="how the policies decide while learning, where they do not explore"),
+    ] = "softmax"
+    exploration: Annotated[
+        float, Field(ge=0, le=1, description="share of decisions at random after imitation")
+    ] = 0.0
+    exploring: Annotated[
+        int, Field(ge=1, description="epochs in which that falls to 0, in a line")
+    ] = 40
+    discount: Annotated[float, Field(ge=0, le=1, description="of the reward, per step")] = 1.0
+    comparison: Annotated[
+        Comparison,
+        Field(
+            description="what costs are compared with: the mean of the problem's before (a batch "
+            "of 1), or the mean of the episodes beside it; in units of their deviation"
+        ),
+    ] = "others"
+    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 1e-2
+
+
+TRAINING = TrainingConfig(
+    epochs=60, batch=2, learning_rate=2e-3, final_learning_rate=2e-5, clip=5.0, validation=0.1
+)
+PAPER = {
+    "width": 128,
+    "looks": "deviations",
+    "imitation": 20,
+    "straying": 1.0,
+    "steps": 100,
+    "episodes": 1,
+    "drawn": "likeliest",
+    "exploration": 0.2,
+    "exploring": 40,
+    "discount": 0.99,
+    "comparison": "running-mean",
+}
+PAPER_TRAINING = TrainingConfig(
+    epochs=60,
+    batch=1,
+    learning_rate=1e-4,
+    final_learning_rate=1e-7,
+    decay="linear",
+    clip=1e6,
+    validation=0.0,
+)
+"""Of a single graph 2000 episodes of imitation and 4000 of trial, one step of Adam for each."""
