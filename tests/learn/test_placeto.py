@@ -181,7 +181,8 @@ def test_more_devices_than_the_model_knows_are_refused() -> None:
 
 
 def test_the_papers_preset_is_that_of_the_study_of_orders() -> None:
-    """Fifty episodes of a graph, discount and entropy 1."""
+    """Fifty episodes of a graph from the best placement so far, discount and entropy 1."""
     paper = MODELS["placeto"].presets["paper"]
     assert (paper.model.discount, paper.model.entropy, paper.model.walks) == (1.0, 1.0, 1)
+    assert (paper.model.start, paper.model.comparison) == ("best", "earlier")
     assert (paper.training.epochs, paper.training.clip) == (50, 1.25)

@@ -11,6 +11,8 @@ from streamplace.model.problem import Problem
 
 CHUNK = 16
 """Steps between two looks of the placer."""
+STEPS_PER_OPERATOR = 2
+"""Of the longest walks."""
 
 
 class Walked(NamedTuple):
@@ -25,7 +27,7 @@ class Walker(Protocol):
 
     @property
     def length(self) -> int:
-        """Steps of a whole walk."""
+        """Steps of a whole walk, at most `STEPS_PER_OPERATOR` for each."""
         ...
 
     def begin(self, place: Ints) -> None:
