@@ -104,8 +104,8 @@ def streams_table(model: str, path: Path) -> str:
         f"| {row.won:.0%} / {1 - row.won - row.lost:.0%} / {row.lost:.0%} |"
         for row in rows
     )
-    return f"""Greedy placements of the 630 test graphs of the standard benchmark: relative throughput,
-and graphs that are better than, equal to and worse than METIS's.
+    return f"""Greedy placements of the 630 test graphs of the standard benchmark: relative
+throughput, and graphs that are better than, equal to and worse than METIS's.
 
 | tuples/s | mean | q1 | median | against METIS |
 |---|---|---|---|---|
