@@ -119,6 +119,18 @@ def test_scores_are_those_of_the_papers_equations(problem: Problem, rounds: int)
     assert in_torch.detach().numpy() == pytest.approx(found, abs=1e-4)
 
 
+def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> None:
+    """On the features of giph-ne."""
+    config = CONFIGS["sage"]
+    module = module_of(config)
+    walker, places, _, _ = seen(SOME["heterogeneous"], config, steps=1, module=module)
+    problem = SOME["heterogeneous"]
+    criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
+    wanted = literal.sage_scores(literal.gp_net(problem, places[0], criticality), arrays_of(module))
+    found = scores(walker.network, walker.view, walker.walk.sight)
+    assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
+
+
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config: GiphConfig) -> None:
     """Problems of all sizes side by side."""
