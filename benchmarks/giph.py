@@ -1,8 +1,8 @@
 """GiPH beside what its paper compares it with: Figures 4, 5, 6, 9 and 11, Tables 6 and 7.
 
-Run ``python benchmarks/giph.py -o out/`` (some twenty minutes of two idle cores, most of it training; what is
-trained in ``out/`` already is taken from there). Writes ``giph.json``, ``giph.md`` and
-``giph.svg``, and prints the tables.
+Run ``python benchmarks/giph.py -o out/`` (some twenty minutes on two idle cores, most of them for
+training; what is trained in ``out/`` already is taken from there). Writes ``giph.json``,
+``giph.md`` and ``giph.svg``, and prints the tables.
 """
 
 import argparse
