@@ -1,4 +1,4 @@
-"""GiPH beside what its paper compares it with: Figures 4, 5, 6, 9 and 11, Tables 6 and 7.
+"""GiPH beside what its paper compares it with: Figures 4, 5, 6 and 9, Tables 6 and 7.
 
 Run ``python benchmarks/giph.py -o out/`` (some twenty minutes on two idle cores, most of them for
 training; what is trained in ``out/`` already is taken from there). Writes ``giph.json``,
@@ -33,7 +33,7 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 
-MAKESPAN, COST = OBJECTIVES["makespan"], OBJECTIVES["cost"]
+MAKESPAN = OBJECTIVES["makespan"]
 SINGLE, MULTIPLE = "single_network", "multiple_networks"
 STEPS = np.linspace(0, 2, 17)
 """Points of a curve, in steps per task."""
@@ -51,7 +51,6 @@ class Variant:
     model: str = "giph"
     options: str = ""
     setting: str = MULTIPLE
-    objective: str = "makespan"
 
 
 VARIANTS = (
@@ -64,7 +63,6 @@ VARIANTS = (
     Variant("placeto", "placeto"),
     Variant("giph-single", setting=SINGLE),
     Variant("placeto-single", "placeto", setting=SINGLE),
-    Variant("giph-cost", objective="cost"),
 )
 BY_NAME = {variant.name: variant for variant in VARIANTS}
 SEARCHES = ("random", "eft", "giph-task-eft", "placeto", "giph")
@@ -103,8 +101,7 @@ def trained(variant: Variant, folder: Path, epochs: int) -> None:
     config = folder / f"{variant.name}.toml"
     config.write_text(f"[training]\nbatch = {BATCH}\n[model]\n{variant.options}\n", "utf-8")
     problems, out = problems_of(variant.setting, "train", LEARNED), folder / variant.name
-    asked = {"config": config, "epochs": epochs, "objective": variant.objective}
-    train(variant.model, problems, out, **asked)
+    train(variant.model, problems, out, config=config, epochs=epochs)
 
 
 def placer_of(name: str, folder: Path) -> str:
@@ -140,18 +137,6 @@ def depth_of(problem: Problem) -> int:
     for u, v in zip(instance.source.tolist(), instance.target.tolist(), strict=True):
         level[v] = max(level[v], level[u] + 1)
     return int(level.max())
-
-
-def of_total(problem: Problem, folder: Path) -> list[dict[str, Any]]:
-    """Figure 11, right: total cost, as multiples of that of HEFT's placement."""
-    heft = COST.value(problem, named_placer("heft").place(problem, MAKESPAN).placement)
-    budget = Budget(None, 1 + 2 * problem.n_operators)
-    rows = []
-    for name in ("random", "giph-cost", "anneal"):
-        placer = named_placer(placer_of(name, folder))
-        value = placer.place(problem, COST, budget=budget).value
-        rows.append({"method": name, "ratio": value / heft})
-    return rows
 
 
 def seconds_of(variant: Variant, problems: Sequence[Problem], folder: Path) -> tuple[float, float]:
@@ -200,9 +185,6 @@ def studies(folder: Path, count: int, jobs: int) -> dict[str, list[dict[str, Any
             partial(search, names=("random", "eft", "giph-task-eft", "giph", "heft", "anneal")),
             cars,
             jobs,
-        ),
-        "cost": all_of(
-            partial(of_total, folder=folder), problems_of(MULTIPLE, "test", count), jobs
         ),
         "seconds": [
             dict(zip(("method", "placing", "training"), (name, *seconds), strict=True))
@@ -284,15 +266,6 @@ def table_of_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def table_of_costs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Figure 11, right: total cost over that of HEFT's placement."""
-    names = dict.fromkeys(row["method"] for row in rows)
-    return [
-        {"": name, "× HEFT": np.mean([row["ratio"] for row in rows if row["method"] == name])}
-        for name in names
-    ]
-
-
 def markdown(title: str, rows: list[dict[str, Any]]) -> str:
     """Titled table of rows that have the same columns."""
     head = list(rows[0])
@@ -329,7 +302,6 @@ def main(folder: Path, count: int, epochs: int, jobs: int) -> None:
         ("Figure 5", table_of_depths(rows[MULTIPLE])),
         ("Figure 6", table_of_changes(rows["changing"])),
         ("Figure 9", table_of_search(rows["cars"])),
-        ("Figure 11", table_of_costs(rows["cost"])),
         ("Table 6", table_of_pairs(rows[MULTIPLE])),
         ("Table 7", table_of_seconds(rows["seconds"])),
     )

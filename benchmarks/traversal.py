@@ -1,9 +1,10 @@
 """Placeto in six orders of visits: Tables II to IV of the study of traversal orders.
 
 Run ``python benchmarks/traversal.py -o out/``. A policy of its own is trained for every graph,
-order and repeat, each episode from the best placement so far; the study does so for 50 episodes with
-32 graphs, three numbers of devices and 10 repeats. Runs are appended to ``runs.jsonl`` as they end, so that a
-stopped command goes on. Writes ``traversal.md`` and ``traversal.svg``, and prints the tables.
+order and repeat, each episode from the best placement so far; the study does so for 50 episodes
+with 32 graphs, three numbers of devices and 10 repeats. Runs are appended to ``runs.jsonl`` as they
+end, so that a stopped command goes on. Writes ``traversal.md`` and ``traversal.svg``, and prints
+the tables.
 """
 
 import argparse
