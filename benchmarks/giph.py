@@ -244,7 +244,8 @@ def table_of_pairs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for name in RIVALS[1:]:
         other = finals(rows, name)
         won, lost = np.mean(mine < other - TIE), np.mean(mine > other + TIE)
-        pairs = f"{100 * won:.0f} / {100 * (1 - won - lost):.0f} / {100 * lost:.0f}"
+        equal = np.mean(np.abs(mine - other) <= TIE)
+        pairs = f"{100 * won:.0f} / {100 * equal:.0f} / {100 * lost:.0f}"
         slr = {"mean SLR": other.mean(), "its own × HEFT": (other / finals(rows, "heft")).mean()}
         found.append(
             {"GiPH against": name, "ours": pairs, "paper": PUBLISHED.get(name, "–"), **slr}
