@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
-from streamplace.placers.scheduling.insertion import by_upward_rank
-from streamplace.placers.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.insertion import by_upward_rank
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 
 def layered(n, width, devices, seed=0):

@@ -119,6 +119,8 @@ def _ingredients(function: FunctionType, seen: set[FunctionType]) -> Iterator[st
                     yield from _ingredients(value.py_func, seen)
             elif isinstance(value, int | float | str | tuple | np.generic):
                 yield repr(value)
+            elif isinstance(value, type):
+                yield _spelt_class(value)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -129,10 +131,16 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _spelt(part: Any) -> str:
-    """Signature as a text, with the names of the fields of NamedTuples, on which code depends."""
+    """Signature as a text, with what code depends on of the classes of NamedTuples."""
     parts = getattr(part, "types", part if isinstance(part, tuple) else ())
-    fields = getattr(part, "fields", ())
-    return f"{part}{fields}[{' '.join(_spelt(inner) for inner in parts)}]"
+    named = getattr(part, "instance_class", None)
+    of_class = "" if named is None else _spelt_class(named)
+    return f"{part}{of_class}[{' '.join(_spelt(inner) for inner in parts)}]"
+
+
+def _spelt_class(named: type) -> str:
+    """Where a class is found when a kernel is loaded, and its fields."""
+    return f"{named.__module__}.{named.__qualname__}{getattr(named, '_fields', ())}"
 
 
 def _spelt_options(options: dict[str, Any]) -> str:

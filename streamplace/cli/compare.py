@@ -44,7 +44,8 @@ MOST_PAIRS = 8
     "--placers",
     default="metis,metis-oracle,fuser,fuser-oracle,anneal,exact",
     show_default=True,
-    help="Who takes part; options after colons: metis:k=3, anneal:budget=5ms.",
+    help="Who takes part; options after colons: metis:k=3, anneal:budget=5ms, "
+    "pilot:evaluations=100.",
 )
 @click.option(
     "--rate",

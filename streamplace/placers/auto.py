@@ -23,6 +23,8 @@ PROVABLE = 200
 EASILY_PROVABLE = 40
 """up to this many it mostly does, and gets most of the budget."""
 SEARCH_FIRST, SEARCH_MOSTLY = 0.3, 0.7
+REBUILT = 1000
+"""Schedules that are rebuilt where evaluations are counted; beyond these, search needs less."""
 
 
 @placer("auto")
@@ -43,7 +45,7 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
     Of throughput it is known what an evaluation costs; there the clock ends only the proof.
     """
     if objective.name == "makespan":
-        _shortest(team, problem)
+        _shortest(team, problem, budget)
         return
     if objective.relocation is not None:  # then the search begins with what there is
         team.ask("anneal", team.part(1.0))
@@ -61,10 +63,12 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
         team.ask("exact", team.part(1.0))
 
 
-def _shortest(team: "Team", problem: Problem) -> None:
+def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
     """Schedules at once, then a proof, which begins with a search; on large graphs that alone."""
     for member in ("foresight", "heft", "etf"):
         team.ask(member, team.part(1.0, 1))
+    if budget.evaluations is not None and problem.n_operators <= QUICKLY_DECIDED:
+        team.ask("pilot", team.part(1.0, min(REBUILT, budget.evaluations * 4 // 5)), refine="none")
     member = "exact" if problem.n_operators <= PROVABLE else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
 

@@ -15,6 +15,7 @@ def cpop(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     one may), every other ready task, highest priority first, to the device with the earliest
     finish.
     """
-    from streamplace.placers.scheduling.lists import found, path_on_one_device
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.lists import path_on_one_device
 
     return found(problem, path_on_one_device(problem))

@@ -25,10 +25,10 @@ def critical_path(
     runs
         Schedules made; the best of them counts.
     """
-    from streamplace.placers.scheduling.insertion import NOWHERE, Choice, insert_all
-    from streamplace.placers.scheduling.lists import found
-    from streamplace.placers.scheduling.ranks import by_rank, upward
-    from streamplace.placers.scheduling.tasks import tasks_of
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.insertion import NOWHERE, Choice, insert_all
+    from streamplace.scheduling.ranks import by_rank, upward
+    from streamplace.scheduling.tasks import tasks_of
 
     tasks, rng = tasks_of(problem), np.random.default_rng(seed)
     rank, usable = upward(tasks), np.isfinite(tasks.work)

@@ -19,8 +19,8 @@ def eft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     device with its earliest finish, the others being where and when they are. 2 N steps, or as many
     evaluations as the budget has; the best placement met counts.
     """
-    from streamplace.placers.scheduling.earliest import earliest_device, timed
-    from streamplace.placers.scheduling.tasks import tasks_of
+    from streamplace.scheduling.earliest import earliest_device, timed
+    from streamplace.scheduling.tasks import tasks_of
 
     tasks, rng = tasks_of(problem), np.random.default_rng(seed)
     meter = Meter(budget, 1)

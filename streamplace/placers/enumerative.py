@@ -24,7 +24,7 @@ def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Bu
     that fetching their inputs takes the least time in sum. The paper tries all permutations; an
     assignment algorithm finds the same least cost.
     """
-    from streamplace.placers.scheduling.tasks import tasks_of
+    from streamplace.scheduling.tasks import tasks_of
 
     tasks = tasks_of(problem)
     place = np.zeros(problem.n_operators, np.int32)

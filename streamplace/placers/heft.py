@@ -34,8 +34,8 @@ def heft(
         Keep the order in which HEFT lets devices run their tasks, as priorities; else devices run
         what is ready first.
     """
-    from streamplace.placers.scheduling.insertion import by_upward_rank
-    from streamplace.placers.scheduling.lists import found
-    from streamplace.placers.scheduling.tasks import tasks_of
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.insertion import by_upward_rank
+    from streamplace.scheduling.tasks import tasks_of
 
     return found(problem, by_upward_rank(tasks_of(problem), insertion), keep=keep)

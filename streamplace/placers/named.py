@@ -16,6 +16,8 @@ def named_placer(text: str) -> Placer:
 
     >>> named_placer("random:budget=5ms").budget
     Budget(seconds=0.005, evaluations=None)
+    >>> named_placer("anneal:evaluations=100").budget
+    Budget(seconds=None, evaluations=100)
     """
     name, *settings = text.split(":")
     placer = _by_name(name)
@@ -24,11 +26,11 @@ def named_placer(text: str) -> Placer:
         option, equals, value = setting.partition("=")
         if not equals:
             raise SettingError(f"{text!r} must be written NAME:OPTION=VALUE")
-        if option == "budget":
-            placer = replace(placer, budget=Budget(seconds(value)))
+        if option in ("budget", "evaluations"):
+            placer = replace(placer, budget=_budget(placer.budget, option, value))
             continue
         if option not in placer.texts():
-            takes = ", ".join([*placer.texts(), "budget"])
+            takes = ", ".join([*placer.texts(), "budget", "evaluations"])
             raise SettingError(f"placer {name!r} has no option {option!r}; it takes {takes}")
         options[option] = _converted(placer, option, value)
     return placer.with_options(**options)
@@ -40,6 +42,16 @@ def _by_name(name: str) -> Placer:
     if base == name or name in PLACERS or base not in PLACERS:
         return PLACERS[name]
     return oracle_of(PLACERS[base])
+
+
+def _budget(known: Budget | None, option: str, text: str) -> Budget:
+    """Budget of a placer's own, with one more limit."""
+    known = known or Budget(None)
+    if option == "budget":
+        return replace(known, seconds=seconds(text))
+    if not text.isdecimal() or int(text) < 1:
+        raise SettingError(f"evaluations are {text!r}; they must be a whole number, at least 1")
+    return replace(known, evaluations=int(text))
 
 
 def _converted(placer: Placer, option: str, text: str) -> Any:

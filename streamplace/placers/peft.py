@@ -17,6 +17,7 @@ def peft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     is what must at least come after v on a. Of the ready tasks the one with the largest mean OCT
     comes next, onto the device with the least EFT(v, d) + OCT(v, d).
     """
-    from streamplace.placers.scheduling.lists import foresighted, found
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.lists import foresighted
 
     return found(problem, foresighted(problem))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer, placer
+from streamplace.placers.refining import NONE, Spent, check_refiner, refined
+from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
 
 SAMPLES = 30
@@ -31,23 +33,27 @@ def pilot(
 ) -> Found:
     """Learned policy for any cluster, at once; then refined by search within the budget.
 
+    Where the makespan is asked for it is `pilot-makespan`.
+
     Parameters
     ----------
     weights
         File of trained weights; those that come with streamplace where empty.
     walks
-        Times that the policy begins, each time at another operator.
+        Times that the policy begins, each time at another operator; for the makespan once.
     looks
         Times that it goes through the operators of a walk, deciding about each anew.
     samples
         Placements drawn from the policy besides the likeliest ones; the best of all goes on. By
-        default 30 where evaluations are counted, and none where seconds are: search needs less.
+        default 30 where evaluations are counted (for the makespan 1000), and none where seconds
+        are: search needs less.
     refine
         Placer that goes on from there, or ``none``.
     """
     from streamplace.io.weights import shipped
     from streamplace.learn.pilot.placing import trained
 
+    given = samples
     if samples is None:
         samples = SAMPLES if budget.evaluations is not None else 0
     if min(looks, walks) < 1 or samples < 0:
@@ -55,8 +61,11 @@ def pilot(
             f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "
             "samples 0"
         )
-    if refine != "none" and "start" not in PLACERS[refine].defaults():
-        raise SettingError(f"placer {refine!r} cannot go on from a placement; refine by anneal")
+    check_refiner(refine)
+    if objective.quantity == "makespan":
+        options = {"weights": weights, "looks": looks, "samples": given, "refine": refine}
+        passing = PLACERS["pilot-makespan"].function
+        return cast(Found, passing(problem, objective, seed=seed, budget=budget, **options))
     start = now()
     policy = trained(Path(weights) if weights else shipped("pilot"))
     most = walks * looks + samples if budget.evaluations is None else budget.evaluations
@@ -69,12 +78,9 @@ def pilot(
     best = objective.best(values)
     improvement = Improvement(now() - start, float(values[best]), len(rows))
     found = Found(problem.placement(rows[best]), trace=(improvement,))
-    if refine == "none" or _spent(budget, objective, now() - start, len(rows)):
-        return found
-    beginnings = (found.placement, *metis_to_begin_with(problem, objective, seed, budget))
-    refiner = PLACERS[refine].with_options(start=beginnings)
-    left = _left(budget, now() - start, len(rows))
-    return _refined(found, refiner, problem, objective, seed, left)
+    others = () if refine == NONE else metis_to_begin_with(problem, objective, seed, budget)
+    spent = Spent(now() - start, len(rows))
+    return refined(found, spent, refine, others, problem, objective, seed, budget)
 
 
 def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
@@ -83,33 +89,3 @@ def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
     while len(found) < most and (budget.seconds is None or now() - start <= budget.seconds):
         found.append(next(walks))
     return np.concatenate(found)
-
-
-def _spent(budget: Budget, objective: Objective, seconds: float, evaluations: int) -> bool:
-    """Whether nothing remains; of throughput, which is quickly evaluated, the least work does."""
-    if budget.evaluations is not None and budget.evaluations <= evaluations:
-        return True
-    late = budget.seconds is not None and budget.seconds <= seconds
-    return late and objective.name != "throughput"
-
-
-def _left(budget: Budget, seconds: float, evaluations: int) -> Budget:
-    """What remains of a budget, be it a moment."""
-    return Budget(
-        None if budget.seconds is None else max(budget.seconds - seconds, 1e-6),
-        None if budget.evaluations is None else budget.evaluations - evaluations,
-    )
-
-
-def _refined(
-    found: Found, refiner: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
-) -> Found:
-    """Let another placer go on from what was found."""
-    result = refiner.place(problem, objective, seed=seed, budget=budget)
-    first = found.trace[-1]
-    later = [
-        Improvement(first.seconds + step.seconds, step.value, first.evaluations + step.evaluations)
-        for step in result.trace
-        if objective.better(step.value, first.value)
-    ]
-    return Found(result.placement, result.bound, (first, *later))

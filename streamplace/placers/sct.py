@@ -6,7 +6,7 @@ from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
-from streamplace.placers.scheduling.tasks import Tasks, mean_transfer, mean_work
+from streamplace.scheduling.tasks import Tasks, mean_transfer, mean_work
 
 FAVOURITE = 0.1
 """A stream whose relaxed choice is below this leads to a favourite (Baechi)."""
@@ -27,10 +27,10 @@ def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     Then as m-ETF, but other tasks get the core that ran u no sooner than its favourite could start
     elsewhere.
     """
-    from streamplace.placers.scheduling.lists import found
-    from streamplace.placers.scheduling.ranks import upward
-    from streamplace.placers.scheduling.soonest import start_soonest
-    from streamplace.placers.scheduling.tasks import tasks_of
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.ranks import upward
+    from streamplace.scheduling.soonest import start_soonest
+    from streamplace.scheduling.tasks import tasks_of
 
     tasks = tasks_of(problem)
     return found(problem, start_soonest(tasks, upward(tasks), favourites(tasks)))

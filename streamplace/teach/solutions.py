@@ -15,6 +15,7 @@ from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import named_objective
 from streamplace.placers.registry import Budget
 from streamplace.teach.lesson import Lesson
 
@@ -59,7 +60,7 @@ class Solver:
         others = self._records(unproven, SEARCHER, "searching where no proof is quick")
         best = {record.problem: record for record in chain(*proofs)}
         for record in chain(*others):
-            if _value(record) > _value(best[record.problem]):
+            if self._better(record, best[record.problem]):
                 best[record.problem] = record
         chosen = (best[record.problem] for record in chain(*proofs))
         return tuple(
@@ -67,8 +68,15 @@ class Solver:
             for record in chosen
         )
 
+    def _better(self, record: Record, other: Record) -> bool:
+        """Whether a placement was found that is better than another, if that was found."""
+        if record.value is None or other.value is None:
+            return other.value is None
+        return named_objective(self.lesson.objective).better(record.value, other.value)
+
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[list[Record]]:
-        contest = Contest((placer,), self.lesson.rates, self.lesson.seed, EFFORT)
+        lesson = self.lesson
+        contest = Contest((placer,), lesson.rates, lesson.seed, EFFORT, lesson.objective)
         with _script_left_alone():
             found = compare(contest, problems, RecordFile(self.file))
             return list(self.track(found, title, len(problems)))
@@ -86,7 +94,3 @@ def _script_left_alone() -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(main, name, value)
-
-
-def _value(record: Record) -> float:
-    return -np.inf if record.value is None else record.value

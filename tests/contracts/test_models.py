@@ -16,6 +16,7 @@ import streamplace
 from streamplace.io.weights import read_tensors, read_weights
 from streamplace.learn.registry import MODELS
 from streamplace.learn.watching import Silent
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 from streamplace.teach.teaching import Trained
 
@@ -37,7 +38,13 @@ class InterruptsEpoch(Silent):
 
 def train(name: str, folder: Path, **options: Any) -> Trained:
     """Train for two epochs at two rates."""
-    return streamplace.train(name, GRAPHS, folder, rates=RATES, epochs=2, **options)
+    options = {"rates": RATES, "epochs": 2, "objective": objective(name), **options}
+    return streamplace.train(name, GRAPHS, folder, **options)
+
+
+def objective(name: str) -> str:
+    """What a model can be trained for."""
+    return (*MODELS[name].objectives, "throughput")[0]
 
 
 @pytest.fixture(scope="module", params=list(MODELS))
@@ -63,8 +70,9 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
     """The placer of the model's name takes the file, and so does ``start``."""
     assert trained.model in PLACERS
     placer = f"{trained.model}:weights={trained.weights}"
-    result = streamplace.place(fork_join(3), placer=placer)
-    assert 0 < result.value <= 1
+    judge = OBJECTIVES[objective(trained.model)]
+    result = streamplace.place(fork_join(3), placer=placer, objective=judge.name)
+    assert 0 < result.value < float("inf")
     again = train(trained.model, tmp_path, start=trained.weights)
     assert again.history.before == pytest.approx(trained.history.score)
     first, second = (read_weights(run.weights).document["training"] for run in (trained, again))
@@ -78,8 +86,7 @@ def test_training_on_other_data_keeps_the_features_it_began_with(
     trained: Trained, tmp_path: Path
 ) -> None:
     """Weights mean something for the scale they were trained with alone."""
-    options = {"rates": (3e3,), "epochs": 1, "start": trained.weights}
-    again = streamplace.train(trained.model, GRAPHS, tmp_path, **options)
+    again = train(trained.model, tmp_path, rates=(3e3,), epochs=1, start=trained.weights)
     then, now = (read_weights(run.weights).document["features"] for run in (trained, again))
     assert now == then
 

@@ -55,7 +55,9 @@ class Code:
         (self.folder / "above.py").write_text(ABOVE)
 
     def imported(self) -> ModuleType:
-        """Import both files anew; the upper one."""
+        """Import the files anew; the uppermost one."""
+        if (self.folder / "pairs.py").exists():
+            self._module("pairs")
         self._module("below")
         return self._module("above")
 
@@ -91,7 +93,7 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
     folder = tmp_path / "code"
     folder.mkdir()
     yield Code(folder)
-    for name in ("below", "above"):
+    for name in ("pairs", "below", "above"):
         sys.modules.pop(name, None)
 
 
@@ -132,6 +134,18 @@ def test_fields_that_change_places_are_another_type(code: Code) -> None:
     assert code.first() == 1
     code.write(BELOW.replace("one: int\n    two: int", "two: int\n    one: int"))
     assert code.first() == 2
+
+
+def test_a_class_that_moves_to_another_module_is_another_type(code: Code) -> None:
+    """What was compiled names the class by its module, which is no more."""
+    pair = BELOW[BELOW.index("class Pair") : BELOW.index("@inlined_kernel")]
+    (code.folder / "pairs.py").write_text(f"from typing import NamedTuple\n\n{pair}")
+    code.write(BELOW.replace(pair, "from pairs import Pair\n\n"))
+    assert code.first() == 1
+    (code.folder / "pairs.py").unlink()
+    del sys.modules["pairs"]
+    code.write()
+    assert code.first() == 1
 
 
 def test_what_a_kernel_was_before_is_removed(code: Code) -> None:

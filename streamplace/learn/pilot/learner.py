@@ -18,6 +18,7 @@ from streamsim.canonical import canonical
 from torch import Tensor
 
 from streamplace.errors import FormatError
+from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towards_worth
 from streamplace.learn.learner import StepReport
 from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
@@ -157,9 +158,9 @@ class PilotLearner:
         taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
         imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
         weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32)).to(device)
-        worth = _side_by_side([study.worth for _, study in studies], log_p.shape[1])
-        gain = _towards_worth(log_p, torch.from_numpy(worth).to(device), self._config.temperature)
-        return gain - (taken * weight).sum(), _entropy(log_p, batch.graph[steps.unit])
+        worth = side_by_side([study.worth for _, study in studies], log_p.shape[1])
+        gain = towards_worth(log_p, torch.from_numpy(worth).to(device), self._config.temperature)
+        return gain - (taken * weight).sum(), mean_entropy(log_p, batch.graph[steps.unit])
 
     def _targets(self) -> Sequence[NDArray[np.int32] | None]:
         return self._task.targets or [None] * len(self._views)
@@ -252,30 +253,3 @@ def _imitated(view: View, heads: Heads, known: Ints, weight: float) -> Study:
     given, record = known[view.order][None], new_record(1, view)
     chosen, _ = rollouts(view, heads, given, np.zeros(given.shape, np.float32), record)
     return Study(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))
-
-
-def _side_by_side(worths: Sequence[Singles], devices: int) -> Singles:
-    """Worths of all decisions [P, D]; NaN for devices that a problem lacks."""
-    parts = [worth.reshape(-1, worth.shape[2]) for worth in worths]
-    joined = np.full((sum(map(len, parts)), devices), np.nan, np.float32)
-    row = 0
-    for part in parts:
-        joined[row : row + len(part), : part.shape[1]] = part
-        row += len(part)
-    return joined
-
-
-def _towards_worth(log_p: Tensor, worth: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy of the policy with the better one that the worths make of it."""
-    tried = ~worth.isnan().all(1)
-    now, worth = log_p[tried], worth[tried].nan_to_num(0.0)
-    better = (now.detach() + worth / temperature).softmax(-1)
-    return -(better * now.masked_fill(now == -torch.inf, 0.0)).sum()
-
-
-def _entropy(log_p: Tensor, problem: Tensor) -> float:
-    """Sum over problems of the mean entropy of their decisions."""
-    with torch.no_grad():
-        entropy = -(log_p.exp() * log_p.masked_fill(log_p == -torch.inf, 0)).sum(-1)
-        sums = torch.bincount(problem, entropy.double())
-        return float((sums / torch.bincount(problem).clamp(min=1)).sum())

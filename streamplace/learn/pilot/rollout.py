@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import inlined_kernel, kernel
 
+from streamplace.learn.algorithms.drawing import drawn
 from streamplace.learn.pilot.measures import N_DEVICE, N_STEP, begin, look, put
 from streamplace.learn.pilot.view import View
 
@@ -104,7 +105,7 @@ def rollouts(
                     record.open[i, t, :] = is_open
                 logits = _logits(heads, unit, devices, steps, is_open, contents, first, second)
                 if to < 0:
-                    to = _drawn(logits, uniform[i, t])
+                    to = drawn(logits, uniform[i, t])
                 likelihood[i] += _log_probability(logits, to)
             put(view, state, unit, to, 1)
             _add(contents[to], heads.content[unit], np.float32(1))
@@ -174,22 +175,6 @@ def _add(row: Singles, other: Singles, factor: np.float32) -> None:
     if factor != 0:
         for k in range(len(row)):
             row[k] += factor * other[k]
-
-
-@kernel
-def _drawn(logits: Doubles, uniform: float) -> int:
-    """Device drawn by the softmax of the logits, or the likeliest."""
-    if uniform < 0:
-        return int(np.argmax(logits))
-    weights = np.exp(logits - logits.max())
-    left, last = uniform * weights.sum(), 0
-    for a in range(len(weights)):
-        if weights[a] > 0:
-            last = a
-            left -= weights[a]
-            if left < 0:
-                break
-    return last
 
 
 @kernel

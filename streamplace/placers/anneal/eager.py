@@ -11,7 +11,7 @@ from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.placers.anneal.sequence import Sequence
-from streamplace.placers.scheduling.tasks import Tasks, transfer
+from streamplace.scheduling.tasks import Tasks, transfer
 
 NONE = -1
 

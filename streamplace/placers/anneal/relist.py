@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
-from streamsim.jit import kernel
 
-from streamplace.model.columns import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
-from streamplace.placers.scheduling.insertion import Schedule, insert_all, plain_choice
-from streamplace.placers.scheduling.lists import found, looking
-from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
-from streamplace.placers.scheduling.tasks import Tasks, tasks_of, transfer
+from streamplace.placers.scheduled import found
+from streamplace.scheduling.insertion import insert_all, plain_choice
+from streamplace.scheduling.lists import looking
+from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.slack import latest_starts
+from streamplace.scheduling.tasks import tasks_of
 
 LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
 """Shares of the shortest way to the end that schedules look ahead by, in turn."""
@@ -69,30 +69,3 @@ def _schedules(problem: Problem, seed: int) -> Iterator[Placement]:
             number += 1
             noise = NOISE[number % len(NOISE)] * least * rng.random(len(rank))
             rank = least - latest_starts(tasks, best) + noise
-
-
-@kernel
-def latest_starts(tasks: Tasks, schedule: Schedule) -> Floats:
-    """Start of every task when the schedule is pushed to its end, devices and order kept."""
-    n = len(tasks.order)
-    begin = np.empty(n)
-    makespan = schedule.finish.max()
-    free = np.full(len(tasks.latency), makespan)
-    for v in _backwards(schedule.finish, tasks.order):
-        a = schedule.place[v]
-        alone = tasks.core_start[a + 1] - tasks.core_start[a] == 1
-        end = free[a] if alone else makespan
-        for e in range(tasks.out_start[v], tasks.out_end[v]):
-            u = tasks.target[e]
-            end = min(end, begin[u] - transfer(tasks, e, a, schedule.place[u]))
-        begin[v] = end - tasks.work[v, a]
-        if alone:
-            free[a] = begin[v]
-    return begin
-
-
-@kernel
-def _backwards(finish: Floats, order: Ints) -> Ints:
-    """Tasks by falling finish, those that wait for others before these."""
-    turned = order[::-1].copy()
-    return turned[np.argsort(-finish[turned], kind="mergesort")]

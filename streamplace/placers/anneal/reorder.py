@@ -28,7 +28,7 @@ from streamplace.placers.anneal.sequence import (
     tail_of,
     waited_for,
 )
-from streamplace.placers.scheduling.tasks import Tasks
+from streamplace.scheduling.tasks import Tasks
 
 # Places in `Anneal.numbers`.
 CURRENT, BEST, TEMPERATURE, COOLING, MOVED = range(5)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.columns import Floats, Ints
-from streamplace.placers.scheduling.tasks import Tasks, transfer
+from streamplace.scheduling.tasks import Tasks, transfer
 
 Words = NDArray[np.uint64]
 

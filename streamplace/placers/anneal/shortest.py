@@ -32,10 +32,10 @@ from streamplace.placers.anneal.sequence import new_sequence
 from streamplace.placers.anneal.walk import scrambled
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
-from streamplace.placers.scheduling.insertion import Schedule, insert_all, plain_choice
-from streamplace.placers.scheduling.lists import looking
-from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
-from streamplace.placers.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.insertion import Schedule, insert_all, plain_choice
+from streamplace.scheduling.lists import looking
+from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 MOST_TASKS = 3000
 """Beyond this a move, which follows all tasks behind it, takes too long; see `relist`."""

@@ -21,7 +21,7 @@ from streamplace.placers.exact.timetable import CLEARANCE, Model, Timetable, too
 from streamplace.placers.exact.windows import Windows, windows_below
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
-from streamplace.placers.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
 """A first search, after which most small problems are proven by their windows."""

@@ -19,7 +19,7 @@ import numpy as np
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.memory import most
 from streamplace.placers.exact.windows import Windows
-from streamplace.placers.scheduling.tasks import Tasks
+from streamplace.scheduling.tasks import Tasks
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

@@ -12,7 +12,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.columns import Floats
-from streamplace.placers.scheduling.tasks import Tasks, transfer
+from streamplace.scheduling.tasks import Tasks, transfer
 
 
 class Windows(NamedTuple):

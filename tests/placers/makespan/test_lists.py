@@ -7,9 +7,9 @@ from makespan_cases import MAKESPAN, problems, ten_tasks, value
 
 from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.scheduling.insertion import insert_all, plain_choice
-from streamplace.placers.scheduling.ranks import by_rank, least_after, upward
-from streamplace.placers.scheduling.tasks import tasks_of
+from streamplace.scheduling.insertion import insert_all, plain_choice
+from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.tasks import tasks_of
 
 LISTS = ("heft", "peft", "cpop", "foresight", "etf", "sct", "critical-path", "enumerative")
 

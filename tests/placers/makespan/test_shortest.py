@@ -18,8 +18,8 @@ from streamplace.placers.anneal.relist import relist
 from streamplace.placers.anneal.sequence import follow, new_sequence, settle
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.scheduling.ranks import by_rank, least_after
-from streamplace.placers.scheduling.tasks import tasks_of
+from streamplace.scheduling.ranks import by_rank, least_after
+from streamplace.scheduling.tasks import tasks_of
 
 
 def least_of_all(problem: Problem) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.columns import Flags, Floats, Ints
-from streamplace.placers.scheduling.insertion import NOWHERE, Schedule, find_open, ready_at
-from streamplace.placers.scheduling.tasks import Tasks, mean_transfer
+from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_at
+from streamplace.scheduling.tasks import Tasks, mean_transfer
 
 
 class Queue(NamedTuple):

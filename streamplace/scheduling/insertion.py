@@ -12,8 +12,8 @@ from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.memory import SLACK
-from streamplace.placers.scheduling.ranks import by_rank, upward
-from streamplace.placers.scheduling.tasks import Tasks, transfer
+from streamplace.scheduling.ranks import by_rank, upward
+from streamplace.scheduling.tasks import Tasks, transfer
 
 FIRST_GAPS = 8
 NOWHERE = -1
@@ -59,21 +59,18 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
     n, d = tasks.work.shape
     place = np.full(n, NOWHERE, np.int32)
     start, finish = np.zeros(n), np.zeros(n)
-    gaps = Gaps(
-        np.zeros((tasks.core_start[d], FIRST_GAPS)),
-        np.full((tasks.core_start[d], FIRST_GAPS), np.inf),
-        np.ones(tasks.core_start[d], np.int32),
-    )
-    shortest = _shortest(tasks)
+    gaps = all_free(tasks)
+    shortest = shortest_work(tasks)
     home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
     used = np.zeros(d)
-    may = np.ones(d, np.bool_)
+    may, ready = np.ones(d, np.bool_), np.empty(d)
     for v in order:
         find_open(tasks, home, used, tasks.unit[v], may)
         if choice.forced[v] >= 0 and home[tasks.unit[v]] < 0:
             for a in range(d):
                 may[a] = may[a] and choice.forced[v] == a
-        a, core, gap, begin = _best_device(tasks, gaps, choice, place, finish, v, may)
+        ready_on(tasks, place, finish, v, ready)
+        a, core, gap, begin = _best_device(tasks, gaps, choice, ready, v, may)
         if a < 0:
             break
         if home[tasks.unit[v]] < 0:
@@ -83,8 +80,8 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
         place[v], start[v] = a, begin
         finish[v] = begin + tasks.work[v, a]
         if gaps.size[core] + 1 >= gaps.start.shape[1]:
-            gaps = _wider(gaps)
-        _take(gaps, core, gap, start[v], finish[v], shortest)
+            gaps = wider(gaps)
+        take(gaps, core, gap, start[v], finish[v], shortest)
     return Schedule(place, start, finish)
 
 
@@ -98,22 +95,36 @@ def by_upward_rank(tasks: Tasks, insertion: bool) -> Schedule:
 
 @borrowing_kernel
 def _best_device(
-    tasks: Tasks, gaps: Gaps, choice: Choice, place: Ints, finish: Floats, v: int, may: Flags
+    tasks: Tasks, gaps: Gaps, choice: Choice, ready: Floats, v: int, may: Flags
 ) -> tuple[int, int, int, float]:
     """Device on which a task is soonest done, -1 if there is none; its core, gap, and the start."""
     best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
     for a in range(len(may)):
         work = tasks.work[v, a]
-        if not may[a] or work == np.inf:
+        ahead = choice.ahead[v, a] if len(choice.ahead) else 0.0
+        if not may[a] or not ready[a] + work + ahead < best_cost:
             continue
-        ready = ready_at(tasks, place, finish, v, a)
-        core, gap, begin = _earliest(tasks, gaps, a, ready, work, choice.insertion)
-        cost = begin + work
-        if len(choice.ahead):
-            cost += choice.ahead[v, a]
+        core, gap, begin = earliest_on(tasks, gaps, a, ready[a], work, choice.insertion)
+        cost = begin + work + ahead
         if cost < best_cost:
             best, best_cost, best_core, best_gap, best_start = a, cost, core, gap, begin
     return best, best_core, best_gap, best_start
+
+
+@borrowing_kernel
+def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -> None:
+    """When everything that v waits for is on each device; see `ready_at`."""
+    ready[:] = tasks.release[v]
+    for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
+        e = tasks.in_stream[i]
+        u = tasks.source[e]
+        here, end, size, besides = place[u], finish[u], tasks.size[e], tasks.besides[e]
+        at_home = max(ready[here], end)
+        for a in range(len(ready)):
+            there = end + (tasks.latency[here, a] + size * tasks.wire[here, a] + besides)
+            if there > ready[a]:
+                ready[a] = there
+        ready[here] = at_home
 
 
 @borrowing_kernel
@@ -145,7 +156,15 @@ def ready_at(tasks: Tasks, place: Ints, finish: Floats, v: int, a: int) -> float
 
 
 @kernel
-def _shortest(tasks: Tasks) -> float:
+def all_free(tasks: Tasks) -> Gaps:
+    """Gaps of cores that have nothing to do yet."""
+    cores = tasks.core_start[-1]
+    start, end = np.zeros((cores, FIRST_GAPS)), np.full((cores, FIRST_GAPS), np.inf)
+    return Gaps(start, end, np.ones(cores, np.int32))
+
+
+@kernel
+def shortest_work(tasks: Tasks) -> float:
     """Least time that any task takes anywhere; gaps below that are of no use."""
     least = np.inf
     for v in range(len(tasks.work)):
@@ -155,7 +174,7 @@ def _shortest(tasks: Tasks) -> float:
 
 
 @borrowing_kernel
-def _earliest(
+def earliest_on(
     tasks: Tasks, gaps: Gaps, a: int, ready: float, work: float, insertion: bool
 ) -> tuple[int, int, float]:
     """Core of device a, its gap, and when a task could start there."""
@@ -186,7 +205,7 @@ def _first_ending_after(gaps: Gaps, c: int, ready: float) -> int:
 
 
 @borrowing_kernel
-def _take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: float) -> None:
+def take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: float) -> None:
     """Take a time out of a gap; what is left of it are two gaps, one or none."""
     before = start - gaps.start[c, g] >= shortest and start > gaps.start[c, g]
     after = g == gaps.size[c] - 1 or (
@@ -209,7 +228,7 @@ def _take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: flo
 
 
 @kernel
-def _wider(gaps: Gaps) -> Gaps:
+def wider(gaps: Gaps) -> Gaps:
     """The same with room for twice as many."""
     cores, room = gaps.start.shape
     start, end = np.zeros((cores, 2 * room)), np.full((cores, 2 * room), np.inf)

@@ -6,33 +6,21 @@ import numpy as np
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
-from streamplace.placers.registry import Found
-from streamplace.placers.scheduling.insertion import (
+from streamplace.scheduling.insertion import (
     NOWHERE,
     Choice,
     Schedule,
     insert_all,
     plain_choice,
 )
-from streamplace.placers.scheduling.ranks import (
+from streamplace.scheduling.ranks import (
     by_rank,
     downward,
     least_after,
     optimistic_costs,
     upward,
 )
-from streamplace.placers.scheduling.tasks import Tasks, tasks_of
-
-
-def found(problem: Problem, schedule: Schedule, *, keep: bool = True) -> Found:
-    """Placement of a schedule, with its order as priorities.
-
-    Constraints can leave a task without a device late in a schedule; then the nearest legal
-    placement is the answer.
-    """
-    if schedule.complete:
-        return Found(problem.placement(schedule.place, -schedule.start if keep else None))
-    return Found(problem.placement(problem.repaired(np.maximum(schedule.place, 0))))
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 
 def foresighted(problem: Problem) -> Schedule:

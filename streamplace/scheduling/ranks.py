@@ -4,7 +4,7 @@ import numpy as np
 from streamsim.jit import kernel
 
 from streamplace.model.columns import Floats, Ints
-from streamplace.placers.scheduling.tasks import Tasks, mean_transfer, mean_work, transfer
+from streamplace.scheduling.tasks import Tasks, mean_transfer, mean_work, transfer
 
 
 @kernel

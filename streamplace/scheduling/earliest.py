@@ -6,8 +6,8 @@ from streamsim.passes import GIPH, schedule
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
-from streamplace.placers.scheduling.insertion import ready_at
-from streamplace.placers.scheduling.tasks import Tasks
+from streamplace.scheduling.insertion import ready_at
+from streamplace.scheduling.tasks import Tasks
 
 
 def timed(problem: Problem, place: Ints) -> tuple[Floats, Floats]:

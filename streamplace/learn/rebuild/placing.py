@@ -1,0 +1,135 @@
+"""Schedules rebuilt by trained weights; numpy and numba alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.io.files import spot
+from streamplace.io.weights import read_weights, stamped
+from streamplace.learn.improving.shapes import check_shapes
+from streamplace.learn.rebuild.measures import DEVICE_FEATURES, STEP_FEATURES
+from streamplace.learn.rebuild.network import Network, network_of, shapes
+from streamplace.learn.rebuild.rollout import NOTHING, rollouts
+from streamplace.learn.rebuild.view import View, before_of, kept, view_of
+from streamplace.model.columns import Flags, Floats
+from streamplace.model.problem import Problem
+from streamplace.scheduling.insertion import NOWHERE, Schedule, insert_all, plain_choice
+from streamplace.scheduling.lists import looking
+from streamplace.scheduling.ranks import by_rank, upward
+
+Singles = NDArray[np.float32]
+
+FEATURES = [
+    *(f"device {name}" for name in DEVICE_FEATURES),
+    *(f"step {name}" for name in STEP_FEATURES),
+]
+"""What the policy looks at; weights fit only the features that they were trained on."""
+
+
+NOISE = 0.2
+"""Share of the span by which the order is disturbed, at most."""
+ACCEPTED = 0.03
+"""Share by which a schedule that the next one is made from may be worse, at most."""
+
+
+class Chance(NamedTuple):
+    """What is left to chance when a schedule is rebuilt."""
+
+    noise: Floats  # [N] by which a task comes earlier, in multiples of `NOISE`
+    uniform: Singles  # [N] numbers to draw choices with; below 0, the likeliest is taken
+    stays: Flags  # [N] tasks that stay where they are
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRebuilder:
+    """A network that rebuilds schedules."""
+
+    network: Network
+
+    def greedy(self, problem: Problem, looks: int) -> list[Schedule]:
+        """First schedules and so many rebuilt ones, at every decision the likeliest."""
+        return list(self.schedules(problem, looks, 0, 0))
+
+    def schedules(
+        self, problem: Problem, looks: int, samples: int, seed: int
+    ) -> Iterator[Schedule]:
+        """First schedules; so many rebuilt greedily; so many in which choices are drawn.
+
+        Each look is in sight of the best schedule before, and decides about everything. Samples
+        keep a share of what there is, and go on from a little worse schedules, too.
+        """
+        view, rng = view_of(problem), np.random.default_rng(seed)
+        best: Schedule | None = None
+        for schedule in first_schedules(view):
+            yield schedule
+            best = better(schedule, best)
+        if best is None:
+            return
+        for _ in range(looks):
+            schedule = self.rebuilt(view, best, even(view))
+            yield schedule
+            best = better(schedule, best) or best
+        present = best
+        for _ in range(samples):
+            schedule = self.rebuilt(view, present, chance(view, rng))
+            yield schedule
+            worst = present.finish.max() * (1 + ACCEPTED * rng.random())
+            if schedule.complete and schedule.finish.max() <= worst:
+                present = schedule
+
+    def rebuilt(self, view: View, schedule: Schedule, chance: Chance) -> Schedule:
+        """One more schedule, in sight of a complete one."""
+        before = before_of(view.tasks, schedule, NOISE * chance.noise)
+        given = kept(before, chance.stays)[None]
+        _, rows = rollouts(view, before, self.network, given, chance.uniform[None], NOTHING)
+        return Schedule(rows.place[0], rows.start[0], rows.finish[0])
+
+
+def even(view: View) -> Chance:
+    """Everything is decided anew, and nothing left to chance."""
+    n = view.tasks.n_tasks
+    return Chance(np.zeros(n), np.full(n, -1, np.float32), np.zeros(n, np.bool_))
+
+
+def chance(view: View, rng: np.random.Generator) -> Chance:
+    """How much stays, is drawn and is disturbed is a matter of chance itself."""
+    n, most = view.tasks.n_tasks, rng.random(3)
+    uniform = np.where(rng.random(n) < most[0], rng.random(n), -1).astype(np.float32)
+    return Chance(most[1] * rng.random(n), uniform, rng.random(n) < most[2])
+
+
+def first_schedules(view: View) -> Iterator[Schedule]:
+    """Schedules to begin with: HEFT's, those that look ahead, and everything together."""
+    tasks = view.tasks
+    order, plain = by_rank(tasks, upward(tasks)), plain_choice(tasks.n_tasks, True)
+    quickest = int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
+    together = np.full(tasks.n_tasks, quickest, np.int32)
+    together[np.isinf(tasks.work[:, quickest])] = NOWHERE
+    choices = plain, looking(view.after), looking(view.after / 2), plain._replace(forced=together)
+    for choice in choices:
+        yield insert_all(tasks, order, choice)
+
+
+def better(one: Schedule, other: Schedule | None) -> Schedule | None:
+    """The shorter of two schedules, the first where they are equal; none that is incomplete."""
+    if not one.complete or (other is not None and other.finish.max() < one.finish.max()):
+        return other
+    return one
+
+
+def trained(path: Path) -> TrainedRebuilder:
+    """Policy from a weights file, read once as long as the file stays what it is."""
+    return _trained(*stamped(path))
+
+
+@lru_cache(maxsize=8)
+def _trained(path: Path, stamp: tuple[int, int]) -> TrainedRebuilder:
+    weights = read_weights(path, model="pilot-makespan", features=FEATURES)
+    width = int(weights.document["config"]["width"])
+    check_shapes(weights.tensors, shapes(width), spot(path))
+    return TrainedRebuilder(network_of(weights.tensors))

@@ -1,0 +1,68 @@
+"""What is known before a schedule is rebuilt: the problem, and the schedule that there is."""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import kernel
+
+from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.problem import Problem
+from streamplace.scheduling.insertion import Schedule, shortest_work
+from streamplace.scheduling.ranks import by_rank, least_after
+from streamplace.scheduling.slack import latest_starts
+from streamplace.scheduling.tasks import Tasks, tasks_of
+
+
+class View(NamedTuple):
+    """A problem; seconds."""
+
+    tasks: Tasks
+    after: Floats  # [N, D] least seconds from the end of a task on a device to the end of the pass
+    least: Floats  # [N] work where it is quickest
+    coming: Floats  # [N] bytes that a task receives
+    going: Floats  # [N] bytes that it sends
+    shortest: float  # work of the shortest task
+
+
+class Before(NamedTuple):
+    """A complete schedule, and how much room it leaves."""
+
+    order: Ints  # [N] in which the tasks are decided about
+    place: Ints  # [N]
+    latest: Floats  # [N] start of every task when all are as late as can be
+    span: float  # seconds that the pass takes
+    loads: Floats  # [D] seconds that a core of each device works
+
+
+def view_of(problem: Problem) -> View:
+    """View of a problem."""
+    tasks = tasks_of(problem)
+    n, size = tasks.n_tasks, tasks.size
+    return View(
+        tasks,
+        least_after(tasks),
+        tasks.work.min(axis=1),
+        np.bincount(tasks.target, size, n).astype(np.float64),
+        np.bincount(tasks.source, size, n).astype(np.float64),
+        shortest_work(tasks),
+    )
+
+
+@kernel
+def before_of(tasks: Tasks, schedule: Schedule, noise: Floats) -> Before:
+    """What a schedule tells; who has to start early is decided about early, but for the noise [N].
+
+    Noise is in shares of the span.
+    """
+    latest, span = latest_starts(tasks, schedule), schedule.finish.max()
+    order = by_rank(tasks, span - latest + span * noise)
+    loads = np.zeros(len(tasks.latency))
+    for v in range(len(order)):
+        a = schedule.place[v]
+        loads[a] += tasks.work[v, a] / (tasks.core_start[a + 1] - tasks.core_start[a])
+    return Before(order, schedule.place, latest, span, loads)
+
+
+def kept(before: Before, stays: Flags) -> Ints:
+    """Devices of the tasks that stay [S, N], step by step; -1 where they are decided anew."""
+    return np.where(stays, before.place[before.order], -1).astype(np.int32)

@@ -1,0 +1,35 @@
+"""How late a schedule could be without taking longer."""
+
+import numpy as np
+from streamsim.jit import kernel
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.tasks import Tasks, transfer
+
+
+@kernel
+def latest_starts(tasks: Tasks, schedule: Schedule) -> Floats:
+    """Start of every task when the schedule is pushed to its end, devices and order kept."""
+    n = len(tasks.order)
+    begin = np.empty(n)
+    makespan = schedule.finish.max()
+    free = np.full(len(tasks.latency), makespan)
+    for v in _backwards(schedule.finish, tasks.order):
+        a = schedule.place[v]
+        alone = tasks.core_start[a + 1] - tasks.core_start[a] == 1
+        end = free[a] if alone else makespan
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            u = tasks.target[e]
+            end = min(end, begin[u] - transfer(tasks, e, a, schedule.place[u]))
+        begin[v] = end - tasks.work[v, a]
+        if alone:
+            free[a] = begin[v]
+    return begin
+
+
+@kernel
+def _backwards(finish: Floats, order: Ints) -> Ints:
+    """Tasks by falling finish, those that wait for others before these."""
+    turned = order[::-1].copy()
+    return turned[np.argsort(-finish[turned], kind="mergesort")]

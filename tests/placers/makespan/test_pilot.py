@@ -1,0 +1,61 @@
+"""Pilot for one pass, with the weights that come along."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from makespan_cases import MAKESPAN, giph, problems, ten_tasks
+
+from streamplace.model import Problem
+from streamplace.objectives.registry import named_objective
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import PLACERS, Budget
+
+AT_ONCE = "pilot:samples=0:refine=none"
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+def test_it_is_never_above_heft_and_keeps_all_rules(problem: Problem) -> None:
+    result = named_placer(AT_ONCE).place(problem, MAKESPAN)
+    assert problem.legal(result.placement.index[None]).all()
+    assert result.value <= PLACERS["heft"].place(problem, MAKESPAN).value
+    assert result.value == MAKESPAN.value(problem, result.placement)
+
+
+def test_the_ten_tasks_of_the_paper() -> None:
+    """Proven: none takes less than 73."""
+    result = PLACERS["pilot"].place(ten_tasks(), MAKESPAN, budget=Budget(None, 100))
+    assert 73 <= result.value <= 77
+
+
+@pytest.mark.parametrize("evaluations", [1, 3, 7, 40])
+def test_evaluations_are_an_exact_limit(evaluations: int) -> None:
+    result = PLACERS["pilot"].place(giph(4)[0], MAKESPAN, budget=Budget(None, evaluations))
+    assert result.trace[-1].evaluations <= evaluations
+
+
+def test_more_evaluations_never_make_it_worse() -> None:
+    values = [
+        PLACERS["pilot"].place(giph(4, "grid")[2], MAKESPAN, budget=Budget(None, n)).value
+        for n in (1, 5, 20, 100, 400)
+    ]
+    assert values == sorted(values, reverse=True)
+
+
+def test_where_evaluations_are_few_it_is_ahead_of_search() -> None:
+    """In the mean over problems of the wider grid."""
+    budget = Budget(None, 100)
+    ratios = [
+        PLACERS["pilot"].place(problem, MAKESPAN, budget=budget).value
+        / PLACERS["anneal"].place(problem, MAKESPAN, budget=budget).value
+        for problem in giph(20, "grid")
+    ]
+    assert np.mean(ratios) < 1
+
+
+def test_other_rules_of_a_pass_have_the_last_word() -> None:
+    judge = named_objective("makespan:network=link")
+    problem = giph(4)[1]
+    result = named_placer(AT_ONCE).place(problem, judge)
+    assert result.value == judge.value(problem, result.placement)
+    assert result.value <= PLACERS["heft"].place(problem, judge).value
