@@ -1,8 +1,8 @@
 """Put trained weights into the package, in half precision, with their model cards.
 
 Run ``python benchmarks/ship_weights.py runs/dream runs/encdec …`` with the folders of
-``streamplace train``. The figures on the cards are measured with the halved weights on the test
-graphs of the standard benchmark.
+``streamplace train``. The figures on the cards are measured with the halved weights: on the test
+graphs of the standard benchmark, or where task graphs are placed on the test problems of GiPH's.
 """
 
 import argparse
@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, Problem, read_graphs
+from streamplace.generate.giph import Giph
+from streamplace.generate.registry import FAMILIES
 from streamplace.io.weights import halved, read_weights, write_weights
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "datasets" / "branched.jsonl.gz"
@@ -25,6 +28,12 @@ RATES = (1e4, 2e4)
 RECIPES = ("training", "training-more")
 HALVED = "\nThe last training began from weights in half precision.\n"
 LIMITS = {
+    "giph": "Any number of devices, constraints, any objective that a walk may be judged by. "
+    "Trained on task graphs of 10 to 50 tasks on 20 devices.",
+    "giph-task-eft": "As `giph`; it chooses tasks, which go where they are done first.",
+    "placeto": "Up to 32 devices, told apart by their number alone: it learns what the devices of "
+    "one cluster are good for. These weights were trained on ten clusters, as GiPH's paper "
+    "does to show that this cannot work; train it for a cluster of your own.",
     "pilot": "Any number of devices of any speed, constraints, several sources. Trained on graphs "
     "of 4 to 27 operators on two to five devices; on hundreds of operators search alone is better.",
     **dict.fromkeys(
@@ -71,12 +80,7 @@ def card(path: Path) -> str:
     """Model card: what made the weights, what they reach, what they are not for."""
     document = read_weights(path).document
     model, training = document["model"], document["training"]
-    rows = [measured(model, path, rate) for rate in RATES]
-    table = "\n".join(
-        f"| {row.rate:,.0f} | {row.mean:.3f} | {row.quartile:.3f} | {row.median:.3f} "
-        f"| {row.won:.0%} / {1 - row.won - row.lost:.0%} / {row.lost:.0%} |"
-        for row in rows
-    )
+    table = tasks_table if training["objective"] == "makespan" else streams_table
     options = ", ".join(f"{name} {value}" for name, value in document["config"].items())
     return f"""# {model}
 
@@ -90,15 +94,57 @@ Seed {training["seed"]}, {training["problems"]} training problems, best epoch
 
 Options: {options}.
 
-Greedy placements of the 630 test graphs of the standard benchmark: relative throughput, and
-graphs that are better than, equal to and worse than METIS's.
-
-| tuples/s | mean | q1 | median | against METIS |
-|---|---|---|---|---|
-{table}
+{table(model, path)}
 
 For: {LIMITS.get(model, PAPER_LIMITS)}
 """
+
+
+def streams_table(model: str, path: Path) -> str:
+    """Greedy placements on the standard benchmark, against METIS."""
+    rows = [measured(model, path, rate) for rate in RATES]
+    lines = "\n".join(
+        f"| {row.rate:,.0f} | {row.mean:.3f} | {row.quartile:.3f} | {row.median:.3f} "
+        f"| {row.won:.0%} / {1 - row.won - row.lost:.0%} / {row.lost:.0%} |"
+        for row in rows
+    )
+    return f"""Greedy placements of the 630 test graphs of the standard benchmark: relative
+throughput, and graphs that are better than, equal to and worse than METIS's.
+
+| tuples/s | mean | q1 | median | against METIS |
+|---|---|---|---|---|
+{lines}"""
+
+
+def tasks_table(model: str, path: Path) -> str:
+    """Walks on GiPH's benchmark, against HEFT."""
+    problems = [
+        problem
+        for problem in FAMILIES["giph"].generate(Giph(), 0)
+        if problem.graph.attributes["split"] == "test"
+    ]
+    objective = OBJECTIVES["makespan"]
+    heft = np.array([named_placer("heft").place(one, objective).value for one in problems])
+    lines = []
+    for name in (f"{model}:weights={path}", "eft", "random"):
+        values = [
+            named_placer(name)
+            .place(one, objective, budget=Budget(None, 1 + 2 * one.n_operators))
+            .value
+            for one in problems
+        ]
+        ratio, title = np.array(values) / heft, name.partition(":")[0]
+        lines.append(
+            f"| {title} | {ratio.mean():.3f} | {np.median(ratio):.3f} | {ratio.max():.2f} |"
+        )
+    table = "\n".join(lines)
+    return f"""One walk of two steps per task from a random placement on the {len(problems)} test
+problems of `streamplace generate giph`: makespans as multiples of HEFT's, beside a random walk of
+as many steps to where tasks are done first, and as many random placements.
+
+| | mean | median | worst |
+|---|---|---|---|
+{table}"""
 
 
 def made(training: dict[str, Any]) -> str:
@@ -108,6 +154,8 @@ def made(training: dict[str, Any]) -> str:
         for name in RECIPES
         if f"--data {name}.jsonl.gz" in training["command"]
     ]
+    if "--data giph.jsonl.gz" in training["command"]:
+        data.append("streamplace generate giph -o giph.jsonl.gz")
     before = [made(training["start"])] if training["start"] else []
     return "\n".join([*before, *data, training["command"]])
 

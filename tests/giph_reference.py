@@ -175,6 +175,30 @@ def scores(net: Net, tensors: Mapping[str, Any], order: Any, rounds: int = 0) ->
     return {u: float(linear(tensors, "out", x)[0]) for u, x in hidden.items()}
 
 
+def sage_scores(net: Net, tensors: Mapping[str, Any]) -> dict[Pair, float]:
+    """Score of every node by three layers of GraphSAGE along the edges, and the MLP."""
+    known = {u: np.concatenate([x, mean_out(net, u)]) for u, x in scaled(net.nodes).items()}
+    for layer in ("layers.0", "layers.1", "layers.2"):
+        heard = {
+            u: [known[i] for i, j, _ in net.edges if j == u] or [np.zeros_like(known[u])]
+            for u in known
+        }
+        known = {
+            u: relu(
+                linear(tensors, f"{layer}.own", known[u])
+                + tensors[f"{layer}.others.weight"] @ np.mean(heard[u], axis=0)
+            )
+            for u in known
+        }
+    hidden = {u: relu(linear(tensors, "hidden", x)) for u, x in known.items()}
+    return {u: float(linear(tensors, "out", x)[0]) for u, x in hidden.items()}
+
+
+def mean_out(net: Net, u: Pair) -> Vector:
+    """Mean of the scaled features of the edges out of a node; 0 where there is none."""
+    return np.mean([x for (i, _, _), x in scaled(net.edges).items() if i == u] or [np.zeros(5)], 0)
+
+
 def summaries(
     net: Net, tensors: Mapping[str, Any], way: str, order: Any, rounds: int
 ) -> dict[Pair, Vector]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamplace.learn.improving.policy import Improver, walks
+from streamplace.learn.improving.policy import CHUNK, Improver, walks
 from streamplace.learn.registry import MODELS, Model
 from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
@@ -16,6 +16,8 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
 RANDOM = "random"
+LEAST = 200_000
+"""Pairs of tasks and devices looked at whatever the clock says: a tenth of a second."""
 
 
 def placer_of(model: Model, read: Callable[[Path], Improver]) -> Placer:
@@ -47,7 +49,7 @@ def placer_of(model: Model, read: Callable[[Path], Improver]) -> Placer:
 
         improver = read(Path(weights) if weights else shipped(model.name))
         rng = np.random.default_rng(seed)
-        search = _Search(problem, objective, Meter(budget, 1))
+        search = _Search(problem, objective, Meter(budget, _least_steps(problem)))
         for placement in _beginnings(problem, objective, start, rng):
             search.meet(placement)
         search.walk(improver, rng, endless=budget.evaluations is not None)
@@ -72,9 +74,9 @@ class _Search:
 
     def walk(self, improver: Improver, rng: np.random.Generator, *, endless: bool) -> None:
         """Walk on from the best placement, once or until the budget ends."""
-        walker = improver.on(self._problem)
+        walker, chunk = improver.on(self._problem), min(CHUNK, _least_steps(self._problem))
         while self.meter.chunk(1):
-            for rows in walks(walker, self.best.index, rng, walker.length):
+            for rows in walks(walker, self.best.index, rng, walker.length, chunk):
                 rows = rows[: self.meter.chunk(len(rows))]
                 for row, value in zip(rows, self._values(rows), strict=True):
                     self._judged(self._problem.placement(row), float(value))
@@ -91,6 +93,11 @@ class _Search:
         if not self.meter.trace or self._objective.better(value, self._value):
             self.best, self._value = placement, value
             self.meter.note(value)
+
+
+def _least_steps(problem: Problem) -> int:
+    """Steps that cost little."""
+    return max(1, LEAST // (problem.n_operators * problem.n_devices))
 
 
 def _beginnings(

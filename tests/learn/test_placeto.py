@@ -1,5 +1,6 @@
 """Placeto: what it sees at every visit, and its two forms."""
 
+from itertools import islice
 from typing import Any
 
 import giph_reference as literal
@@ -25,7 +26,8 @@ from streamplace.learn.registry import MODELS
 from streamplace.model import Problem
 from streamplace.model.sampling import random_placements
 
-PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
+PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
+"""Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 ALL = [PAPER, *(PROBLEMS[n] for n in ("diamond", "heterogeneous", "constrained", "disconnected"))]
 ORDERS = (
     "lexicographic",
@@ -171,15 +173,14 @@ def test_shapes_are_those_of_the_module() -> None:
 
 
 def test_more_devices_than_the_model_knows_are_refused() -> None:
-    """By a sentence that names a way out."""
-    with pytest.raises(
-        SettingError, match="20 devices, but the model knows 7; use the placer giph"
-    ):
+    """By a sentence that names two ways out."""
+    with pytest.raises(SettingError, match="knows 7; train one with devices = 20, or take giph"):
         policy(devices=7).improver().on(PAPER)
 
 
 def test_the_papers_preset_is_that_of_the_study_of_orders() -> None:
-    """Fifty episodes of a graph, discount and entropy 1."""
+    """Fifty episodes of a graph from the best placement so far, discount and entropy 1."""
     paper = MODELS["placeto"].presets["paper"]
     assert (paper.model.discount, paper.model.entropy, paper.model.walks) == (1.0, 1.0, 1)
+    assert (paper.model.start, paper.model.comparison) == ("best", "earlier")
     assert (paper.training.epochs, paper.training.clip) == (50, 1.25)

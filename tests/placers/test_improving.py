@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import PROBLEMS
+from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.generate.giph import Giph, giph
 from streamplace.io.weights import read_weights, shipped, write_weights
 from streamplace.learn.registry import MODELS
+from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
@@ -55,10 +56,21 @@ def test_without_a_count_it_walks_once(name: str) -> None:
     assert PLACERS[name].place(problem, MAKESPAN, budget=counted).value <= once.value
 
 
-def test_the_clock_ends_a_walk_after_its_beginning() -> None:
+@pytest.mark.parametrize("name", IMPROVING)
+def test_the_clock_ends_no_small_walk(name: str) -> None:
+    """So one seed gives one answer, however busy the machine is."""
+    hurried, patient = (
+        PLACERS[name].place(TEST[0], MAKESPAN, budget=Budget(seconds)) for seconds in (1e-9, 1e6)
+    )
+    assert hurried.placement == patient.placement
+
+
+def test_the_clock_ends_a_large_walk_after_its_beginning() -> None:
     """A moment is enough for an answer."""
-    found = PLACERS["giph"].place(TEST[0], MAKESPAN, budget=Budget(1e-9))
-    TEST[0].check(found.placement)
+    problem = Problem(chain(2000), Cluster.uniform(200))
+    found = PLACERS["giph"].place(problem, OBJECTIVES["latency"], budget=Budget(1e-9))
+    problem.check(found.placement)
+    assert [step.evaluations for step in found.trace] == [1]
 
 
 def test_it_goes_on_from_the_best_of_given_placements() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,19 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from streamplace.learn.giph.measures import N_EDGE
+from streamplace.learn.giph.messages import Heard, Hearing, hearing_of
 from streamplace.learn.giph.network import HIDDEN, SAGE, WIDTH, Form, n_features
-from streamplace.learn.giph.view import View, levels
+from streamplace.learn.giph.view import View
 from streamplace.learn.giph.walk import Trail
-
-Longs = NDArray[np.int64]
-
-
-class Wave(NamedTuple):
-    """Nodes that are done at the same time, and the edges that lead to them."""
-
-    nodes: Tensor  # [K] that take messages
-    edges: Tensor  # [L]
-    to: Tensor  # [L] place in ``nodes`` of the one at the end of each edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,40 +26,38 @@ class Steps:
     step: Tensor  # [X] of every node
     open: Tensor  # [X]
     chosen: Tensor  # [P] nodes
-    along: tuple[Wave, ...]  # level by level of the task graphs
-    against: tuple[Wave, ...]
-    all_along: Wave  # all at once
-    all_against: Wave
+    along: Hearing
+    against: Hearing
 
     @classmethod
     def of(cls, walks: Sequence[tuple[View, Trail]], device: str = "cpu") -> "Steps":
         """Put the steps of walks side by side."""
         h = np.array([view.n_nodes for view, trail in walks for _ in trail.chosen])
-        base = np.concatenate(([0], np.cumsum(h)[:-1]))
+        base = np.concatenate(([0], np.cumsum(h)[:-1])).astype(np.int32)
         first = np.split(base, np.cumsum([len(trail.chosen) for _, trail in walks])[:-1])
         pairs = list(zip(walks, first, strict=True))
         source = np.concatenate([(t.source + b[:, None]).ravel() for (_, t), b in pairs])
         target = np.concatenate([(t.target + b[:, None]).ravel() for (_, t), b in pairs])
-        down, up = (np.concatenate(column) for column in zip(*map(_levels, walks), strict=True))
+        down, up = (
+            np.concatenate([(order(v) + b[:, None]).ravel() for (v, _), b in pairs])
+            for order in (_downwards, _upwards)
+        )
 
         def tensor(array: NDArray[np.generic]) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
-        def waves(level: Longs, to: Longs) -> tuple[Wave, ...]:
-            return tuple(Wave(*map(tensor, part)) for part in _waves(level, to))
-
         return cls(
             tensor(np.concatenate([t.nodes.reshape(-1, t.nodes.shape[2]) for _, t in walks])),
-            tensor(np.concatenate([t.edges.reshape(-1, N_EDGE) for _, t in walks])),
+            tensor(
+                np.concatenate([t.edges.reshape(t.source.size, t.edges.shape[2]) for _, t in walks])
+            ),
             tensor(source),
             tensor(target),
             tensor(np.repeat(np.arange(len(h)), h)),
             tensor(np.concatenate([t.open.ravel() for _, t in walks])),
             tensor(np.concatenate([t.chosen + b for (_, t), b in pairs])),
-            waves(down, target),
-            waves(up, source),
-            waves(np.zeros_like(down), target)[0] if len(target) else _nobody(device),
-            waves(np.zeros_like(up), source)[0] if len(source) else _nobody(device),
+            hearing_of(down, source, target),
+            hearing_of(up, target, source),
         )
 
 
@@ -83,17 +71,13 @@ class Way(nn.Module):
         self.message = nn.Linear(WIDTH + edges, WIDTH + edges)
         self.update = nn.Linear(WIDTH + edges, WIDTH)
 
-    def forward(
-        self, nodes: Tensor, edges: Tensor, senders: Tensor, waves: Sequence[Wave]
-    ) -> Tensor:
-        """What every node knows [X, 5], after one wave of messages after the other."""
+    def forward(self, nodes: Tensor, edges: Tensor, hearing: Hearing, rounds: int = 0) -> Tensor:
+        """What every node knows [X, 5] after so many rounds of messages, 0 for once through."""
         own = self.lift(self.enter(nodes).relu())
-        known = own
-        for wave in waves:
-            seen = torch.cat([known[senders[wave.edges]], edges[wave.edges]], 1)
-            mean = mean_of(self.message(seen).relu(), wave.to, len(wave.nodes))
-            found = own[wave.nodes] + self.update(mean).relu()
-            known = known.index_copy(0, wave.nodes, found)
+        node, edge = self.message.weight[:, :WIDTH], self.message.weight[:, WIDTH:]
+        added = edges @ edge.T + self.message.bias
+        parameters = node, self.update.weight, self.update.bias
+        known: Tensor = Heard.apply(own, added, *parameters, hearing, rounds)  # type: ignore[no-untyped-call]
         return known
 
 
@@ -142,13 +126,9 @@ class Giph(nn.Module):
         summary = steps.nodes
         if self.form == "two-way":
             edges = steps.edges if self.carries else steps.edges[:, :0]
-            along, against = steps.along, steps.against
-            if self.rounds:
-                along = (steps.all_along,) * self.rounds
-                against = (steps.all_against,) * self.rounds
             ways = (
-                self.along(steps.nodes, edges, steps.source, along),
-                self.against(steps.nodes, edges, steps.target, against),
+                self.along(steps.nodes, edges, steps.along, self.rounds),
+                self.against(steps.nodes, edges, steps.against, self.rounds),
             )
             summary = torch.cat(ways, 1)
         elif self.form == "sage":
@@ -182,24 +162,13 @@ def mean_of(messages: Tensor, to: Tensor, size: int) -> Tensor:
     return sums / count[:, None]
 
 
-def _levels(walk: tuple[View, Trail]) -> tuple[Longs, Longs]:
-    """Level of the task at the end, and at the beginning, of every edge of every step."""
-    view, trail = walk
-    down, up = levels(view)
-    return down[view.task][trail.target].ravel(), up[view.task][trail.source].ravel()
+def _downwards(view: View) -> NDArray[np.int32]:
+    """Nodes [H], task after task in topological order."""
+    position = np.empty(view.n_tasks, np.int64)
+    position[view.order] = np.arange(view.n_tasks)
+    return np.argsort(position[view.task], kind="stable").astype(np.int32)
 
 
-def _waves(level: Longs, to: Longs) -> list[tuple[Longs, Longs, Longs]]:
-    """Nodes, edges and places of every level; edges are of the level of those they lead to."""
-    found = []
-    order = np.argsort(level, kind="stable")
-    for edges in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
-        if len(edges):
-            nodes, place = np.unique(to[edges], return_inverse=True)
-            found.append((nodes, edges, place.ravel()))
-    return found
-
-
-def _nobody(device: str) -> Wave:
-    none = torch.zeros(0, dtype=torch.int64, device=device)
-    return Wave(none, none, none)
+def _upwards(view: View) -> NDArray[np.int32]:
+    """Nodes [H], task after task against the streams."""
+    return _downwards(view)[::-1]

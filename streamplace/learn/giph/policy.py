@@ -7,7 +7,7 @@ from streamplace.learn.giph.network import Network
 from streamplace.learn.giph.options import GiphConfig
 from streamplace.learn.giph.view import View, view_of
 from streamplace.learn.giph.walk import Walk, begin, go, new_trail
-from streamplace.learn.improving.policy import Walked
+from streamplace.learn.improving.policy import STEPS_PER_OPERATOR, Walked
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 
@@ -16,7 +16,6 @@ FEATURES = [
     *(f"edge {name}" for name in EDGE_FEATURES),
 ]
 """What GiPH looks at; weights fit only the features that they were trained on."""
-STEPS_PER_TASK = 2
 
 
 @dataclass(slots=True)
@@ -31,7 +30,7 @@ class GiphWalker:
     @property
     def length(self) -> int:
         """Steps of a whole walk, two per task."""
-        return STEPS_PER_TASK * self.view.n_tasks
+        return STEPS_PER_OPERATOR * self.view.n_tasks
 
     def begin(self, place: Ints) -> None:
         """Stand at a placement."""

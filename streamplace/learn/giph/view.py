@@ -13,8 +13,6 @@ joins changes with the placement, how many there are does not: the edges of stre
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from streamsim.jit import kernel
 from streamsim.passes import GIPH
 from streamsim.passes.compiled import Pass
 from streamsim.passes.makespans import new_case
@@ -139,17 +137,3 @@ def _nodes(allowed: Flags, pairs: bool) -> tuple[Ints, Ints, Ints]:
     node_of = np.full((n, d), -1, np.int32)
     node_of[task, device] = np.arange(len(task))
     return task, device, node_of
-
-
-@kernel
-def levels(view: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Most streams on a path to every task, and on one from it; [N] each."""
-    down, up = np.zeros(len(view.order), np.int64), np.zeros(len(view.order), np.int64)
-    for v in view.order:
-        for i in range(view.in_start[v], view.in_start[v + 1]):
-            down[v] = max(down[v], down[view.source[view.in_stream[i]]] + 1)
-    for v in view.order[::-1]:
-        for i in range(view.in_start[v], view.in_start[v + 1]):
-            u = view.source[view.in_stream[i]]
-            up[u] = max(up[u], up[v] + 1)
-    return down, up

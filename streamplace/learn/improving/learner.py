@@ -6,11 +6,11 @@ comes from there on. A walk raises the log-probability of its choices by their a
 
     ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
 
-where b_t is the mean of the rewards before t, or the mean return at t of the other walks from the
-same placement.
+where b_t is the mean of the rewards before t, or the mean return at t of other walks: of those from
+the same placement, or of all earlier ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,15 @@ from streamplace.errors import FormatError
 from streamplace.learn.algorithms.baselines import SPREAD
 from streamplace.learn.algorithms.returns import discounted, running_mean
 from streamplace.learn.improving.options import ImprovingConfig
-from streamplace.learn.improving.policy import Improver, Teachable, Walked, Walker, walks
+from streamplace.learn.improving.past import Past
+from streamplace.learn.improving.policy import (
+    STEPS_PER_OPERATOR,
+    Improver,
+    Teachable,
+    Walked,
+    Walker,
+    walks,
+)
 from streamplace.learn.learner import StepReport
 from streamplace.learn.reward import Reward, costs_of, reward_of
 from streamplace.model.columns import Ints
@@ -35,6 +43,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+LEAST = 1e-12
+"""Reward of a placement of no worth, so that it has a logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,8 @@ class ImprovingLearner:
         self._task, self._config, self._policy = task, config, policy
         self._reward: Reward = reward_of(task.objective, task.reward)
         self._costs: Reward = costs_of(task.objective, task.reward)
-        self._best = np.zeros(len(task.training))
+        largest = int(self.sizes.max(initial=0))
+        self._past = Past(len(task.training), largest, STEPS_PER_OPERATOR * largest)
         self.module: torch.nn.Module = policy.module.to(task.device)
 
     @property
@@ -69,19 +81,17 @@ class ImprovingLearner:
     def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Walk on these problems, and weigh what was chosen."""
         rng, improver = np.random.default_rng(seed), self._policy.improver()
-        lessons = [self._lesson(self._task.training[row], improver, rng) for row in rows.tolist()]
+        lessons = [self._lesson(row, improver, rng) for row in rows.tolist()]
         chosen, entropy = self._policy.choices([one for part in lessons for one in part.walked])
         weights = np.concatenate([part.weights.ravel() for part in lessons])
         gained = chosen * torch.from_numpy(weights.astype(np.float32)).to(chosen.device)
         bonus = self._config.entropy * entropy.sum() / self._config.walks
-        best = np.array([float(part.rewards.max()) for part in lessons])
-        self._best[rows] = np.maximum(self._best[rows], best)
         owner = np.repeat(np.arange(len(rows)), [part.weights.size for part in lessons])
         mean = np.bincount(owner, entropy.detach().cpu().double().numpy()) / np.bincount(owner)
         return -(gained.sum() + bonus), StepReport(
             len(rows),
             float(sum(part.rewards.mean() for part in lessons)),
-            float(self._best[rows].sum()),
+            float(self._past.rewards[rows].sum()),
             float(mean.sum()),
         )
 
@@ -92,14 +102,15 @@ class ImprovingLearner:
         return np.array([self._judged(i, problem, improver) for i, problem in enumerate(problems)])
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Best rewards known."""
-        return {"best": self._best.copy()}
+        """What was met so far."""
+        return self._past.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `state` returned."""
-        if state["best"].shape != self._best.shape:
-            raise FormatError("the checkpoint: its rewards are of other problems; train anew")
-        self._best = state["best"].copy()
+        for name, array in self._past.state().items():
+            if state[name].shape != array.shape:
+                raise FormatError("the checkpoint: it met other problems; train anew")
+        self._past.restore(state)
 
     def spec(self) -> dict[str, Any]:
         """Options and features; all features are scaled under each placement."""
@@ -112,25 +123,38 @@ class ImprovingLearner:
         met = np.concatenate([place[None], *walks(walker, place, rng, walker.length)])
         return float(self._reward(problem, met).max())
 
-    def _lesson(self, problem: Problem, improver: Improver, rng: np.random.Generator) -> Lesson:
-        place, walker = random_placements(problem, 1, rng)[0], improver.on(problem)
+    def _lesson(self, row: int, improver: Improver, rng: np.random.Generator) -> Lesson:
+        problem = self._task.training[row]
+        place, walker = self._start(row, rng), improver.on(problem)
         size = (self._config.walks, walker.length)
         walked = [walker.seen(place, uniform) for uniform in rng.random(size)]
         met = np.stack([np.concatenate([place[None], one.places]) for one in walked])
-        rewards = np.stack([self._reward(problem, places) for places in met]).max(axis=1)
-        weights = self._advantages(self._drops(problem, met)) / size[0]
-        return Lesson(tuple((walker, one) for one in walked), weights, rewards)
+        rewards = np.stack([self._reward(problem, places) for places in met])
+        self._past.meet(row, met.reshape(-1, problem.n_operators), rewards.ravel())
+        weights = self._advantages(row, self._drops(problem, met, rewards)) / size[0]
+        return Lesson(tuple((walker, one) for one in walked), weights, rewards.max(axis=1))
 
-    def _drops(self, problem: Problem, met: Ints) -> Floats:
-        """Fall of the cost [S, T] at every step of walks [S, T + 1, N]."""
-        costs: Sequence[Floats] = [self._costs(problem, places) for places in met]
-        return -np.diff(np.stack(costs), axis=1)
+    def _start(self, row: int, rng: np.random.Generator) -> Ints:
+        """Placement that the walks of a problem begin with."""
+        problem = self._task.training[row]
+        if self._config.start == "random":
+            return random_placements(problem, 1, rng)[0]
+        return problem.repaired(self._past.best(row, problem.n_operators)[None])[0]
 
-    def _advantages(self, drops: Floats) -> Floats:
-        """Advantage [S, T] of every step."""
+    def _drops(self, problem: Problem, met: Ints, rewards: Floats) -> Floats:
+        """Fall of the cost [S, T] at every step of walks [S, T + 1, N] with these rewards."""
+        if self._config.cost == "logarithm":
+            return np.diff(np.log(np.maximum(rewards, LEAST)), axis=1)
+        costs = np.stack([self._costs(problem, places) for places in met])
+        return -np.diff(costs, axis=1)
+
+    def _advantages(self, row: int, drops: Floats) -> Floats:
+        """Advantage [S, T] of every step of walks of a problem."""
         returns = discounted(drops, self._config.discount)
         if self._config.comparison == "running-mean":
             return returns - running_mean(drops)
+        if self._config.comparison == "earlier":
+            return returns - self._past.mean_return(row, returns)
         others = len(returns) - 1
         if not others:
             return returns

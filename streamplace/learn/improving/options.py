@@ -6,7 +6,9 @@ from pydantic import Field
 
 from streamplace.learn.config import Config
 
-Comparison = Literal["running-mean", "others"]
+Start = Literal["random", "best"]
+Cost = Literal["multiple", "logarithm"]
+Comparison = Literal["running-mean", "others", "earlier"]
 
 
 class ImprovingConfig(Config):
@@ -16,11 +18,26 @@ class ImprovingConfig(Config):
     walks: Annotated[
         int, Field(ge=1, le=1024, description="of a problem per epoch, from one placement")
     ] = 4
+    start: Annotated[
+        Start,
+        Field(
+            description="placement that walks begin with: a random one, or the best met so far, at "
+            "first everything on one device"
+        ),
+    ] = "random"
+    cost: Annotated[
+        Cost,
+        Field(
+            description="that steps lower: the value in multiples of the problem's yardstick, or "
+            "the logarithm of that"
+        ),
+    ] = "multiple"
     comparison: Annotated[
         Comparison,
         Field(
-            description="what returns are compared with: the mean of the rewards before, or the "
-            "mean return of the other walks; of these, in units of their deviation"
+            description="what returns are compared with: the mean of the rewards before; the mean "
+            "return of the other walks, in units of their deviation; or that of this and all "
+            "earlier walks of the problem"
         ),
     ] = "others"
     entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 0.0

@@ -10,7 +10,9 @@ from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 
 CHUNK = 16
-"""Steps between two looks of the placer."""
+"""Most steps between two looks of the placer."""
+STEPS_PER_OPERATOR = 2
+"""Of the longest walks."""
 
 
 class Walked(NamedTuple):
@@ -25,7 +27,7 @@ class Walker(Protocol):
 
     @property
     def length(self) -> int:
-        """Steps of a whole walk."""
+        """Steps of a whole walk, at most `STEPS_PER_OPERATOR` for each."""
         ...
 
     def begin(self, place: Ints) -> None:
@@ -42,12 +44,12 @@ class Walker(Protocol):
 
 
 def walks(
-    walker: Walker, place: Ints, rng: np.random.Generator, length: int
+    walker: Walker, place: Ints, rng: np.random.Generator, length: int, chunk: int = CHUNK
 ) -> Iterator[NDArray[np.int32]]:
     """Placements of one walk of so many steps, a few [T, N] at a time."""
     walker.begin(place)
-    for done in range(0, length, CHUNK):
-        yield walker.go(rng.random(min(CHUNK, length - done)))
+    for done in range(0, length, chunk):
+        yield walker.go(rng.random(min(chunk, length - done)))
 
 
 class Improver(Protocol):

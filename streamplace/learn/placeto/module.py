@@ -70,8 +70,8 @@ class Placeto(nn.Module):
         steps = visits.steps
         none = steps.edges[:, :0]
         ways = (
-            self.along(steps.nodes, none, steps.source, steps.along),
-            self.against(steps.nodes, none, steps.target, steps.against),
+            self.along(steps.nodes, none, steps.along),
+            self.against(steps.nodes, none, steps.against),
         )
         known = torch.cat(ways, 1)
         parts = [known[steps.chosen]]
@@ -87,7 +87,7 @@ def _seen(tour: Tour, trail: Trail) -> Seen:
     t, view = len(trail.chosen), tour.tasks
     return Seen(
         trail.nodes,
-        np.zeros((t, view.n_edges, 5), np.float32),
+        np.zeros((t, view.n_edges, 0), np.float32),
         np.tile(view.source, (t, 1)),
         np.tile(view.target, (t, 1)),
         np.ones((t, view.n_nodes), np.bool_),

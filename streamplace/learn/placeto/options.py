@@ -30,4 +30,12 @@ TRAINING = TrainingConfig(
 PAPER_TRAINING = TrainingConfig(
     epochs=50, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.25
 )
-PAPER = {"discount": 1.0, "entropy": 1.0, "walks": 1, "comparison": "running-mean"}
+PAPER = {
+    "discount": 1.0,
+    "entropy": 1.0,
+    "walks": 1,
+    "start": "best",
+    "cost": "logarithm",
+    "comparison": "earlier",
+}
+"""As in the study of traversal orders, which trains for one graph at a time."""

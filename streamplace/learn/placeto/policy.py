@@ -67,7 +67,7 @@ class PlacetoImprover:
         known = self.config.devices
         if problem.n_devices > known:
             raise SettingError(
-                f"the cluster has {problem.n_devices} devices, but the model knows {known}; use "
-                "the placer giph, which takes any number"
+                f"the cluster has {problem.n_devices} devices, but the model knows {known}; train "
+                f"one with devices = {problem.n_devices}, or take giph, to which any number will do"
             )
         return PlacetoWalker(self.network, tour_of(problem, self.config.order), known)

@@ -1,5 +1,6 @@
 """GiPH's gpNet, forward pass and walk, against what the paper says literally."""
 
+from itertools import islice
 from typing import Any
 
 import giph_reference as literal
@@ -24,7 +25,8 @@ from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
 from streamplace.model.sampling import random_placements
 
-PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
+PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
+"""Of the first, a chain with shortcuts, no two tasks could run at the same time."""
 SOME = {name: PROBLEMS[name] for name in ("diamond", "heterogeneous", "constrained", "joined")}
 ALL = [*SOME.values(), PAPER]
 CONFIGS = {
@@ -115,6 +117,18 @@ def test_scores_are_those_of_the_papers_equations(problem: Problem, rounds: int)
     assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
     in_torch = module.scores(Steps.of([(walker.view, trail)]))
     assert in_torch.detach().numpy() == pytest.approx(found, abs=1e-4)
+
+
+def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> None:
+    """On the features of giph-ne."""
+    config = CONFIGS["sage"]
+    module = module_of(config)
+    walker, places, _, _ = seen(SOME["heterogeneous"], config, steps=1, module=module)
+    problem = SOME["heterogeneous"]
+    criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
+    wanted = literal.sage_scores(literal.gp_net(problem, places[0], criticality), arrays_of(module))
+    found = scores(walker.network, walker.view, walker.walk.sight)
+    assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

@@ -10,6 +10,7 @@ from problems import PROBLEMS, joined, many_sources
 from streamplace.errors import FormatError
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.giph.options import GiphConfig
+from streamplace.learn.giph.policy import GiphWalker
 from streamplace.learn.giph.teaching import TeachableGiph
 from streamplace.learn.improving.learner import ImprovingLearner
 from streamplace.learn.registry import MODELS, Task
@@ -69,6 +70,40 @@ def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
     assert report.reward == pytest.approx(1 / costs.min())
 
 
+def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """First with everything on one device; costs are logarithms, as in the study of orders."""
+    seen: list[Any] = []
+    choices, walk = TeachableGiph.choices, GiphWalker.seen
+
+    def kept(self: TeachableGiph, walked: Any) -> Any:
+        seen.append((walked[0][1].places, choices(self, walked)))
+        return seen[-1][1]
+
+    def begun(self: GiphWalker, place: Any, uniform: Any) -> Any:
+        starts.append(place)
+        return walk(self, place, uniform)
+
+    starts: list[Any] = []
+    monkeypatch.setattr(TeachableGiph, "choices", kept)
+    monkeypatch.setattr(GiphWalker, "seen", begun)
+    one = learner(walks=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
+    losses = [float(one.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
+    met = [
+        np.concatenate([begin[None], places])
+        for begin, (places, _) in zip(starts, seen, strict=True)
+    ]
+    values = [OBJECTIVES["makespan"].values(PAPER[1], places) for places in met]
+    together = PAPER[1].repaired(np.zeros((1, PAPER[1].n_operators), np.int32))[0]
+    assert starts[0].tolist() == together.tolist()
+    assert starts[1].tolist() == met[0][values[0].argmin()].tolist()
+    returns = [np.log(v[:-1] / v[-1]) for v in values]
+    assert losses[0] == pytest.approx(0, abs=1e-4)
+    log_p = seen[1][1][0].detach().numpy()
+    assert losses[1] == pytest.approx(-(log_p * (returns[1] - returns[0]) / 2).sum(), rel=1e-3)
+
+
 def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other() -> None:
     """On one device there is one placement."""
     one = learner(problems=(PROBLEMS["long chain on one device"],), walks=3)
@@ -123,10 +158,13 @@ def test_costs_fall_where_rewards_rise(objective: str) -> None:
 
 def test_the_best_known_survives_a_stop() -> None:
     """And is refused by a learner of other problems."""
-    one, other = learner(), learner()
+    one, other = (learner(comparison="earlier") for _ in range(2))
     one.loss(rows(0), 0, 0)
     other.restore(one.state())
-    assert (other.state()["best"] == one.state()["best"]).all()
+    assert one.state().keys() == other.state().keys()
+    for name, array in one.state().items():
+        assert array.any()
+        assert (other.state()[name] == array).all()
     with pytest.raises(FormatError, match="other problems"):
         learner(problems=PAPER[:1]).restore(one.state())
 

@@ -1,0 +1,323 @@
+"""GiPH beside what its paper compares it with: Figures 4, 5, 6 and 9, Tables 6 and 7.
+
+Run ``python benchmarks/giph.py -o out/`` (some twenty minutes on two idle cores, most of them for
+training; what is trained in ``out/`` already is taken from there). Writes ``giph.json``,
+``giph.md`` and ``giph.svg``, and prints the tables.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamplace import Problem, train
+from streamplace.evaluate.figures import new_figure, save
+from streamplace.evaluate.workers import available_cores, mapped
+from streamplace.generate.cav import Cav
+from streamplace.generate.giph import Giph
+from streamplace.generate.giph_adaptive import GiphAdaptive
+from streamplace.generate.registry import FAMILIES
+from streamplace.io.weights import read_weights
+from streamplace.learn.building import built
+from streamplace.learn.config import Preset, TrainingConfig
+from streamplace.learn.registry import MODELS, Task
+from streamplace.model.sampling import random_placements
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
+
+MAKESPAN = OBJECTIVES["makespan"]
+SINGLE, MULTIPLE = "single_network", "multiple_networks"
+STEPS = np.linspace(0, 2, 17)
+"""Points of a curve, in steps per task."""
+EPOCHS, LEARNED, BATCH = 8, 60, 4
+"""Of every training: epochs, problems, and problems in a step."""
+DEPTHS = (0, 8, 12, 16, 20, 30, 100)
+TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A policy to be trained: a model, what is different about it, and on what it is trained."""
+
+    name: str
+    model: str = "giph"
+    options: str = ""
+    setting: str = MULTIPLE
+
+
+VARIANTS = (
+    Variant("giph"),
+    Variant("giph-3", options="steps = 3"),
+    Variant("giph-ne", options="edges = false"),
+    Variant("giph-ne-pol", options='form = "plain"\nedges = false'),
+    Variant("graphsage-ne", options='form = "sage"\nedges = false'),
+    Variant("giph-task-eft", "giph-task-eft"),
+    Variant("placeto", "placeto"),
+    Variant("giph-single", setting=SINGLE),
+    Variant("placeto-single", "placeto", setting=SINGLE),
+)
+BY_NAME = {variant.name: variant for variant in VARIANTS}
+SEARCHES = ("random", "eft", "giph-task-eft", "placeto", "giph")
+RIVALS = ("giph", *(v.name for v in VARIANTS[1:6]), "heft", "anneal")
+PUBLISHED = {
+    "giph-3": "53 / 7 / 40",
+    "giph-ne": "75 / 2 / 23",
+    "giph-ne-pol": "61 / 6 / 33",
+    "giph-task-eft": "82 / 3 / 15",
+    "heft": "59 / 5 / 36",
+}
+"""Table 6: GiPH better than, equal to, worse than the others, in per cent."""
+PUBLISHED_S = {
+    "giph": (0.340, 0.565),
+    "giph-3": (0.114, 0.145),
+    "giph-ne": (0.240, 0.360),
+    "giph-ne-pol": (0.027, 0.027),
+    "graphsage-ne": (0.138, 0.157),
+    "placeto": (0.162, 0.255),
+}
+"""Table 7: seconds of a step when placing, and when training."""
+
+
+def problems_of(setting: str, split: str, count: int) -> list[Problem]:
+    """So many problems, spread over the task graphs of the family's default seed."""
+    found = FAMILIES["giph"].generate(Giph(setting, max(count, 120)), 0)
+    those = [one for one in found if one.graph.attributes["split"] == split]
+    return those[:: len(those) // count][:count]
+
+
+def trained(variant: Variant, folder: Path, epochs: int) -> None:
+    """Train a variant by the fast preset, unless it is there."""
+    if (folder / variant.name / "best.safetensors").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / f"{variant.name}.toml"
+    config.write_text(f"[training]\nbatch = {BATCH}\n[model]\n{variant.options}\n", "utf-8")
+    problems, out = problems_of(variant.setting, "train", LEARNED), folder / variant.name
+    train(variant.model, problems, out, config=config, epochs=epochs)
+
+
+def placer_of(name: str, folder: Path) -> str:
+    """Placer of a variant, with its weights; any other name is a placer's."""
+    if name not in BY_NAME:
+        return name
+    return f"{BY_NAME[name].model}:weights={folder / name / 'best.safetensors'}"
+
+
+def searched(problem: Problem, names: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+    """What each reached after so many steps; all walks begin at the same random placement."""
+    n, seed = problem.n_operators, problem.n_operators
+    rows = []
+    for name in names:
+        budget = Budget(None, 1 + 2 * n)
+        placer = named_placer(placer_of(name, folder))
+        result = placer.place(problem, MAKESPAN, seed=seed, budget=budget)
+        best = np.full(1 + 2 * n, np.nan)
+        for step in result.trace or ():
+            best[step.evaluations - 1 :] = step.value
+        best[np.isnan(best)] = result.value  # who answers at once
+        points = best[np.rint(STEPS * n).astype(int)]
+        slr = [MAKESPAN.measures(problem, value)["slr"] for value in points]
+        facts = problem.graph.attributes
+        rows.append({"method": name, "depth": depth_of(problem), "slr": slr, **facts})
+    return rows
+
+
+def depth_of(problem: Problem) -> int:
+    """Tasks on the longest path."""
+    level = np.ones(problem.n_operators, np.int64)
+    instance = problem.instance
+    for u, v in zip(instance.source.tolist(), instance.target.tolist(), strict=True):
+        level[v] = max(level[v], level[u] + 1)
+    return int(level.max())
+
+
+def seconds_of(variant: Variant, problems: Sequence[Problem], folder: Path) -> tuple[float, float]:
+    """CPU seconds of a step when placing, and when training (Table 7)."""
+    model, file = MODELS[variant.model], folder / variant.name / "best.safetensors"
+    options = model.config.model_validate(read_weights(file).document["config"])
+    task = Task(tuple(problems), (), 0, objective="makespan")
+    learner = built(model, task, Preset(options, TrainingConfig()))
+    assert model.improver is not None
+    improver = model.improver(file)
+    walkers = [improver.on(problem) for problem in problems]
+    rng, steps = np.random.default_rng(0), 0
+    begin = time.process_time()
+    for problem, walker in zip(problems, walkers, strict=True):
+        walker.begin(random_placements(problem, 1, rng)[0])
+        walker.go(rng.random(walker.length))
+        steps += walker.length
+    placing = (time.process_time() - begin) / steps
+    begin = time.process_time()
+    learner.loss(np.arange(len(problems)), 0, 0)[0].backward()
+    return placing, (time.process_time() - begin) / (steps * options.walks)
+
+
+def all_of(function: Any, problems: Iterable[Problem], jobs: int) -> list[dict[str, Any]]:
+    """Rows of all problems."""
+    return [row for rows in mapped(function, problems, jobs) for row in rows]
+
+
+def studies(folder: Path, count: int, jobs: int) -> dict[str, list[dict[str, Any]]]:
+    """Every walk of every study, a row each."""
+    single = ("random", "eft", "placeto-single", "giph-single", "heft", "anneal")
+    multiple = dict.fromkeys((*SEARCHES, *RIVALS))
+    changing = (
+        p for p in FAMILIES["giph-adaptive"].generate(GiphAdaptive(programs=count // 10), 0)
+    )
+    cars = [p for p in FAMILIES["cav"].generate(Cav(), 0)][:: max(1, 900 // count)]
+    some = problems_of(MULTIPLE, "test", 8)
+    search = partial(searched, folder=folder)
+    return {
+        SINGLE: all_of(partial(search, names=single), problems_of(SINGLE, "test", count), jobs),
+        MULTIPLE: all_of(
+            partial(search, names=tuple(multiple)), problems_of(MULTIPLE, "test", count), jobs
+        ),
+        "changing": all_of(partial(search, names=(*SEARCHES, "heft")), changing, jobs),
+        "cars": all_of(
+            partial(search, names=("random", "eft", "giph-task-eft", "giph", "heft", "anneal")),
+            cars,
+            jobs,
+        ),
+        "seconds": [
+            dict(zip(("method", "placing", "training"), (name, *seconds), strict=True))
+            for name in PUBLISHED_S
+            for seconds in [seconds_of(BY_NAME[name], some, folder) for _ in range(2)][1:]
+        ],
+    }
+
+
+def means(rows: list[dict[str, Any]], method: str) -> np.ndarray:
+    """Mean SLR over the steps."""
+    return np.mean([row["slr"] for row in rows if row["method"] == method], axis=0)
+
+
+def finals(rows: list[dict[str, Any]], method: str) -> np.ndarray:
+    """SLR in the end, problem by problem."""
+    return np.array([row["slr"][-1] for row in rows if row["method"] == method])
+
+
+def table_of_search(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Figure 4 and 9: mean SLR after so many steps per task, and the end beside HEFT's."""
+    found = []
+    for name in dict.fromkeys(row["method"] for row in rows):
+        curve, ends = means(rows, name), finals(rows, name)
+        row = {"": name} | {f"{STEPS[i]:g} N steps": curve[i] for i in (0, 4, 8, 16)}
+        found.append(row | {"end × HEFT": (ends / finals(rows, "heft")).mean()})
+    return found
+
+
+def table_of_depths(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Figure 5: mean SLR in the end, by the number of tasks on the longest path."""
+    found = []
+    for low, high in pairwise(DEPTHS):
+        own = [row for row in rows if low < row["depth"] <= high]
+        if own:
+            row = {"depth": f"{low + 1} to {high}", "problems": str(len(finals(own, "heft")))}
+            found.append(row | {name: finals(own, name).mean() for name in (*SEARCHES, "heft")})
+    return found
+
+
+def table_of_changes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Figure 6: mean SLR in the end over HEFT's, by the number of changes so far."""
+    found = []
+    for name in SEARCHES:
+        row: dict[str, Any] = {"": name}
+        for low, high in ((0, 5), (5, 10), (10, 15), (15, 20)):
+            own = [one for one in rows if low < int(one["step"]) <= high]
+            ratio = finals(own, name) / finals(own, "heft")
+            row[f"changes {low + 1} to {high}"] = ratio.mean()
+        found.append(row)
+    return found
+
+
+def table_of_pairs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Table 6: GiPH better than, equal to and worse than the others, in per cent."""
+    mine, found = finals(rows, "giph"), []
+    for name in RIVALS[1:]:
+        other = finals(rows, name)
+        won, lost = np.mean(mine < other - TIE), np.mean(mine > other + TIE)
+        equal = np.mean(np.abs(mine - other) <= TIE)
+        pairs = f"{100 * won:.0f} / {100 * equal:.0f} / {100 * lost:.0f}"
+        slr = {"mean SLR": other.mean(), "its own × HEFT": (other / finals(rows, "heft")).mean()}
+        found.append(
+            {"GiPH against": name, "ours": pairs, "paper": PUBLISHED.get(name, "–"), **slr}
+        )
+    return found
+
+
+def table_of_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Table 7: milliseconds of a step."""
+    return [
+        {
+            "": row["method"],
+            "placing, ms": 1e3 * row["placing"],
+            "paper": f"{1e3 * PUBLISHED_S[row['method']][0]:.0f}",
+            "training, ms": 1e3 * row["training"],
+            "paper's": f"{1e3 * PUBLISHED_S[row['method']][1]:.0f}",
+        }
+        for row in rows
+    ]
+
+
+def markdown(title: str, rows: list[dict[str, Any]]) -> str:
+    """Titled table of rows that have the same columns."""
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head)]
+    lines += [[c if isinstance(c, str) else f"{c:.3f}" for c in row.values()] for row in rows]
+    return f"{title}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Mean SLR over the steps: one network, many networks, and cars."""
+    figure, axes = new_figure(3, width=10.0, height=3.2)
+    for axis, (study, title) in zip(
+        axes, ((SINGLE, "one network"), (MULTIPLE, "many networks"), ("cars", "cars")), strict=True
+    ):
+        methods = dict.fromkeys(row["method"] for row in rows[study])
+        for name in [m for m in methods if m.removesuffix("-single") in (*SEARCHES, "heft")]:
+            style = "--" if name == "heft" else "-"
+            label = name.removesuffix("-single")
+            axis.plot(STEPS, means(rows[study], name), style, label=label, linewidth=1.3)
+        axis.set(xlabel="steps per task", title=title)
+    axes[0].set_ylabel("mean SLR")
+    axes[1].legend(fontsize=7, frameon=False)
+    save(figure, path)
+
+
+def main(folder: Path, count: int, epochs: int, jobs: int) -> None:
+    """Train, walk, write and print the tables, and draw."""
+    for variant in VARIANTS:
+        trained(variant, folder, epochs)
+    rows = studies(folder, count, jobs)
+    tables = (
+        ("Figure 4, one network", table_of_search(rows[SINGLE])),
+        ("Figure 4, many networks", table_of_search(rows[MULTIPLE])),
+        ("Figure 5", table_of_depths(rows[MULTIPLE])),
+        ("Figure 6", table_of_changes(rows["changing"])),
+        ("Figure 9", table_of_search(rows["cars"])),
+        ("Table 6", table_of_pairs(rows[MULTIPLE])),
+        ("Table 7", table_of_seconds(rows["seconds"])),
+    )
+    (folder / "giph.json").write_text(json.dumps(rows), "utf-8")
+    text = "\n".join(markdown(*table) for table in tables)
+    (folder / "giph.md").write_text(text, "utf-8")
+    draw(rows, folder / "giph.svg")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--problems", type=int, default=60, help="to test with, of each study")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
+    parser.add_argument("--jobs", type=int, default=available_cores(), help="processes")
+    given = parser.parse_args()
+    main(given.output, given.problems, given.epochs, given.jobs)

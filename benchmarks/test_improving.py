@@ -1,0 +1,56 @@
+"""Speed of GiPH's and Placeto's steps, on 30 tasks and 20 devices that may run any of them.
+
+A step simulates the placement, measures all 600 nodes of the gpNet, scores them and moves a task.
+Of GiPH's Table 7: 340 ms a step of its own code, and 162 ms of its Placeto; on other machines, with
+fewer devices for each task.
+"""
+
+import time
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from streamplace.io.weights import shipped
+from streamplace.learn.registry import MODELS
+from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
+from streamplace.model.sampling import random_placements
+
+pytestmark = pytest.mark.benchmark(timer=time.process_time)
+
+TASKS, DEVICES = 30, 20
+PUBLISHED_S = {"giph": 0.340, "placeto": 0.162}
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """Layers of five tasks, each fed by two of the layer before."""
+    rng = np.random.default_rng(0)
+    target = np.repeat(np.arange(5, TASKS), 2)
+    source = (target // 5 - 1) * 5 + rng.integers(0, 5, len(target))
+    pairs = np.unique(np.stack([source, target], axis=1), axis=0)
+    rate = np.where(np.isin(np.arange(TASKS), pairs[:, 1]), 0.0, 1.0)
+    names, work = [f"t{i}" for i in range(TASKS)], rng.uniform(50e6, 150e6, TASKS)
+    operators = Operators(names, ipt=work, rate=rate, fires_all=np.ones(TASKS, bool))
+    streams = Streams(operators, *pairs.T, payload=rng.uniform(50, 150, len(pairs)))
+    machines = [Device(f"d{i}", mips=mips) for i, mips in enumerate(rng.uniform(3, 7, DEVICES))]
+    bandwidth = 8 / rng.uniform(0.006, 0.014, (DEVICES, DEVICES))
+    graph = StreamGraph("layered", operators, streams)
+    return Problem(graph, Cluster.of(machines, bandwidth=bandwidth))
+
+
+@pytest.mark.parametrize("name", PUBLISHED_S)
+def test_steps_of_a_walk(benchmark: BenchmarkFixture, name: str, problem: Problem) -> None:
+    improver = MODELS[name].improver
+    assert improver is not None
+    walker = improver(shipped(name)).on(problem)
+    rng = np.random.default_rng(1)
+    place, uniform = random_placements(problem, 1, rng)[0], rng.random(walker.length)
+
+    def walk() -> None:
+        walker.begin(place)
+        walker.go(uniform)
+
+    benchmark(walk)
+    step = benchmark.stats.stats.median / walker.length
+    print(f"\n{name}: {1e3 * step:.3f} ms a step, {PUBLISHED_S[name] / step:,.0f} × as published")

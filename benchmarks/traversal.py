@@ -1,0 +1,208 @@
+"""Placeto in six orders of visits: Tables II to IV of the study of traversal orders.
+
+Run ``python benchmarks/traversal.py -o out/``. A policy of its own is trained for every graph,
+order and repeat, each episode from the best placement so far; the study does so for 50 episodes
+with 32 graphs, three numbers of devices and 10 repeats. Runs are appended to ``runs.jsonl`` as they
+end, so that a stopped command goes on. Writes ``traversal.md`` and ``traversal.svg``, and prints
+the tables.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamplace import Problem
+from streamplace.evaluate.figures import new_figure, save
+from streamplace.evaluate.workers import available_cores, mapped
+from streamplace.generate.neural import NeuralNets
+from streamplace.generate.registry import FAMILIES
+from streamplace.learn.config import Preset
+from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.threads import one_thread
+from streamplace.objectives.registry import named_objective
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
+
+OBJECTIVE = "makespan:preset=placeto"
+ORDERS = (
+    "lexicographic",
+    "topological",
+    "dfs-preorder",
+    "reversed-topological",
+    "dfs-postorder",
+    "bfs",
+)
+UNTAUGHT = "topological, learning nothing"
+SHOWN = (10, 20, 50)
+EPISODES = {"cifar10": 50, "nmt": 50, "ptb": 20}
+GRAPHS = {"cifar10": 1, "nmt": 3, "ptb": 1}
+PUBLISHED = {
+    "cifar10": ("0 9 6 6 9 2", "0 9 3 10 8 2", "2 6 6 9 6 3"),
+    "nmt": ("0 0 1 24 1 6", "0 0 2 26 0 4", "0 0 0 27 0 5"),
+    "ptb": ("0 0 3 0 2 27", "0 1 3 2 2 24", "0 1 2 6 5 18"),
+}
+"""Graphs of 32 for which an order found the best placement on 5 devices, after 10, 20 and 50."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A training to be done."""
+
+    family: str
+    graph: int
+    devices: int
+    order: str
+    repeat: int
+
+
+def runs(families: Sequence[str], devices: int, repeats: int) -> Iterator[Run]:
+    """Everything that is asked for, the quick ones first."""
+    for repeat, family in product(range(repeats), families):
+        for graph, order in product(range(GRAPHS[family]), (*ORDERS, UNTAUGHT)):
+            yield Run(family, graph, devices, order, repeat)
+
+
+def network(family: str, graph: int, devices: int) -> Problem:
+    """Graph of a number, on equal devices."""
+    known = FAMILIES[family]
+    asked: NeuralNets = known.parameters(count=graph + 1, devices=devices)
+    return list(known.generate(asked, 0))[graph]
+
+
+def trained(run: Run) -> dict[str, Any]:
+    """Best makespan after every episode, in multiples of the bound."""
+    import torch
+
+    from streamplace.learn.building import built
+
+    preset, learning = MODELS["placeto"].presets["paper"], run.order != UNTAUGHT
+    order = run.order if learning else "topological"
+    options = preset.model.model_copy(update={"order": order, "devices": run.devices})
+    problem = network(run.family, run.graph, run.devices)
+    task = Task((problem,), (), seed=run.repeat, objective=OBJECTIVE)
+    learner = built(MODELS["placeto"], task, Preset(options, preset.training))
+    parameters = list(learner.module.parameters())
+    rate = preset.training.learning_rate if learning else 0.0
+    adam, best = torch.optim.Adam(parameters, rate), []
+    with one_thread():
+        for episode in range(EPISODES[run.family]):
+            seed = 1000 * run.repeat + episode
+            loss, report = learner.loss(np.zeros(1, np.int64), episode, seed)
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(parameters, preset.training.clip)
+            adam.step()
+            best.append(1 / report.best)
+    return asdict(run) | {"best": best}
+
+
+def searched(family: str, count: int, devices: int) -> list[float]:
+    """What a second of search finds for each graph, in multiples of the bound."""
+    objective, found = named_objective(OBJECTIVE), []
+    for graph in range(count):
+        problem = network(family, graph, devices)
+        result = named_placer("anneal").place(problem, objective, budget=Budget(1.0))
+        found.append(result.value / float(objective.bound(problem) or 1.0))
+    return found
+
+
+def table(rows: list[dict[str, Any]], family: str) -> np.ndarray:
+    """Best makespans [order, graph, episode], means over the repeats."""
+    names = (*ORDERS, UNTAUGHT)
+    graphs = sorted({row["graph"] for row in rows if row["family"] == family})
+    return np.array(
+        [
+            [
+                np.mean(
+                    [
+                        row["best"]
+                        for row in rows
+                        if (row["family"], row["order"], row["graph"]) == (family, name, graph)
+                    ],
+                    axis=0,
+                )
+                for graph in graphs
+            ]
+            for name in names
+        ]
+    )
+
+
+def told(rows: list[dict[str, Any]], family: str, devices: int) -> str:
+    """Wins of every order, theirs and ours, and how far apart the orders are."""
+    best = table(rows, family)
+    graphs = best.shape[1]
+    repeats = len({row["repeat"] for row in rows if row["family"] == family})
+    head = ["episodes", *ORDERS]
+    lines = [head, ["---"] * len(head)]
+    shown = [at for at in SHOWN if at <= EPISODES[family]]
+    for at, published in zip(shown, PUBLISHED[family], strict=False):
+        wins = np.bincount(best[:-1, :, at - 1].argmin(axis=0), minlength=len(ORDERS))
+        theirs = [f"{count} of 32" for count in published.split()]
+        lines += [[f"{at}, study", *theirs], [f"{at}, ours", *map(str, wins)]]
+    lines += [["", *[""] * len(ORDERS)]]
+    heads = [*head, UNTAUGHT, "anneal, 1 s"]
+    least = np.array(searched(family, graphs, devices))
+    quality = [heads, ["---"] * len(heads)]
+    for at in shown:
+        ratio = best[:, :, at - 1] / least
+        error = ratio.std(axis=1, ddof=1) / np.sqrt(graphs) if graphs > 1 else np.zeros(len(ratio))
+        cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(ratio.mean(axis=1), error, strict=True)]
+        quality.append([str(at), *cells, "1"])
+    first, second = (
+        "\n".join(f"| {' | '.join(line)} |" for line in part) for part in (lines[:-1], quality)
+    )
+    return (
+        f"{family}: {graphs} graphs, {devices} devices, {repeats} repeats\n\n{first}\n\n{second}\n"
+    )
+
+
+def draw(rows: list[dict[str, Any]], families: Sequence[str], path: Path) -> None:
+    """Best makespan so far over the episodes, mean over the graphs."""
+    figure, axes = new_figure(len(families), width=10.0, height=3.2)
+    for axis, family in zip(axes, families, strict=True):
+        best = table(rows, family)
+        for name, curve in zip((*ORDERS, UNTAUGHT), best.mean(axis=1), strict=True):
+            style = "--" if name == UNTAUGHT else "-"
+            axis.plot(range(1, len(curve) + 1), curve, style, label=name, linewidth=1.2)
+        axis.set(xlabel="episode", title=family)
+    axes[0].set_ylabel("best makespan / bound")
+    axes[-1].legend(fontsize=6, frameon=False)
+    save(figure, path)
+
+
+def main(folder: Path, families: Sequence[str], devices: int, repeats: int, jobs: int) -> None:
+    """Train what is missing, write and print the tables, and draw."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "runs.jsonl"
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
+    known = {tuple(list(row.values())[:-1]): row for row in map(json.loads, lines)}
+    asked = list(runs(families, devices, repeats))
+    missing = [run for run in asked if tuple(asdict(run).values()) not in known]
+    with file.open("a", encoding="utf-8") as out:
+        for row in mapped(trained, missing, jobs):
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            known[tuple(list(row.values())[:-1])] = row
+    rows = [known[tuple(asdict(run).values())] for run in asked]
+    text = "\n".join(told(rows, family, devices) for family in families)
+    (folder / "traversal.md").write_text(text, "utf-8")
+    draw(rows, families, folder / "traversal.svg")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--families", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
+    parser.add_argument("--devices", type=int, default=5, help="equal devices of every problem")
+    parser.add_argument("--repeats", type=int, default=1, help="trainings of every graph and order")
+    parser.add_argument("--jobs", type=int, default=available_cores(), help="processes")
+    given = parser.parse_args()
+    main(given.output, given.families, given.devices, given.repeats, given.jobs)
