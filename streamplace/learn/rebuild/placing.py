@@ -21,6 +21,7 @@ from streamplace.model.problem import Problem
 from streamplace.scheduling.insertion import NOWHERE, Schedule, insert_all, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, upward
+from streamplace.scheduling.soonest import start_soonest
 
 Singles = NDArray[np.float32]
 
@@ -104,15 +105,16 @@ def chance(view: View, rng: np.random.Generator) -> Chance:
 
 
 def first_schedules(view: View) -> Iterator[Schedule]:
-    """Schedules to begin with: HEFT's, those that look ahead, and everything together."""
-    tasks = view.tasks
-    order, plain = by_rank(tasks, upward(tasks)), plain_choice(tasks.n_tasks, True)
+    """Schedules to begin with: HEFT's, those that look ahead, ETF's, and everything together."""
+    tasks, rank = view.tasks, upward(view.tasks)
+    order, plain = by_rank(tasks, rank), plain_choice(tasks.n_tasks, True)
+    for choice in (plain, looking(view.after), looking(view.after / 2)):
+        yield insert_all(tasks, order, choice)
+    yield start_soonest(tasks, rank, plain.forced)
     quickest = int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
     together = np.full(tasks.n_tasks, quickest, np.int32)
     together[np.isinf(tasks.work[:, quickest])] = NOWHERE
-    choices = plain, looking(view.after), looking(view.after / 2), plain._replace(forced=together)
-    for choice in choices:
-        yield insert_all(tasks, order, choice)
+    yield insert_all(tasks, order, plain._replace(forced=together))
 
 
 def better(one: Schedule, other: Schedule | None) -> Schedule | None:

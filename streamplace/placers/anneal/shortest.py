@@ -35,6 +35,7 @@ from streamplace.placers.registry import Found
 from streamplace.scheduling.insertion import Schedule, insert_all, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 MOST_TASKS = 3000
@@ -81,11 +82,12 @@ def shortest(
 def first_plans(
     problem: Problem, objective: Objective, tasks: Tasks, after: Floats, start: Sequence[Placement]
 ) -> Iterator[Plan]:
-    """Schedules to begin with: those given, those that look ahead, HEFT's, everything together.
+    """Schedules to begin with: those given, those that look ahead, HEFT's, ETF's, all together.
 
     Where moving counts, also HEFT's of what has to move, while all others stay.
     """
-    rank = by_rank(tasks, upward(tasks))
+    priority = upward(tasks)
+    rank = by_rank(tasks, priority)
     for placement in start:
         order = rank if placement.priority is None else by_rank(tasks, placement.priority)
         yield plan_of(tasks, order, placement.index)
@@ -93,8 +95,9 @@ def first_plans(
     choices = [looking(after), looking(after / 2), plain]
     if objective.relocation is not None:
         choices.append(plain._replace(forced=objective.relocation.rows(problem)))
-    for choice in choices:
-        schedule = insert_all(tasks, rank, choice)
+    schedules = [insert_all(tasks, rank, choice) for choice in choices]
+    schedules.append(start_soonest(tasks, priority, plain.forced))
+    for schedule in schedules:
         if schedule.complete:
             yield Plan(order_of(tasks, schedule), schedule.place)
     quickest = int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
