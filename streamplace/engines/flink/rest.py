@@ -6,14 +6,16 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from streamplace.engines.flink.access import Access
 from streamplace.engines.flink.answers import Job, parse_answer, parse_complaint
 from streamplace.engines.flink.transport import Address, exchange, masked
-from streamplace.errors import StreamplaceError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
@@ -46,10 +48,18 @@ class Rest:
         and shown nowhere.
     timeout
         Seconds in which it must have answered a question.
+    access
+        Certificates, and an authorization that counts more than one in the address.
     """
 
-    def __init__(self, url: str, timeout: float = 30.0) -> None:
-        self._address = Address.of(url)
+    def __init__(self, url: str, timeout: float = 30.0, access: Access | None = None) -> None:
+        access = access or Access()
+        address = Address.of(url)
+        if access.is_for_https and address.scheme != "https":
+            raise SettingError(f"{address} is not encrypted; certificates are for https://")
+        authorization = access.authorization or address.authorization
+        self._address = replace(address, authorization=authorization)
+        self._context = access.context() if address.scheme == "https" else None
         self.timeout = timeout
 
     @property
@@ -224,7 +234,9 @@ class Rest:
     ) -> bytes:
         seconds = self.timeout if seconds is None else seconds
         try:
-            answer = exchange(self._address, method, path, body, kind or JSON, seconds)
+            answer = exchange(
+                self._address, self._context, method, path, body, kind or JSON, seconds
+            )
         except TimeoutError:
             raise FlinkError(f"no Flink answers at {self.url} within {seconds:g} s") from None
         except (OSError, HTTPException, ValueError) as error:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.answers import Job
 from streamplace.engines.flink.rest import ENDED, POLL_SECONDS, FlinkError, Rest, root_cause
-from streamplace.engines.flink.tasks import members
+from streamplace.engines.flink.tasks import job_operators
 from streamplace.model.messages import quoted, shown
 
 
@@ -89,8 +89,10 @@ def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
     return None
 
 
-def stop(rest: Rest, job: str, folder: str, seconds: float = 600.0) -> str:
+def stop(rest: Rest, job: str, folder: str | None, seconds: float = 600.0) -> str:
     """Stop a job with a savepoint in a folder that all of Flink can write to; returns its path.
+
+    Where no folder is given it goes to the cluster's own.
 
     Raises
     ------
@@ -98,7 +100,8 @@ def stop(rest: Rest, job: str, folder: str, seconds: float = 600.0) -> str:
         When there is no savepoint; the job goes on.
     """
     path = f"/jobs/{quote(job, safe='')}"
-    trigger = rest.post(f"{path}/stop", {"targetDirectory": folder, "drain": False})["request-id"]
+    request = {"drain": False} | ({} if folder is None else {"targetDirectory": folder})
+    trigger = rest.post(f"{path}/stop", request)["request-id"]
     deadline = time.monotonic() + seconds
     while True:
         answer = rest.get(f"{path}/savepoints/{quote(trigger, safe='')}")
@@ -118,5 +121,5 @@ def stop(rest: Rest, job: str, folder: str, seconds: float = 600.0) -> str:
 
 def _is_of(document: Job, operators: set[str]) -> bool:
     """Whether all operators of a job are among these."""
-    names = {name for row in document["vertices"] for name in members(row["name"], operators)}
+    names = {name for task in job_operators(document, operators) for name in task.names}
     return bool(names) and names <= operators

@@ -29,6 +29,7 @@ class Node:
         self.name, self.parallelism, self.said, self.group = name, parallelism, said, ""
         self.getTransformationUID = self.getUid = lambda: None
         self.getOperatorName = self.getName = lambda: self.name
+        self.getOperatorDescription = self.getDescription = lambda: self.name
         self.getParallelism = lambda: self.parallelism
         self.isParallelismConfigured = lambda: self.said
         self.getTransitivePredecessors = lambda: [self]
