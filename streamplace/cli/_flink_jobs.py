@@ -135,7 +135,7 @@ def move_(
         vectors = _placed_anew(rest, running, seconds, mips, cluster_file)
     else:
         vectors = read_vectors(placement)
-    move = Move(rest, flink, program, folder, allow_non_restored, timeout, say)
+    move = Move(rest, flink, program, say, folder, allow_non_restored, timeout)
     plan = move.plan(running, vectors)
     new, path = running, None
     _tell(plan)

@@ -7,8 +7,8 @@ from streamplace.engines.flink.apply import apply, check
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.pinning import Vectors, counts, devices_of
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.state import Savepoint, stop
+from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
+from streamplace.engines.flink.state import Savepoint, begin_stop, saved_by, stopped_at
 from streamplace.engines.flink.tasks import read_vertices
 from streamplace.engines.flink.verify import verify
 from streamplace.model.messages import listed
@@ -50,23 +50,23 @@ class Move:
 
     Attributes
     ----------
+    tell
+        Is told every step.
     folder
         Where savepoints go; None for the cluster's own folder.
     allow_non_restored
         Whether state that no operator takes over may be left behind.
     seconds
         In which the job must have come up again.
-    tell
-        Is told every step.
     """
 
     rest: Rest
     flink: Flink
     program: Program
+    tell: Tell
     folder: str | None = None
     allow_non_restored: bool = False
     seconds: float = 120.0
-    tell: Tell = print
 
     def plan(self, job: str, vectors: Vectors) -> Plan:
         """Find out where a job runs and whether it can be moved and, if need be, moved back.
@@ -98,13 +98,28 @@ class Move:
             again where it ran.
         """
         self.tell(f"stopping job {plan.job} with a savepoint")
-        path = stop(self.rest, plan.job, self.folder)
-        self.tell(f"its state is in {path}")
+        request, path = begin_stop(self.rest, plan.job, self.folder), None
         try:
+            path = stopped_at(self.rest, plan.job, request)
+            self.tell(f"its state is in {path}")
+            self.rest.wait(plan.job, ENDED)
             return self._started(plan.after, path), path
         except BaseException as error:
-            self._go_back(plan, path, error)
+            self._go_back(plan, path or self._last_saved(plan.job, request), error)
             raise
+
+    def _last_saved(self, job: str, request: str) -> str:
+        """Where the state of a job is that is being stopped; raises why there is none, if it runs.
+
+        Once asked for, a stop goes on, be it interrupted here.
+        """
+        try:
+            return stopped_at(self.rest, job, request)
+        except FlinkError:
+            saved = saved_by(self.rest, job)
+            if saved is None or saved.last is None or saved.state not in ENDED:
+                raise
+            return saved.last
 
     def _started(self, vectors: Counted, path: str) -> str:
         """Id of the job, restored and verified; else nothing of it is left running."""
@@ -130,6 +145,7 @@ class Move:
         why = str(error) or type(error).__name__
         self.tell(f"that failed: {why}; going back")
         try:
+            self.rest.cancel(plan.job)
             job = self._started(plan.before, path)
         except FlinkError as failure:
             raise FlinkError(
@@ -143,7 +159,7 @@ class Move:
 def _counted(vectors: Vectors, before: Mapping[str, list[str]]) -> Counted:
     """Devices of every subtask; where their number is not said there are as many as before."""
     return {
-        name: [vector] * len(before.get(name, " ")) if isinstance(vector, str) else [*vector]
+        name: [vector] * max(1, len(before.get(name, ()))) if isinstance(vector, str) else [*vector]
         for name, vector in vectors.items()
     }
 

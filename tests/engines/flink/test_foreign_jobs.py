@@ -143,6 +143,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     found = verify(rest, job, SQL)
     assert found.fine, found
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
-    move = Move(rest, flink, Program(jobs, "SqlJob"), tmp_path.as_uri(), tell=lambda _: None)
+    steps: list[str] = []
+    move = Move(rest, flink, Program(jobs, "SqlJob"), steps.append, tmp_path.as_uri())
     job, _ = move.run(move.plan(job, elsewhere))
     assert verify(rest, job, elsewhere).fine

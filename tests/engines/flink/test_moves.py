@@ -117,7 +117,7 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     given = settings(after, backend)
     program = Program(empty, "TallyJob", (str(told), RATE), settings=given, **classes)
     steps: list[str] = []
-    move = Move(rest, flink, program, (tmp_path / "saved").as_uri(), tell=steps.append)
+    move = Move(rest, flink, program, steps.append, (tmp_path / "saved").as_uri())
     for wanted in (SPREAD, ELSEWHERE):
         job, path = move.run(move.plan(job, wanted))
         tells_more(told)
