@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,19 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
     job = start(elsewhere, *names, savepoint=savepoint)
     assert verify(rest, job, elsewhere).fine
     assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == savepoint
+
+
+def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
+    rest: Rest, flink: Flink, jobs: Path
+) -> None:
+    """RocksDB with nothing would crawl, so the job is refused."""
+    vectors, before = placed("dev-1", "dev-2"), free_memory(rest)
+    program = Program(jobs, "StateJob", ("triple", "count"), managed_mb=1)
+    told = "'dev-2' has 1 MB of managed memory left for 2 slots that need it"
+    with pytest.raises(FlinkError, match=told):
+        apply(rest, flink, program, vectors)
+    apply(rest, flink, replace(program, managed_mb=20), vectors)
+    assert free_memory(rest) == before | {"dev-2": before["dev-2"] - 20}
 
 
 def test_state_that_no_operator_takes_over_is_refused(
