@@ -50,15 +50,22 @@ def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]
     }
 
 
+def check_jar(path: Path) -> None:
+    """Raise FormatError for a file that is no jar, or is not there."""
+    if not zipfile.is_zipfile(path):
+        raise FormatError(f"{spot(path)}: is no jar; name the jar of a Flink job")
+
+
 def main_class(jar: Path) -> str | None:
     """Main class that a jar's manifest names."""
+    check_jar(jar)
     try:
         with zipfile.ZipFile(jar) as opened:
             manifest = opened.read("META-INF/MANIFEST.MF").decode(errors="replace")
     except KeyError:
         return None
     except (OSError, zipfile.BadZipFile):
-        raise FormatError(f"{spot(jar)}: is no jar; name the jar of a Flink job") from None
+        raise FormatError(f"{spot(jar)}: is damaged; build it anew") from None
     for line in manifest.replace("\r\n ", "").splitlines():
         key, _, value = line.partition(": ")
         if key in ("Main-Class", "program-class"):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streamplace.engines.flink.jars import MAIN, main_class
+from streamplace.engines.flink.jars import MAIN, check_jar, main_class
 from streamplace.engines.flink.state import Savepoint
 from streamplace.errors import PlacementError, SettingError
 from streamplace.io.files import spot
@@ -60,6 +60,8 @@ class Program:
         more
             Settings besides the job's own.
         """
+        for jar in (self.jar, *self.libraries):
+            check_jar(jar)
         request: dict[str, object] = {
             "entryClass": MAIN,
             "programArgsList": [self.entry, *self.arguments],

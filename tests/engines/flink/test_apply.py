@@ -147,6 +147,24 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
     }
 
 
+@pytest.mark.parametrize("options", [(), ("--library", "text.jar")], ids=["jar", "library"])
+def test_jars_that_are_none_are_told(
+    run: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Before anybody is asked anything."""
+    (tmp_path / "text.jar").write_text("no jar")
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
+    with scripted_flink(healthy("dev-0")) as flink:
+        apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
+        answer = run(*apply, "--flink-home", ".")
+    assert answer.status == 2
+    assert "is no jar; name the jar of a Flink job" in answer.err
+    assert flink.requests("POST") == []
+
+
 @pytest.mark.parametrize(("most", "taken"), [(None, 100), (60, 60), (500, 100)])
 def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may(
     most: int | None, taken: int

@@ -1,5 +1,6 @@
 """Running jobs moved with their state, on a real cluster: whatever happens, everything adds up."""
 
+import copy
 import json
 import time
 import zipfile
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from streamplace.engines.flink.answers import Job
 from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.identity import operators_of
 from streamplace.engines.flink.move import Move
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
@@ -90,6 +93,18 @@ def check_sums(told: Path) -> None:
     assert found == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
 
 
+def assert_ids_tell_namesakes_apart(document: Job) -> None:
+    """As well as what the pinned job shows of them."""
+    vertices, plan = document["vertices"], document["plan"]
+    assert plan is not None
+    bare = copy.deepcopy(plan["nodes"])
+    for node in bare:
+        node["description"] = node["description"].replace(" [namesake 2]", "")
+    assert bare != plan["nodes"]
+    assert operators_of(vertices, bare) == operators_of(vertices, plan["nodes"])
+    assert not any(task.unsure for task in operators_of(vertices, bare))
+
+
 @pytest.mark.parametrize(
     ("before", "after", "backend"), [("true", "false", "hashmap"), ("false", "true", "rocksdb")]
 )
@@ -124,7 +139,10 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
         restored = rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
         assert restored["external_path"] == path
         assert verify(rest, job, wanted).fine
-    assert (len(rest.job(job)["vertices"]) == len(SPREAD)) == (after == "false")
+    document = rest.job(job)
+    assert (len(document["vertices"]) == len(SPREAD)) == (after == "false")
+    if after == "false":
+        assert_ids_tell_namesakes_apart(document)
     stop(rest, job, tmp_path.as_uri())
     check_sums(told)
     assert [step.split()[0] for step in steps[-5:]] == [
