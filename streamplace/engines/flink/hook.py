@@ -63,6 +63,11 @@ class Placed:
             raise ValueError(f"streamplace: {'; '.join(faults)}")
         jvm = get_gateway().jvm
         managed = managed_shares(self._slots(nodes), self._managed)
+        if needy := [group for group, share in managed.items() if share < 1]:
+            raise ValueError(
+                f"streamplace: no managed memory is left for slots of {needy[0]!r} that need it; "
+                "end what else runs there, or place less on it"
+            )
         resources = jvm.java.util.HashMap()
         for group, demands in self._groups.items():
             resources.put(group, _profile(jvm, demands, managed.get(group, 0)))

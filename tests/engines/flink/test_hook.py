@@ -147,6 +147,13 @@ def test_managed_memory_goes_to_the_slots_that_use_it() -> None:
     assert executed(nodes, vectors, {"a": 100, "b": 90}) == {"a": 0, "b": 30, "spread-0": 30}
 
 
+def test_slots_that_need_managed_memory_never_get_none() -> None:
+    """RocksDB with nothing would crawl, and SQL fail."""
+    vectors = {"count": ["a", "a"]}
+    with pytest.raises(ValueError, match="no managed memory is left for slots of 'a'"):
+        executed([Node("count", 2, uses="STATE_BACKEND")], vectors, {"a": 1})
+
+
 def test_shares_fit_the_task_manager_that_has_least() -> None:
     """All slots of a group are alike, so a spread one takes what the fullest of its devices has."""
     slots = {"a": {"a": 1}, "spread-0": {"a": 1, "b": 3}}
