@@ -24,6 +24,8 @@ AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a job that runs: one that has read all of its input has finished."""
 JSON = "application/json"
 POLL_SECONDS = 0.1
+CAUSE_SECONDS = 5.0
+"""In which Flink tells why a job failed."""
 SUBMIT_SECONDS = 600.0
 """For what may take long: uploading a jar, and running its main method."""
 
@@ -199,10 +201,18 @@ class Rest:
             time.sleep(POLL_SECONDS)
 
     def failure(self, job: str) -> str:
-        """Root cause of a job's failure, one line."""
-        history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
-        traces = [entry.get("stacktrace", "") for entry in history.get("entries", ())]
+        """Root cause of a job's failure, one line; Flink tells it a moment after the job failed."""
+        deadline = time.monotonic() + CAUSE_SECONDS
+        while not (traces := self._traces(job)) and self.job(job)["state"] in FAILED:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_SECONDS)
         return root_cause(traces[0] if traces else "no exception is known")
+
+    def _traces(self, job: str) -> list[str]:
+        """Stack traces of what failed in a job, the newest first."""
+        history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
+        return [entry.get("stacktrace", "") for entry in history.get("entries", ())]
 
     def _ended_jobs(self) -> set[str]:
         return {job for job, state in self.jobs().items() if state in ENDED}

@@ -107,6 +107,17 @@ def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, s
     call(answers, refused=FlinkError, match=f"job new is {state}: c.D: the reason", seconds=600)
 
 
+def test_a_cause_that_flink_tells_a_moment_later_is_waited_for(call: Apply) -> None:
+    down, ended = job("new", "FAILING", {"map": "FAILED"}), job("new", "CANCELED", {})
+    entries = [{"stacktrace": "c.D: the reason"}]
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": [down, down, down, ended],
+        "GET /jobs/new/exceptions": [{}, {"exceptionHistory": {"entries": entries}}],
+        "PATCH /jobs/new": {},
+    }
+    call(answers, refused=FlinkError, match="job new is FAILING: c.D: the reason")
+
+
 def test_a_job_that_never_runs_is_told_with_what_it_waits_for(call: Apply) -> None:
     waiting = job("new", "RUNNING", {"map": "SCHEDULED"})
     ended = job("new", "CANCELED", {})
