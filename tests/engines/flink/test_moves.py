@@ -16,7 +16,7 @@ from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.identity import operators_of
 from streamplace.engines.flink.move import Move
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.rest import ENDED, Rest
 from streamplace.engines.flink.state import stop
 from streamplace.engines.flink.tasks import read_vertices
 from streamplace.engines.flink.verify import verify
@@ -24,6 +24,7 @@ from streamplace.engines.flink.verify import verify
 pytestmark = pytest.mark.xdist_group("flink")
 RATE = "500"
 WINDOW, KEYS = 100, 10
+FILES, LINES = 8, 150
 DEVICES = [f"dev-{i}" for i in range(5)]
 Settings = dict[str, str]
 
@@ -148,6 +149,35 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     assert [step.split()[0] for step in steps[-5:]] == [
         *("checking", "stopping", "its", "starting", "job")
     ]
+
+
+def test_files_that_nobody_has_read_yet_are_read_once(
+    rest: Rest, flink: Flink, jobs: Path, told: Path, tmp_path: Path
+) -> None:
+    """The source's coordinator knows them, and Flink restores it by the operator's own id alone."""
+    (told / "slow").touch()
+    (tmp_path / "files").mkdir()
+    for i in range(FILES):
+        text = "".join(f"{i * LINES + k}\n" for k in range(LINES))
+        (tmp_path / "files" / str(i)).write_text(text)
+    program = Program(jobs, "FilesJob", (str(tmp_path / "files"), str(told)))
+    request = program.run_request() | {
+        "entryClass": "FilesJob",
+        "programArgsList": [*program.arguments],
+    }
+    job: str = rest.post(f"/jars/{rest.upload(jobs)}/run", request)["jobid"]
+    deadline = time.monotonic() + 60
+    while not lines(told, "lines"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    move = Move(rest, flink, program, lambda _: None, (tmp_path / "saved").as_uri())
+    vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
+    job, _ = move.run(move.plan(job, vectors))
+    before = len(lines(told, "lines"))
+    (told / "slow").unlink()
+    assert rest.wait(job, ENDED, 120) == "FINISHED"
+    assert before < FILES * LINES
+    assert sorted(line[0] for line in lines(told, "lines")) == list(range(FILES * LINES))
 
 
 def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
