@@ -16,6 +16,7 @@ TLS = Path(__file__).parent / "tls"
 """Made for these tests: who certifies, the server at 127.0.0.1, a client; for a hundred years."""
 CLIENT = ("--cert", str(TLS / "client.pem"), "--key", str(TLS / "client.key"))
 AUTHORITY = ("--cacert", str(TLS / "authority.pem"))
+COMMANDS = (["cluster"], ["cancel", "--job", "another"])
 Secured = tuple[str, list[bytes]]
 
 
@@ -78,8 +79,8 @@ def test_authorization_is_sent_and_never_shown(
     given = ("--authorization", "secret") if source == "file" else ()
     with server(answering(ANSWERS, asked)) as url:
         rest = url.replace("//", "//other:word@")
-        told = [run("flink", *what, "--rest", rest, *given) for what in (["cluster"], ["cancel"])]
-    assert told[0].status == 0, told[0].err
+        told = [run("flink", *what, "--rest", rest, *given) for what in COMMANDS]
+    assert [answer.status for answer in told] == [0, 2], told
     assert asked
     assert all(b"Authorization: " + sent + b"\r\n" in head for head in asked)
     assert "s3cret" not in "".join(answer.out + answer.err for answer in told)
