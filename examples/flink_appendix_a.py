@@ -27,6 +27,7 @@ from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import settled_rate
 from streamplace.evaluate.queues import run_queues
@@ -106,15 +107,8 @@ class Bench:
         """
         vectors = {name: [device] for name, device in devices.items()}
         arguments = [json.dumps(as_job(graph))]
-        job = apply(
-            self.rest,
-            self.flink,
-            self.jar,
-            vectors,
-            entry_class="GraphJob",
-            arguments=arguments,
-            seconds=START_SECONDS,
-        )
+        program = Program(self.jar, "GraphJob", arguments)
+        job = apply(self.rest, self.flink, program, vectors, seconds=START_SECONDS)
         sink = self.rest.job(job)["vertices"][-1]["id"]
         return job, settled_rate(self.rest, job, sink, self.seconds)
 

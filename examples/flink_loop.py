@@ -23,9 +23,10 @@ from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.pinning import counts, vectors_of
 from streamplace.engines.flink.plan import read_plan
 from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import settled_rate
-from streamplace.engines.flink.tasks import members, read_vertices
+from streamplace.engines.flink.tasks import read_vertices
 from streamplace.engines.flink.verify import verify
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
@@ -59,7 +60,7 @@ def where(rest: Rest, job: str) -> dict[str, list[str]]:
     return {
         name: [device for device, n in vertex.devices.items() for _ in range(n)]
         for vertex in read_vertices(rest, job, rest.job(job))
-        for name in members(vertex.name, ())
+        for name in vertex.operators
     }
 
 
@@ -95,15 +96,8 @@ def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) 
     for title, placer in (("in turn", "round-robin"), ("streamplace", "auto")):
         placement = place(subtasks, cluster, placer=placer).placement
         chosen[title] = vectors_of(placement.as_dict(), graph.operators.parallel)
-        job = apply(
-            rest,
-            flink,
-            jar,
-            chosen[title],
-            entry_class=JOB,
-            arguments=[str(RATE)],
-            seconds=START_SECONDS,
-        )
+        program = Program(jar, JOB, [str(RATE)])
+        job = apply(rest, flink, program, chosen[title], seconds=START_SECONDS)
         rates[title], found = throughput(rest, job, seconds), verify(rest, job, chosen[title])
         rest.cancel(job)
         wrong = [*found.problems, *(check.operator for check in found.checks if not check.fine)]

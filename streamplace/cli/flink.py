@@ -1,37 +1,17 @@
 """``streamplace flink``: a running Flink, from measuring a job to seeing it placed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from streamplace.cli._flink import HOME, JOB, JSON, MIPS, SECONDS, asks, job_id
+from streamplace.cli._flink_jobs import apply_, cancel_, move_, verify_
 from streamplace.cli._options import DEFAULTS, FILE, writes
-from streamplace.cli._output import console, print_file, print_json, print_line, say, waiting
-from streamplace.errors import SettingError
+from streamplace.cli._output import print_file, print_json, print_line, say, waiting
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.verify import Verification
-
-REST = click.option(
-    "--rest",
-    "url",
-    default="http://localhost:8081",
-    show_default=True,
-    help="Address of Flink's REST interface, such as https://USER:PASSWORD@HOST:8081.",
-)
-JOB = click.option("--job", help="Id of the job; may be left out where only one runs.")
-PLACEMENT = click.option(
-    "--placement", type=FILE, required=True, help="Placement of its operators or subtasks (JSON)."
-)
-MIPS = click.option(
-    "--mips", default=DEFAULTS["mips"], show_default=True, help="Speed of a core of the devices."
-)
-UNCOUNTED = (
-    "the placement does not say how many subtasks its operators have, so they were not counted; "
-    "a placement that 'streamplace place' writes does"
-)
-HOME = click.option("--flink-home", type=FILE, help="Home of a Flink, instead of $FLINK_HOME.")
 
 
 @click.group(
@@ -81,7 +61,7 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
 
 
 @command.command("cluster", epilog="Example: streamplace flink cluster -o cluster.toml")
-@REST
+@asks
 @MIPS
 @click.option(
     "--bandwidth",
@@ -90,16 +70,15 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
     help="Of every link; Flink does not measure it.",
 )
 @writes("Write the cluster to this TOML file.")
-def cluster_(url: str, mips: str, bandwidth: str, output: Path | None) -> None:
+def cluster_(rest: "Rest", mips: str, bandwidth: str, output: Path | None) -> None:
     """Write the TaskManagers of a cluster as devices, for place and the others."""
     from streamplace.engines.flink.cluster import cluster_toml, unpinnable
-    from streamplace.engines.flink.rest import Rest
     from streamplace.io.clusters import parse_cluster
     from streamplace.io.files import write_text
 
-    text = cluster_toml(Rest(url), mips, bandwidth)
+    text = cluster_toml(rest, mips, bandwidth)
     size = parse_cluster(text.encode(), "the cluster").n_devices
-    for device in unpinnable(Rest(url)):
+    for device in unpinnable(rest):
         say(f"note: nothing can be pinned to {device}; see: streamplace export --to flink")
     if output is None:
         print_file(text)
@@ -134,14 +113,14 @@ def config_(cluster_file: Path, output: Path) -> None:
     "profile",
     epilog="Example: streamplace flink profile --rest http://localhost:8081 -o graph.json",
 )
-@REST
+@asks
 @JOB
-@click.option("--seconds", type=click.FloatRange(2, 3600), default=10.0, show_default=True)
+@SECONDS
 @MIPS
 @writes("Write the graph to this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the graph as one JSON document.")
+@JSON
 def profile_(
-    url: str, job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
+    rest: "Rest", job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
 ) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
@@ -150,13 +129,12 @@ def profile_(
     on, as the cluster file has it. What could not be measured is told.
     """
     from streamplace.engines.flink.profile import profile
-    from streamplace.engines.flink.rest import Rest
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import mips as parsed_mips
 
-    speed, rest = parsed_mips(mips), Rest(url)
+    speed = parsed_mips(mips)
     with waiting(f"watching for {seconds:g} s"):
-        seen = profile(rest, _job(rest, job), seconds)
+        seen = profile(rest, job_id(rest, job), seconds)
     graph = seen.graph(speed)
     if output is not None:
         write_graph(graph, output)
@@ -169,174 +147,5 @@ def profile_(
         say(f"note: {doubt}")
 
 
-@command.command(
-    "apply",
-    epilog="Example: streamplace flink apply job.jar --placement placement.json -- --input x.csv",
-)
-@click.argument("jar", type=FILE)
-@click.argument("arguments", nargs=-1)
-@PLACEMENT
-@click.option("--entry-class", help="Main class of the job.  [default: the jar's own]")
-@click.option(
-    "--savepoint", "saved", help="Savepoint (path or URI) whose state the job takes over."
-)
-@click.option(
-    "--allow-non-restored",
-    is_flag=True,
-    help="Leave behind state in the savepoint that no operator takes over.",
-)
-@REST
-@HOME
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def apply_(
-    jar: Path,
-    arguments: tuple[str, ...],
-    placement: Path,
-    entry_class: str | None,
-    saved: str | None,
-    allow_non_restored: bool,
-    url: str,
-    flink_home: Path | None,
-    as_json: bool,
-) -> None:
-    """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
-
-    ARGUMENTS, after --, go to the job. A JDK must be installed: a small class is compiled and put
-    beside the job, which then runs it. Operators whose parallelism the job leaves open get the one
-    that they are placed with.
-    """
-    from streamplace.engines.flink.apply import apply
-    from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.state import Savepoint, left_behind
-
-    if allow_non_restored and saved is None:
-        raise SettingError("--allow-non-restored is for --savepoint; give both or neither")
-    flink, rest, vectors = find_flink(flink_home), Rest(url), read_vectors(placement)
-    if saved is None and (left := left_behind(rest, vectors)):
-        say(f"note: the new job starts without state, but {left}")
-    with waiting(f"submitting {jar.name}"):
-        job = apply(
-            rest,
-            flink,
-            jar,
-            vectors,
-            entry_class=entry_class,
-            arguments=arguments,
-            savepoint=None if saved is None else Savepoint(saved, allow_non_restored),
-        )
-    print_json({"job": job}) if as_json else print_line(job)
-
-
-@command.command(
-    "cancel",
-    epilog="Example: streamplace flink cancel --savepoint file:///var/flink/savepoints",
-)
-@REST
-@JOB
-@click.option("--savepoint", "folder", help="Folder (path or URI) to save its state in.")
-@click.option("--drop-state", is_flag=True, help="End it even if the state it has saved is lost.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def cancel_(url: str, job: str | None, folder: str | None, drop_state: bool, as_json: bool) -> None:
-    """End a job and wait until its slots are free; with --savepoint, print the path of its state.
-
-    A job that has completed checkpoints has state: say whether to save or to drop it.
-    """
-    from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.state import saved_by, stop
-
-    rest = Rest(url)
-    ended, path = _job(rest, job), None
-    if folder is not None:
-        with waiting("saving"):
-            path = stop(rest, ended, folder)
-    elif not drop_state and (saved := saved_by(rest, ended)):
-        raise SettingError(f"{saved}; to end it without, give --drop-state")
-    else:
-        rest.cancel(ended)
-    print_json({"job": ended, "savepoint": path}) if as_json else print_line(path or ended)
-
-
-@command.command(
-    "verify",
-    epilog="Example: streamplace flink verify --rest http://localhost:8081 "
-    "--placement placement.json",
-)
-@REST
-@JOB
-@PLACEMENT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-@click.pass_context
-def verify_(
-    context: click.Context, url: str, job: str | None, placement: Path, as_json: bool
-) -> None:
-    """Ask Flink where every subtask of a job runs; exit code 1 when anything differs.
-
-    Subtasks on other devices than placed differ, and so do too few or too many of them.
-    """
-    from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.verify import verify
-
-    rest = Rest(url)
-    found = verify(rest, _job(rest, job), read_vectors(placement))
-    print_json(_verification(found)) if as_json else _show(found)
-    context.exit(0 if found.fine else 1)
-
-
-def _job(rest: "Rest", given: str | None) -> str:
-    """Id of the job that is meant: the only one that has not ended, in whatever state."""
-    if given is not None:
-        return given
-    from streamplace.model.messages import listed, shown
-
-    states, live = rest.jobs(), rest.live_jobs()
-    if len(live) > 1:
-        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
-    if not live:
-        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
-        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
-    return live[0]
-
-
-def _verification(found: "Verification") -> dict[str, Any]:
-    return {
-        "ok": found.fine,
-        "problems": list(found.problems),
-        "uncounted": list(found.uncounted),
-        "operators": [
-            {
-                "name": check.operator,
-                "ok": check.fine,
-                "expected": dict(check.expected),
-                "actual": dict(check.actual),
-            }
-            for check in found.checks
-        ],
-    }
-
-
-def _show(found: "Verification") -> None:
-    from rich.table import Table
-
-    out = console()
-    table = Table("operator", "expected", "actual", "", box=None)
-    for check in found.checks:
-        columns = (_counts(check.expected), _counts(check.actual))
-        table.add_row(check.operator, *columns, "ok" if check.fine else "differs")
-    out.print(table)
-    for problem in found.problems:
-        out.print(f"problem: {problem}")
-    if found.uncounted:
-        out.print(f"note: {UNCOUNTED}")
-    wrong = sum(not check.fine for check in found.checks)
-    out.print(
-        "Every subtask runs where it was placed."
-        if found.fine
-        else f"{wrong} of {len(found.checks)} operators differ."
-    )
-
-
-def _counts(counts: Any) -> str:
-    return ", ".join(f"{d} × {n}" if n > 1 else d for d, n in sorted(counts.items())) or "—"
+for one in (apply_, move_, cancel_, verify_):
+    command.add_command(one)

@@ -18,6 +18,8 @@ LINES = [
     ["export", "placement.json", "--to", "json", "-o", "placement.json"],
     ["export", "placement.json", "--to", "json", "-o", "graph.json"],
     ["export", "placement.json", "--to", "flink", "-o", "."],
+    ["flink", "cluster", "--authorization", "graph.json", "-o", "graph.json"],
+    ["flink", "profile", "--cacert", "graph.json", "-o", "graph.json"],
     ["flink", "config", "--cluster", "folder", "-o", "folder"],
     ["generate", "recipe", "graph.json", "-o", "graph.json"],
     ["import", "dream", "graph.json", "-o", "graph.json"],

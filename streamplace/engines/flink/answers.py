@@ -131,16 +131,6 @@ class JobVertex(TypedDict):
 
 
 @with_config(_CHECKED)
-class Job(TypedDict):
-    """A job; versions before 2 do not name its scheduler."""
-
-    name: str
-    state: str
-    schedulerType: NotRequired[str | None]
-    vertices: _List[JobVertex]
-
-
-@with_config(_CHECKED)
 class PlanInput(TypedDict):
     """A stream into a task of the plan."""
 
@@ -169,6 +159,17 @@ class Plan(TypedDict):
     """Plan of a job."""
 
     plan: PlanNodes
+
+
+@with_config(_CHECKED)
+class Job(TypedDict):
+    """A job; versions before 2 do not name its scheduler."""
+
+    name: str
+    state: str
+    schedulerType: NotRequired[str | None]
+    vertices: _List[JobVertex]
+    plan: NotRequired[PlanNodes | None]
 
 
 Subtask = TypedDict("Subtask", {"taskmanager-id": NotRequired[str | None]})

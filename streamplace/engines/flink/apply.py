@@ -1,49 +1,41 @@
 """Applying a placement: an unchanged job, submitted so that it runs where it was placed."""
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import MAIN, main_class, placed_jar, placed_java
+from streamplace.engines.flink.jars import placed_jar
 from streamplace.engines.flink.names import limit_name
 from streamplace.engines.flink.pinning import Pinning, Vectors, devices_of, pinning
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import POLL_SECONDS, FlinkError, Rest
 from streamplace.engines.flink.scheduler import cluster_fault, job_fault
 from streamplace.engines.flink.state import Savepoint
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
-from streamplace.io.files import spot
 from streamplace.model.messages import listed, quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 OURS = "streamplace: "
-SQL = (
-    "; the SQL planner numbers operators anew with every job that is submitted through REST, and "
-    "from 1 in a process of its own: measure and place the job as 'flink run' submits it, and run "
-    "it by 'flink run -c Placed' with the exported Placed.java"
-)
+FITS = "the job fits its placement"
+CHECK = {"streamplace.check": "true"}
+"""The settings that have the pinning class look at a job, and not submit it."""
 UNMAPPED = "Cannot map checkpoint/savepoint state"
-UIDS = (
-    f"{UNMAPPED} to the job: operators without a uid are known by how they are chained, which "
-    'placing changes; give those with state a uid (.uid("count") in the job) before they are '
-    "saved, or leave their state behind by --allow-non-restored"
+FOREIGN = (
+    f"{UNMAPPED} to the job: the savepoint holds state of operators that this job does not have; "
+    "give the job that was saved, or leave that state behind by --allow-non-restored"
 )
-_SQL_UNPLACED = re.compile(r"operator '[^']*\[\d+\]' is not placed")
 
 
 def apply(
     rest: Rest,
     flink: Flink,
-    jar: Path,
+    program: Program,
     vectors: Vectors,
     *,
-    entry_class: str | None = None,
-    arguments: Sequence[str] = (),
     savepoint: Savepoint | None = None,
     seconds: float = 60.0,
 ) -> str:
@@ -59,31 +51,64 @@ def apply(
         When the cluster's scheduler ignores placements, when the job is not the one that was
         placed, or when it does not come up; it quotes why, and nothing is left running.
     """
-    entry = entry_class or main_class(jar)
-    if entry is None:
-        raise PlacementError(f"{spot(jar)}: names no main class; give --entry-class")
-    if fault := cluster_fault(rest):
-        raise FlinkError(fault)
-    source = placed_java(*fitted(rest, vectors))
-    with placed_jar(flink, jar, source) as placed, _uploaded(rest, placed) as uploaded:
-        job = _submitted(rest, uploaded, [entry, *arguments], savepoint)
+    request = program.run_request(savepoint)
+    check_cluster(rest, vectors)
+    rest.wait_released()
+    with _placed(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
+        job = _run(rest, jar, request)
     try:
         _wait_started(rest, job, seconds)
-    except FlinkError:
+    except BaseException:
         rest.cancel(job)
         raise
     return job
 
 
-def fitted(rest: Rest, vectors: Vectors) -> tuple[Pinning, dict[str, int]]:
-    """Pinning for what a cluster has free now, and its TaskManagers' free managed memory in MB."""
-    check_offers(rest.offered(), vectors)
-    rest.wait_released()
+def check(rest: Rest, flink: Flink, program: Program, vectors: Vectors) -> None:
+    """Run a job's main method as ``apply`` would, on an empty cluster, but submit nothing.
+
+    Raises
+    ------
+    PlacementError, FlinkError
+        What ``apply`` would refuse before anything runs.
+    """
+    request = program.run_request(more=CHECK)
+    check_cluster(rest, vectors)
     managers = rest.task_managers()
+    answer = pinning(vectors, [row["id"] for row in managers], range(_most_groups(managers)))
+    managed = _managed(managers, "totalResource", program.managed_mb)
+    with _placed(rest, flink, program, answer, managed) as jar:
+        try:
+            job = _run(rest, jar, request)
+        except FlinkError as error:
+            if FITS not in str(error):
+                raise
+            return
+    rest.cancel(job)
+    raise FlinkError("the job is not submitted by its main method, so it cannot be placed")
+
+
+def fitted(
+    rest: Rest, vectors: Vectors, most_mb: int | None = None
+) -> tuple[Pinning, dict[str, int]]:
+    """Pinning for what a cluster has free now, and its TaskManagers' free managed memory in MB."""
+    managers = rest.task_managers()
+    answer = pinning(vectors, [row["id"] for row in managers], free_groups(rest))
+    return answer, _managed(managers, "freeResource", most_mb)
+
+
+def _managed(managers: Sequence[dict[str, Any]], kind: str, most_mb: int | None) -> dict[str, int]:
+    found = {row["id"]: int(row[kind]["managedMemory"]) for row in managers}
+    return {name: mb if most_mb is None else min(mb, most_mb) for name, mb in found.items()}
+
+
+def check_cluster(rest: Rest, vectors: Vectors) -> None:
+    """Raise what is wrong with a cluster, seen from a placement."""
+    if fault := cluster_fault(rest):
+        raise FlinkError(fault)
+    check_offers(rest.offered(), vectors)
     if any(len(set(devices_of(vector))) > 1 for vector in vectors.values()):
-        _check_groups(managers)
-    free = {row["id"]: int(row["freeResource"]["managedMemory"]) for row in managers}
-    return pinning(vectors, list(free), free_groups(rest)), free
+        _check_groups(rest.task_managers())
 
 
 def free_groups(rest: Rest) -> list[int]:
@@ -128,31 +153,30 @@ def _unprepared(device: str, name: str, why: str) -> PlacementError:
 
 
 @contextmanager
-def _uploaded(rest: Rest, jar: Path) -> Iterator[str]:
-    """Id of a jar that is on the cluster while the block runs."""
-    uploaded = rest.upload(jar)
-    try:
-        yield uploaded
-    finally:
-        with suppress(FlinkError):
-            rest.delete(f"/jars/{quote(uploaded, safe='')}")
+def _placed(
+    rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
+) -> Iterator[str]:
+    """Id of the job's jar with the pinning class in it, on the cluster while the block runs."""
+    with placed_jar(flink, program.jar, program.libraries, answer, managed) as jar:
+        uploaded = rest.upload(jar)
+        try:
+            yield uploaded
+        finally:
+            with suppress(FlinkError):
+                rest.delete(f"/jars/{quote(uploaded, safe='')}")
 
 
-def _submitted(rest: Rest, jar: str, arguments: Sequence[str], savepoint: Savepoint | None) -> str:
+def _run(rest: Rest, jar: str, request: dict[str, object]) -> str:
     """Id of the job that an uploaded jar submits."""
-    document: dict[str, object] = {"entryClass": MAIN, "programArgsList": list(arguments)}
-    if savepoint is not None:
-        document["savepointPath"] = savepoint.path
-        document["allowNonRestoredState"] = savepoint.allow_non_restored
     try:
-        return str(rest.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
+        return str(rest.post(f"/jars/{quote(jar, safe='')}/run", request)["jobid"])
     except FlinkError as error:
         if UNMAPPED in str(error):
-            raise FlinkError(UIDS) from None
+            raise FlinkError(FOREIGN) from None
         _, ours, fault = str(error).partition(OURS)
         if not ours:
             raise
-        raise FlinkError(fault + SQL if _SQL_UNPLACED.search(fault) else fault) from None
+        raise FlinkError(fault) from None
 
 
 def _wait_started(rest: Rest, job: str, seconds: float) -> None:

@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from streamplace.engines.flink.names import FUSED
 
@@ -13,19 +14,37 @@ MOST_OPERATORS = 1000
 _BREAK = "<br/>"
 _INDEX = re.compile(r"^\[vertex-\d+\]")
 """What ``pipeline.vertex-name-include-index-prefix`` puts before the name of a task."""
+_NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
+"""What the pinning class puts after the description of an operator that has namesakes."""
 _LINE = re.compile(r"((?::  |   )*)(?::- |\+- )(.*)", re.DOTALL)
 
 
-def fused_operators(task: str, description: str) -> list[str]:
+class Fused(NamedTuple):
+    """An operator of a chain.
+
+    Attributes
+    ----------
+    shown
+        Its name as Flink shows it.
+    number
+        Which of its namesakes it is, where the plan tells; else 0.
+    """
+
+    shown: str
+    number: int = 0
+
+
+def fused_operators(task: str, description: str, known: Iterable[str] = ()) -> list[Fused]:
     """Operators of a task, from its name and from the tree that the job's plan shows of it.
 
     The tree tells where one name ends and the next begins, be there arrows and commas in them.
-    Where it shows other texts than names, as for SQL, the name of the task must do.
+    Where it shows other texts than names, as for SQL, the name of the task must do; names that are
+    known win then over how they look.
 
-    >>> fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")
+    >>> [name for name, _ in fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")]
     ['a', 'b, x', 'c']
-    >>> fused_operators("Calc[1] -> Sink: out", "[1]:Calc(select=[id])<br/>+- [2]:Sink(...)<br/>")
-    ['Calc[1]', 'Sink: out']
+    >>> fused_operators("a -> Map -> Map", "in<br/>+- Map<br/>   +- Map [namesake 2]<br/>")[2]
+    Fused(shown='Map', number=2)
     """
     task, tree = _INDEX.sub("", task), description.removesuffix(_BREAK)
     lines = [html.unescape(line) for line in tree.split(_BREAK)]
@@ -33,9 +52,14 @@ def fused_operators(task: str, description: str) -> list[str]:
     for match in filter(None, map(_LINE.fullmatch, lines[1 : MOST_OPERATORS + 1])):
         nodes.append((len(match[1]) // 3 + 1, match[2]))
     is_tree = tree != description and len(nodes) == len(lines)
-    if is_tree and _as_task(nodes) == task:
-        return [name for _, name in nodes]
-    return unfused(task)
+    found = [_NAMESAKE.search(text) for _, text in nodes]
+    names = [_NAMESAKE.sub("", text) for _, text in nodes]
+    depths = [depth for depth, _ in nodes]
+    if not is_tree or _as_task(list(zip(depths, names, strict=True))) != task:
+        names = unfused(task, known)
+    if not is_tree or len(names) != len(found):
+        return [Fused(name) for name in names]
+    return [Fused(n, int(m[1]) if m else 0) for n, m in zip(names, found, strict=True)]
 
 
 def _as_task(nodes: list[tuple[int, str]]) -> str:

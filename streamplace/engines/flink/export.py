@@ -18,11 +18,11 @@ and start it again; later placements need no restart. The JobManager must not ru
 scheduler (jobmanager.scheduler: default), and every TaskManager must be a device of the cluster.
 Then, for a job in a jar, unchanged:
   streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
-or compile Placed.java into it, or add placed.py to a PyFlink program; both say how in their first
-lines. There MANAGED_MB is the managed memory of your TaskManagers, where apply asks them. Of jobs
-that spread operators over devices these two serve one at a time on a cluster: they use group
-indexes from 0 on, where apply takes free ones. groups.json holds the same slot sharing groups for
-tools of your own.
+or compile Placed.java and PlacedIds.java into it, or add placed.py to a PyFlink program; both say
+how in their first lines. There MANAGED_MB is the managed memory of your TaskManagers, where apply
+asks them. Of jobs that spread operators over devices these two serve one at a time on a cluster:
+they use group indexes from 0 on, where apply takes free ones. groups.json holds the same slot
+sharing groups for tools of your own.
 """
 CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
 
@@ -42,7 +42,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     return {
         "placement.json": _json(placement),
         "groups.json": _json(_groups(deployment, answer)),
-        "Placed.java": placed_java(answer),
+        **placed_java(answer),
         "placed.py": placed_py(answer),
         **{f"config/{name}": comment(head) + text for name, text in settings.items()},
     }

@@ -14,6 +14,8 @@ configuration comes to 512): state in RocksDB, SQL and Python live there. The sl
 on a TaskManager share it."""
 CPU_CORES, HEAP_MB = 0.001, 1
 """What every slot gets beside its shares of managed memory and of the network buffers."""
+_PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
+"""Name, number of the SQL planner, and what a helper of a sink is called besides."""
 Counts = dict[str, dict[str, int]]
 """Group → TaskManager → number of its slots there."""
 
@@ -55,11 +57,17 @@ class Placed:
         self._set_parallelism()
         graph = self._env._generate_stream_graph(clear_transformations=True, job_name=job_name)
         nodes = list(graph.getStreamNodes().toArray())
-        faults = [fault for node in nodes if (fault := self._put(node))]
+        planned = planned_names((n.getOperatorName(), n.getOperatorDescription()) for n in nodes)
+        faults = [fault for node in nodes if (fault := self._put(node, planned))]
         if faults := [*self._namesakes(nodes), *faults]:
             raise ValueError(f"streamplace: {'; '.join(faults)}")
         jvm = get_gateway().jvm
         managed = managed_shares(self._slots(nodes), self._managed)
+        if needy := [group for group, share in managed.items() if share < 1]:
+            raise ValueError(
+                f"streamplace: no managed memory is left for slots of {needy[0]!r} that need it; "
+                "end what else runs there, or place less on it"
+            )
         resources = jvm.java.util.HashMap()
         for group, demands in self._groups.items():
             resources.put(group, _profile(jvm, demands, managed.get(group, 0)))
@@ -68,16 +76,21 @@ class Placed:
 
     def _set_parallelism(self) -> None:
         """Give operators whose parallelism the program leaves open the one they are placed with."""
-        for end in self._env._j_stream_execution_environment.getTransformations():
-            for operation in end.getTransitivePredecessors():
-                names = _names(operation.getUid(), operation.getName())
-                wanted = next((self._parallelism[n] for n in names if n in self._parallelism), None)
-                if wanted is not None and not operation.isParallelismConfigured():
-                    operation.setParallelism(wanted, True)
+        operations = [
+            operation
+            for end in self._env._j_stream_execution_environment.getTransformations()
+            for operation in end.getTransitivePredecessors()
+        ]
+        planned = planned_names((o.getName(), o.getDescription()) for o in operations)
+        for operation in operations:
+            names = _names(operation.getUid(), operation.getName(), planned)
+            wanted = next((self._parallelism[n] for n in names if n in self._parallelism), None)
+            if wanted is not None and not operation.isParallelismConfigured():
+                operation.setParallelism(wanted, True)
 
-    def _put(self, node: Any) -> str | None:
+    def _put(self, node: Any, planned: dict[str, str]) -> str | None:
         """Put an operator into its group; returns what is wrong with it."""
-        names = _names(node.getTransformationUID(), node.getOperatorName())
+        names = _names(node.getTransformationUID(), node.getOperatorName(), planned)
         operator = next((name for name in names if name in self._operators), None)
         if operator is None:
             return f"operator {names[-2]!r} is not placed"
@@ -129,9 +142,31 @@ def managed_shares(slots: Counts, managed: dict[str, int]) -> dict[str, int]:
     }
 
 
-def _names(uid: str | None, name: str) -> list[str]:
+def planned_names(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """SQL operators by their names and descriptions: the name of each that does not change.
+
+    The planner numbers operators anew with every submission, but in the same order.
+
+    >>> planned_names([("Calc[7]", "[7]:Calc(x)"), ("Calc[9]", "[9]:Calc(y)"), ("a[1]", "a[1]")])
+    {'Calc[7]': 'Calc', 'Calc[9]': 'Calc (2)'}
+    """
+    found: dict[str, dict[int, str]] = {}
+    for name, description in shown:
+        match = _PLANNED.fullmatch(plain(str(name)))
+        if match and f"[{match[2]}]:" in str(description):
+            stem = match[1] + (match[3] or "")
+            found.setdefault(stem, {})[int(match[2])] = plain(str(name))
+    return {
+        numbers[number]: stem if i == 1 else f"{stem} ({i})"
+        for stem, numbers in found.items()
+        for i, number in enumerate(sorted(numbers), 1)
+    }
+
+
+def _names(uid: str | None, name: str, planned: dict[str, str]) -> list[str]:
     """What an operator may be known by: uid, name, or the sink that it is a helper of."""
     given = plain(str(name))
+    given = planned.get(given, given)
     owner = re.sub(r": [A-Za-z -]+$", "", given)
     return [*([uid] if uid else []), given, owner]
 

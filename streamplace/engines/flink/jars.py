@@ -6,6 +6,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,43 +18,54 @@ from streamplace.io.files import spot
 from streamplace.model.messages import quoted, shown
 
 MAIN = "Placed"
+IDS = "PlacedIds"
 CELL = "\x1f"
 ESCAPE = "\x1e"
 
 
-def placed_java(pinning: Pinning, managed: Mapping[str, int] | None = None) -> str:
-    """Source of the class that puts a job's operators into the groups of a pinning.
+def placed_java(pinning: Pinning) -> dict[str, str]:
+    """Sources of the classes that put a job's operators into the groups of a pinning, by file."""
+    source = _java(MAIN)
+    for name, lines in _tables(pinning, {}).items():
+        literals = "".join(f"        {quoted_java(line)},\n" for line in lines)
+        source = source.replace(f"        // {name}\n", literals)
+    return {f"{MAIN}.java": source, f"{IDS}.java": _java(IDS)}
 
-    Parameters
-    ----------
-    managed
-        Managed memory of TaskManagers in MB, where it is known.
-    """
-    source = files("streamplace.engines.flink").joinpath("java/Placed.java").read_text("utf-8")
+
+def _java(name: str) -> str:
+    return files("streamplace.engines.flink").joinpath("java", f"{name}.java").read_text("utf-8")
+
+
+def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]]:
+    """What the pinning class has to know, as lines of cells."""
     operators = (
         (name, group, str(pinning.parallelism.get(name, 0)))
         for name, group in pinning.operators.items()
     )
-    tables = {
-        "operators": operators,
-        "groups": _flat(pinning.groups),
-        "spread": _flat(pinning.spread),
-        "managed": ((device, str(memory)) for device, memory in (managed or {}).items()),
+    return {
+        "operators": _lines(operators),
+        "groups": _lines(_flat(pinning.groups)),
+        "spread": _lines(_flat(pinning.spread)),
+        "managed": _lines((device, str(memory)) for device, memory in managed.items()),
     }
-    for name, rows in tables.items():
-        source = source.replace(f"        // {name}\n", _lines(rows))
-    return source
+
+
+def check_jar(path: Path) -> None:
+    """Raise FormatError for a file that is no jar, or is not there."""
+    if not zipfile.is_zipfile(path):
+        raise FormatError(f"{spot(path)}: is no jar; name the jar of a Flink job")
 
 
 def main_class(jar: Path) -> str | None:
     """Main class that a jar's manifest names."""
+    check_jar(jar)
     try:
         with zipfile.ZipFile(jar) as opened:
             manifest = opened.read("META-INF/MANIFEST.MF").decode(errors="replace")
     except KeyError:
         return None
     except (OSError, zipfile.BadZipFile):
-        raise FormatError(f"{spot(jar)}: is no jar; name the jar of a Flink job") from None
+        raise FormatError(f"{spot(jar)}: is damaged; build it anew") from None
     for line in manifest.replace("\r\n ", "").splitlines():
         key, _, value = line.partition(": ")
         if key in ("Main-Class", "program-class"):
@@ -63,7 +75,7 @@ def main_class(jar: Path) -> str | None:
 
 def compile_java(flink: Flink, sources: Sequence[Path], folder: Path) -> None:
     """Compile Java files against Flink, classes into a folder."""
-    options = ["-nowarn", "-encoding", "UTF-8", "-d", str(folder)]
+    options = ["-J-XX:TieredStopAtLevel=1", "-nowarn", "-encoding", "UTF-8", "-d", str(folder)]
     classes = ["-cp", ":".join(map(str, flink.jars))]
     command = [find_java("javac"), *options, *classes, *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -81,18 +93,46 @@ def build_jar(flink: Flink, sources: Sequence[Path], jar: Path) -> None:
 
 
 @contextmanager
-def placed_jar(flink: Flink, jar: Path, source_code: str) -> Iterator[Path]:
-    """Return a copy of a job's jar with the pinning class in it, while the block runs."""
+def placed_jar(
+    flink: Flink,
+    jar: Path,
+    libraries: Sequence[Path],
+    pinning: Pinning,
+    managed: Mapping[str, int],
+) -> Iterator[Path]:
+    """Return a copy of a job's jar that pins it, with libraries in it, while the block runs.
+
+    Flink loads what lies under ``lib`` in a jar with it.
+
+    Parameters
+    ----------
+    managed
+        Managed memory of each TaskManager in MB.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        source, classes = Path(folder) / f"{MAIN}.java", Path(folder) / "classes"
-        source.write_text(source_code, encoding="utf-8")
-        classes.mkdir()
-        compile_java(flink, [source], classes)
         copy = Path(folder) / f"placed-{jar.name}"
         shutil.copyfile(jar, copy)
         with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
-            _add_classes(opened, classes)
+            for name, content in _pinning_classes(flink.home, flink.version).items():
+                opened.writestr(name, content)
+            for table, lines in _tables(pinning, managed).items():
+                opened.writestr(f"placed/{table}", "\n".join(lines))
+            for i, library in enumerate(libraries):
+                opened.write(library, f"lib/{i}-{library.name}")
         yield copy
+
+
+@cache
+def _pinning_classes(home: Path, version: str) -> dict[str, bytes]:
+    """Classes that pin jobs, compiled against a Flink, by file; their tables are empty."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, classes = Path(name), Path(name) / "classes"
+        classes.mkdir()
+        sources = [folder / f"{one}.java" for one in (MAIN, IDS)]
+        for source in sources:
+            source.write_text(_java(source.stem), encoding="utf-8")
+        compile_java(Flink(home, version), sources, classes)
+        return {path.name: path.read_bytes() for path in classes.glob("*.class")}
 
 
 def _add_classes(jar: zipfile.ZipFile, folder: Path) -> None:
@@ -106,11 +146,11 @@ def _flat(table: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, ...]]:
         yield (key, *(str(word) for entry in row.items() for word in entry))
 
 
-def _lines(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as Java string literals, cells joined by a sign that is escaped inside them."""
-    lines = (CELL.join(map(_cell, row)) for row in rows)
-    return "".join(f"        {quoted_java(line)},\n" for line in lines)
+def _lines(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows as lines; the signs that separate cells and lines are escaped inside them."""
+    return [CELL.join(map(_cell, row)) for row in rows]
 
 
 def _cell(text: str) -> str:
-    return text.replace(ESCAPE, f"{ESCAPE}0").replace(CELL, f"{ESCAPE}1")
+    escaped = text.replace(ESCAPE, f"{ESCAPE}0").replace(CELL, f"{ESCAPE}1")
+    return escaped.replace("\n", f"{ESCAPE}2")

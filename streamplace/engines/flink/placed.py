@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamplace.engines.flink.apply import fitted
+from streamplace.engines.flink.apply import check_cluster, fitted
 from streamplace.engines.flink.hook import Placed
 from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
 from streamplace.engines.flink.rest import Rest
@@ -40,5 +40,8 @@ def placed(
     if rest is None:
         answer = pinning(vectors, devices)
     else:
-        answer, managed = fitted(Rest(rest), vectors)
+        cluster = Rest(rest)
+        check_cluster(cluster, vectors)
+        cluster.wait_released()
+        answer, managed = fitted(cluster, vectors)
     return Placed(env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed)

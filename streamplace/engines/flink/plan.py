@@ -1,13 +1,12 @@
 """The plan of a running job: which task feeds which, and how tuples reach its subtasks."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from streamplace.engines.flink.answers import JobVertex, PlanNode
-from streamplace.engines.flink.chains import fused_operators
-from streamplace.engines.flink.names import FUSED, operator_name
+from streamplace.engines.flink.identity import operators_of
+from streamplace.engines.flink.names import FUSED
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.model.messages import quoted
 
@@ -21,13 +20,13 @@ class Task:
     Attributes
     ----------
     name
-        Of its operators, as the job's author gave them, joined by `` -> ``.
+        Of its operators, as placements call them, joined by `` -> ``.
     thread_name
         As Flink shows it, and as its threads are called.
     operators
         Its operators as Flink shows them, such as ``Source: lines``, the first one first.
-    is_namesake
-        Whether an earlier task bears the same name, so that this one's has a number added.
+    unsure
+        Names of operators in it that others bear, too, and of which is not known which is which.
     """
 
     id: str
@@ -35,7 +34,7 @@ class Task:
     thread_name: str
     parallelism: int
     operators: tuple[str, ...]
-    is_namesake: bool = False
+    unsure: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +57,22 @@ def read_plan(rest: Rest, job: str) -> tuple[str, list[Task], list[Edge]]:
     """Name, tasks in topological order and streams of a job."""
     document = rest.running_job(job)
     nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
-    descriptions = {node["id"]: node.get("description", "") for node in nodes}
-    tasks = _tasks(document["vertices"], descriptions)
+    tasks = _tasks(document["vertices"], nodes)
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
 
 
-def _tasks(vertices: Sequence[JobVertex], descriptions: Mapping[str, str]) -> list[Task]:
-    seen: Counter[str] = Counter()
-    tasks = []
-    for row in vertices:
-        operators = tuple(fused_operators(row["name"], descriptions.get(row["id"], "")))
-        name = FUSED.join(dict.fromkeys(map(operator_name, operators)))
-        seen[name] += 1
-        unique = f"{name} ({seen[name]})" if seen[name] > 1 else name
-        tasks.append(
-            Task(row["id"], unique, row["name"], row["parallelism"], operators, seen[name] > 1)
+def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Task]:
+    return [
+        Task(
+            row["id"],
+            FUSED.join(dict.fromkeys(found.names)),
+            row["name"],
+            row["parallelism"],
+            found.shown,
+            found.unsure,
         )
-    return tasks
+        for row, found in zip(vertices, operators_of(vertices, nodes), strict=True)
+    ]
 
 
 def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Edge]:

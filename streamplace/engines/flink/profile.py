@@ -181,10 +181,10 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
         for task in tasks
     }
     doubts.extend(
-        f"{task.name}: bears another operator's name; give both names of their own, else they "
-        "cannot be placed apart"
+        f"{name}: another operator bears its name, and which is which cannot be told; profile with "
+        "chaining off (pipeline.operator-chaining.enabled: false), or give both names of their own"
         for task in tasks
-        if task.is_namesake
+        for name in task.unsure
     )
     if runs_python():
         doubts.append(

@@ -6,14 +6,16 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from streamplace.engines.flink.access import Access
 from streamplace.engines.flink.answers import Job, parse_answer, parse_complaint
 from streamplace.engines.flink.transport import Address, exchange, masked
-from streamplace.errors import StreamplaceError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
@@ -22,6 +24,8 @@ AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a job that runs: one that has read all of its input has finished."""
 JSON = "application/json"
 POLL_SECONDS = 0.1
+CAUSE_SECONDS = 5.0
+"""In which Flink tells why a job failed."""
 SUBMIT_SECONDS = 600.0
 """For what may take long: uploading a jar, and running its main method."""
 
@@ -46,10 +50,18 @@ class Rest:
         and shown nowhere.
     timeout
         Seconds in which it must have answered a question.
+    access
+        Certificates, and an authorization that counts more than one in the address.
     """
 
-    def __init__(self, url: str, timeout: float = 30.0) -> None:
-        self._address = Address.of(url)
+    def __init__(self, url: str, timeout: float = 30.0, access: Access | None = None) -> None:
+        access = access or Access()
+        address = Address.of(url)
+        if access.is_for_https and address.scheme != "https":
+            raise SettingError(f"{address} is not encrypted; certificates are for https://")
+        authorization = access.authorization or address.authorization
+        self._address = replace(address, authorization=authorization)
+        self._context = access.context() if address.scheme == "https" else None
         self.timeout = timeout
 
     @property
@@ -189,10 +201,18 @@ class Rest:
             time.sleep(POLL_SECONDS)
 
     def failure(self, job: str) -> str:
-        """Root cause of a job's failure, one line."""
-        history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
-        traces = [entry.get("stacktrace", "") for entry in history.get("entries", ())]
+        """Root cause of a job's failure, one line; Flink tells it a moment after the job failed."""
+        deadline = time.monotonic() + CAUSE_SECONDS
+        while not (traces := self._traces(job)) and self.job(job)["state"] in FAILED:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_SECONDS)
         return root_cause(traces[0] if traces else "no exception is known")
+
+    def _traces(self, job: str) -> list[str]:
+        """Stack traces of what failed in a job, the newest first."""
+        history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
+        return [entry.get("stacktrace", "") for entry in history.get("entries", ())]
 
     def _ended_jobs(self) -> set[str]:
         return {job for job, state in self.jobs().items() if state in ENDED}
@@ -224,7 +244,9 @@ class Rest:
     ) -> bytes:
         seconds = self.timeout if seconds is None else seconds
         try:
-            answer = exchange(self._address, method, path, body, kind or JSON, seconds)
+            answer = exchange(
+                self._address, self._context, method, path, body, kind or JSON, seconds
+            )
         except TimeoutError:
             raise FlinkError(f"no Flink answers at {self.url} within {seconds:g} s") from None
         except (OSError, HTTPException, ValueError) as error:

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from streamplace.engines.flink.answers import Job
-from streamplace.engines.flink.rest import ENDED, POLL_SECONDS, FlinkError, Rest, root_cause
-from streamplace.engines.flink.tasks import members
+from streamplace.engines.flink.answers import Savepoint as SavepointAnswer
+from streamplace.engines.flink.rest import (
+    ENDED,
+    POLL_SECONDS,
+    FlinkError,
+    Refusal,
+    Rest,
+    root_cause,
+)
+from streamplace.engines.flink.tasks import job_operators
 from streamplace.model.messages import quoted, shown
 
 
@@ -89,34 +97,58 @@ def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
     return None
 
 
-def stop(rest: Rest, job: str, folder: str, seconds: float = 600.0) -> str:
+def stop(rest: Rest, job: str, folder: str | None) -> str:
     """Stop a job with a savepoint in a folder that all of Flink can write to; returns its path.
+
+    Where no folder is given it goes to the cluster's own.
 
     Raises
     ------
     FlinkError
         When there is no savepoint; the job goes on.
     """
-    path = f"/jobs/{quote(job, safe='')}"
-    trigger = rest.post(f"{path}/stop", {"targetDirectory": folder, "drain": False})["request-id"]
+    path = stopped_at(rest, job, begin_stop(rest, job, folder))
+    rest.wait(job, ENDED)
+    rest.wait_released()
+    return path
+
+
+def begin_stop(rest: Rest, job: str, folder: str | None) -> str:
+    """Have a job stopped with a savepoint; returns what to ask for it by."""
+    request = {"drain": False} | ({} if folder is None else {"targetDirectory": folder})
+    answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request)
+    return str(answer["request-id"])
+
+
+def stopped_at(rest: Rest, job: str, request: str, seconds: float = 600.0) -> str:
+    """Path of the savepoint that a job is being stopped with, once it is complete.
+
+    An answer that fails to come may be a short breakdown of the network: it is asked for again.
+    """
+    path = f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
     deadline = time.monotonic() + seconds
     while True:
-        answer = rest.get(f"{path}/savepoints/{quote(trigger, safe='')}")
-        if answer["status"]["id"] == "COMPLETED":
+        answer: SavepointAnswer | None = None
+        try:
+            answer = rest.get(path)
+        except Refusal:
+            raise
+        except FlinkError:
+            if time.monotonic() > deadline:
+                raise
+        if answer is not None and answer["status"]["id"] == "COMPLETED":
             break
         if time.monotonic() > deadline:
             raise FlinkError(f"job {job} has no savepoint after {seconds:g} s")
         time.sleep(POLL_SECONDS)
-    operation = answer["operation"]
+    operation = answer.get("operation") or {}
     if "location" not in operation:
         trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
         raise FlinkError(f"job {job} cannot be saved: {root_cause(trace)}")
-    rest.wait(job, ENDED)
-    rest.wait_released()
-    return str(operation["location"])
+    return operation["location"]
 
 
 def _is_of(document: Job, operators: set[str]) -> bool:
     """Whether all operators of a job are among these."""
-    names = {name for row in document["vertices"] for name in members(row["name"], operators)}
+    names = {name for task in job_operators(document, operators) for name in task.names}
     return bool(names) and names <= operators

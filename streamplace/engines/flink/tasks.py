@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from streamplace.engines.flink.answers import Job
-from streamplace.engines.flink.chains import unfused
-from streamplace.engines.flink.names import operator_name
+from streamplace.engines.flink.identity import Operators, operators_of
 from streamplace.engines.flink.rest import Rest
 
 
@@ -16,24 +15,35 @@ class Vertex:
 
     Attributes
     ----------
-    name
-        As Flink shows it, such as ``Source: lines -> split``.
+    operators
+        As placements call them, the first one first.
+    unsure
+        Those whose numbers may belong to other operators of the same name.
     devices
         Device → number of subtasks that it runs.
     """
 
     id: str
-    name: str
+    operators: tuple[str, ...]
+    unsure: tuple[str, ...]
     parallelism: int
     devices: dict[str, int]
 
 
-def read_vertices(rest: Rest, job: str, document: Job) -> list[Vertex]:
-    """Vertices of a job with the devices of their subtasks."""
+def read_vertices(rest: Rest, job: str, document: Job, known: Iterable[str] = ()) -> list[Vertex]:
+    """Vertices of a job with the devices of their subtasks; known names may hold anything."""
     return [
-        Vertex(row["id"], row["name"], row["parallelism"], _devices(rest, job, row["id"]))
-        for row in document["vertices"]
+        Vertex(
+            row["id"], found.names, found.unsure, row["parallelism"], _devices(rest, job, row["id"])
+        )
+        for row, found in zip(document["vertices"], job_operators(document, known), strict=True)
     ]
+
+
+def job_operators(document: Job, known: Iterable[str] = ()) -> list[Operators]:
+    """Operators of each vertex of a job."""
+    plan = document.get("plan") or {"nodes": []}
+    return operators_of(document["vertices"], plan["nodes"], known)
 
 
 def _devices(rest: Rest, job: str, vertex: str) -> dict[str, int]:
@@ -45,14 +55,3 @@ def _devices(rest: Rest, job: str, vertex: str) -> dict[str, int]:
         device = str(subtask.get("taskmanager-id") or "(unassigned)")
         found[device] = found.get(device, 0) + 1
     return dict(sorted(found.items()))
-
-
-def members(task: str, known: Iterable[str]) -> list[str]:
-    """Operators fused in a task, by its name; names that are known win over how they look.
-
-    >>> members("Source: lines -> split -> (count, out: Writer)", ())
-    ['lines', 'split', 'count', 'out']
-    >>> members("a -> b -> c", ["a -> b", "c"])
-    ['a -> b', 'c']
-    """
-    return list(dict.fromkeys(map(operator_name, unfused(task, known))))

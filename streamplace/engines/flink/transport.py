@@ -82,9 +82,20 @@ def masked(url: str) -> str:
 
 
 def exchange(
-    address: Address, method: str, path: str, body: bytes | None, kind: str, seconds: float
+    address: Address,
+    context: ssl.SSLContext | None,
+    method: str,
+    path: str,
+    body: bytes | None,
+    kind: str,
+    seconds: float,
 ) -> Answer:
     """Ask and return the answer, whatever its status; redirections are not followed.
+
+    Parameters
+    ----------
+    context
+        What the connection is encrypted by, if it is.
 
     Raises
     ------
@@ -97,7 +108,10 @@ def exchange(
     if address.authorization is not None:
         headers["Authorization"] = address.authorization
     deadline = time.monotonic() + seconds
-    with closing(_connected(address, seconds)) as connection, _until(deadline, connection.sock):
+    with (
+        closing(_connected(address, context, seconds)) as connection,
+        _until(deadline, connection.sock),
+    ):
         if isinstance(connection.sock, ssl.SSLSocket):
             connection.sock.do_handshake()
         connection.request(method, address.path + path, body, headers)
@@ -105,12 +119,12 @@ def exchange(
             return Answer(answer.status, _content(answer), answer.headers["Location"])
 
 
-def _connected(address: Address, seconds: float) -> HTTPConnection:
+def _connected(address: Address, context: ssl.SSLContext | None, seconds: float) -> HTTPConnection:
     """Connection that has not shaken hands yet, where it will be encrypted."""
     connection = HTTPConnection(address.host, address.port, timeout=seconds)
     connection.connect()
-    if address.scheme == "https":
-        connection.sock = ssl.create_default_context().wrap_socket(
+    if context is not None:
+        connection.sock = context.wrap_socket(
             connection.sock, server_hostname=address.host, do_handshake_on_connect=False
         )
     return connection

@@ -1,6 +1,5 @@
 """Verifying: where every subtask of a running job really is, against where it should be."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 from streamplace.engines.flink.pinning import Vectors, counts
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.scheduler import job_fault
-from streamplace.engines.flink.tasks import members, read_vertices
-from streamplace.model.messages import quoted
+from streamplace.engines.flink.tasks import read_vertices
+from streamplace.model.messages import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +55,18 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
     """Compare a running job with a placement, subtask counts by operator and device."""
     document = rest.job(job)
     actual: dict[str, dict[str, int]] = {}
-    bearers: Counter[str] = Counter()
-    for vertex in read_vertices(rest, job, document):
-        for name in members(vertex.name, vectors):
+    unsure: list[str] = []
+    for vertex in read_vertices(rest, job, document, vectors):
+        for name in dict.fromkeys(vertex.operators):
             actual[name] = _sum(actual.get(name, {}), vertex.devices)
-            bearers[name] += 1
+        unsure.extend(vertex.unsure)
     names = dict.fromkeys((*actual, *vectors))
     checks = (
         Check(name, _expected(vectors.get(name, ()), actual.get(name, {})), actual.get(name, {}))
         for name in names
     )
     uncounted = (name for name, vector in vectors.items() if isinstance(vector, str))
-    problems = (*_problems(rest, document), *_namesakes(bearers))
+    problems = (*_problems(rest, document), *_namesakes({name: actual[name] for name in unsure}))
     return Verification(tuple(checks), problems, tuple(uncounted))
 
 
@@ -87,10 +86,10 @@ def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
         yield fault
 
 
-def _namesakes(bearers: Mapping[str, int]) -> Iterator[str]:
-    for name, number in bearers.items():
-        if number > 1:
-            yield (
-                f"{number} operators are called {quoted(name)}, so which of them is where cannot "
-                "be told; give each a name of its own"
-            )
+def _namesakes(unsure: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """What is wrong where operators of one name run on different devices."""
+    if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
+        yield (
+            f"which of {listed(tuple(unsure))} is which cannot be told, as operators share a name; "
+            "submit the job by 'streamplace flink apply', or give each a name of its own"
+        )

@@ -13,6 +13,7 @@ from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import VERSION, Flink, fetch_flink, fetched_home
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.local import LocalCluster, local_cluster
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 
 collect_ignore = ["python"]  # programs for an interpreter of their own
@@ -57,6 +58,14 @@ def graph_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return jar
 
 
+@pytest.fixture(scope="session")
+def jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A jar of jobs as others write them."""
+    jar = tmp_path_factory.mktemp("jar") / "jobs.jar"
+    build_jar(flink, sorted((Path(__file__).parent / "java").glob("*.java")), jar)
+    return jar
+
+
 def address(rest: Rest, device: str) -> str | None:
     """Where a device's TaskManager takes calls, if the cluster knows one."""
     paths = {manager["id"]: manager["path"] for manager in rest.task_managers()}
@@ -87,8 +96,6 @@ def submit(rest: Rest, flink: Flink, graph_jar: Path) -> Callable[..., str]:
     """Submit a graph with a placement, operator → devices of its subtasks."""
 
     def call(graph: dict[str, Any], vectors: dict[str, list[str]]) -> str:
-        return apply(
-            rest, flink, graph_jar, vectors, entry_class="GraphJob", arguments=[json.dumps(graph)]
-        )
+        return apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(graph)]), vectors)
 
     return call

@@ -10,8 +10,9 @@ import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink, task_manager
 
 from streamplace.engines.flink import apply as applying
-from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.apply import apply, check, fitted
 from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import Savepoint
 from streamplace.errors import PlacementError, StreamplaceError
@@ -34,7 +35,7 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
     """Apply a placement on a cluster of these answers; returns what it was asked."""
 
     @contextmanager
-    def uncompiled(_flink: Flink, _jar: Path, _source: str) -> Iterator[Path]:
+    def uncompiled(*_: object) -> Iterator[Path]:
         yield jar
 
     monkeypatch.setattr(applying, "placed_jar", uncompiled)
@@ -44,15 +45,17 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
         vectors: dict[str, Any] = VECTORS,
         refused: type[StreamplaceError] | None = None,
         match: str = "",
+        more: dict[str, Any] | None = None,
         **options: Any,
     ) -> ScriptedFlink:
+        program = Program(jar, **(more or {}))
         with scripted_flink(answers) as flink:
             home = Flink(jar.parent, "2.3.0")
             if refused is None:
-                assert apply(Rest(flink.url), home, jar, vectors, **options) == "new"
+                assert apply(Rest(flink.url), home, program, vectors, **options) == "new"
             else:
                 with pytest.raises(refused, match=match):
-                    apply(Rest(flink.url), home, jar, vectors, **options)
+                    apply(Rest(flink.url), home, program, vectors, **options)
         return flink
 
     return run
@@ -104,6 +107,17 @@ def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, s
     call(answers, refused=FlinkError, match=f"job new is {state}: c.D: the reason", seconds=600)
 
 
+def test_a_cause_that_flink_tells_a_moment_later_is_waited_for(call: Apply) -> None:
+    down, ended = job("new", "FAILING", {"map": "FAILED"}), job("new", "CANCELED", {})
+    entries = [{"stacktrace": "c.D: the reason"}]
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": [down, down, down, ended],
+        "GET /jobs/new/exceptions": [{}, {"exceptionHistory": {"entries": entries}}],
+        "PATCH /jobs/new": {},
+    }
+    call(answers, refused=FlinkError, match="job new is FAILING: c.D: the reason")
+
+
 def test_a_job_that_never_runs_is_told_with_what_it_waits_for(call: Apply) -> None:
     waiting = job("new", "RUNNING", {"map": "SCHEDULED"})
     ended = job("new", "CANCELED", {})
@@ -123,19 +137,78 @@ def test_without_a_savepoint_flink_is_asked_for_none(call: Apply) -> None:
     assert document == {"entryClass": "Placed", "programArgsList": ["Job"]}
 
 
-def test_state_that_cannot_be_mapped_is_told_with_its_cause(call: Apply) -> None:
-    """Placing changes chains, and with them the ids of operators that have no uid."""
+def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
+    """Settings, classes, parallelism and arguments."""
+    more: dict[str, Any] = {
+        "entry_class": "Main",
+        "arguments": ("--in", "a b"),
+        "classpaths": ("file:///a.jar", "file:///b.jar"),
+        "settings": {"pipeline.name": "x=y"},
+        "parallelism": 3,
+    }
+    (document,) = [document for _, document in call(healthy("dev-0"), more=more).asked if document]
+    assert document == {
+        "entryClass": "Placed",
+        "programArgsList": ["Main", "--in", "a b"],
+        "flinkConfiguration": {
+            "pipeline.name": "x=y",
+            "pipeline.classpaths": "file:///a.jar;file:///b.jar",
+        },
+        "parallelism": 3,
+    }
+
+
+@pytest.mark.parametrize("options", [(), ("--library", "text.jar")], ids=["jar", "library"])
+def test_jars_that_are_none_are_told(
+    run: Callable, jar: Path, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Before anybody is asked anything."""
+    (tmp_path / "text.jar").write_text("no jar")
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
+    with scripted_flink(healthy("dev-0")) as flink:
+        apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
+        answer = run(*apply, "--flink-home", ".")
+    assert answer.status == 2
+    assert "is no jar; name the jar of a Flink job" in answer.err
+    assert flink.requests("POST") == []
+
+
+@pytest.mark.parametrize(("most", "taken"), [(None, 100), (60, 60), (500, 100)])
+def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may(
+    most: int | None, taken: int
+) -> None:
+    with scripted_flink(healthy("dev-0")) as flink:
+        assert fitted(Rest(flink.url), VECTORS, most)[1] == {"dev-0": taken}
+
+
+@pytest.mark.parametrize("text", ["pipeline.name", "=x"])
+def test_settings_that_are_none_are_refused(run: Callable, text: str) -> None:
+    answer = run("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
+    assert answer.status == 2
+    assert f"'{text}' is no setting; write KEY=VALUE" in answer.err
+
+
+def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
+    """The pinning class says that the job fits; what else it says is a fault."""
+    fits = {"errors": ["java.lang.IllegalStateException: streamplace: the job fits its placement"]}
+    broken = {"errors": ["a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed"]}
+    with scripted_flink(healthy("dev-0") | {"POST /jars/jar-1/run": [fits, broken]}) as flink:
+        rest, home = Rest(flink.url), Flink(jar.parent, "2.3.0")
+        check(rest, home, Program(jar), VECTORS)
+        with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
+            check(rest, home, Program(jar), VECTORS)
+    request = next(document for _, document in flink.asked if document)
+    assert request["flinkConfiguration"] == {"streamplace.check": "true"}
+
+
+def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": {"errors": [trace]}}
-    call(answers, refused=FlinkError, match="a uid", savepoint=Savepoint("s3://b/sp-1"))
-
-
-def test_operators_that_the_sql_planner_renumbers_are_told_with_the_way_that_works(
-    call: Apply,
-) -> None:
-    fault = "java.lang.IllegalArgumentException: streamplace: operator 'bids[17]' is not placed"
-    answers = healthy("dev-0") | {"POST /jars/jar-1/run": {"errors": [fault]}}
-    call(answers, refused=FlinkError, match=r"^operator 'bids\[17\]' is not.*flink run -c Placed")
+    told = "give the job that was saved, or leave that state behind by --allow-non-restored"
+    call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 
 
 def test_an_unprepared_task_manager_is_named_where_something_is_spread(call: Apply) -> None:

@@ -5,15 +5,18 @@ import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.jars import build_jar, compile_java, placed_java
+from streamplace.engines.flink.jars import compile_java, placed_java
 from streamplace.engines.flink.local import LocalCluster
+from streamplace.engines.flink.move import Move
 from streamplace.engines.flink.pinning import pinning
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import Savepoint, left_behind, stop
 from streamplace.engines.flink.verify import verify
@@ -22,12 +25,23 @@ pytestmark = pytest.mark.xdist_group("flink")
 Start = Callable[..., str]
 
 SQL = {
-    "bids[1]": ["dev-1"],
-    "Calc[2]": ["dev-1"],
-    "WindowAggregate[4]": ["dev-3", "dev-4"],
-    "Calc[5]": ["dev-3", "dev-4"],
-    "totals[6]": ["dev-3", "dev-4"],
+    "bids": ["dev-1"],
+    "Calc": ["dev-1"],
+    "WindowAggregate": ["dev-3", "dev-4"],
+    "Calc (2)": ["dev-3", "dev-4"],
+    "totals": ["dev-3", "dev-4"],
 }
+
+TALLY = (
+    "numbers",
+    "Map",
+    "KeyedProcess",
+    "Process",
+    "Writer",
+    "TumblingEventTimeWindows",
+    "Process (2)",
+    "Writer (2)",
+)
 
 
 def placed(triple: str, count: str) -> dict[str, list[str]]:
@@ -40,22 +54,13 @@ def placed(triple: str, count: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture(scope="module")
-def jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A jar of the jobs of these tests."""
-    jar = tmp_path_factory.mktemp("jar") / "jobs.jar"
-    build_jar(flink, sorted((Path(__file__).parent / "java").glob("*.java")), jar)
-    return jar
-
-
 @pytest.fixture
 def start(rest: Rest, flink: Flink, jobs: Path) -> Start:
     """Apply a placement to the job with state."""
 
     def call(vectors: dict[str, list[str]], *names: str, savepoint: str | None = None) -> str:
         restored = None if savepoint is None else Savepoint(savepoint)
-        options = {"entry_class": "StateJob", "arguments": names, "savepoint": restored}
-        return apply(rest, flink, jobs, vectors, **options)  # type: ignore[arg-type]
+        return apply(rest, flink, Program(jobs, "StateJob", names), vectors, savepoint=restored)
 
     return call
 
@@ -85,38 +90,52 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
     assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == savepoint
 
 
-def test_state_without_uids_is_not_lost_in_silence_when_chains_change(
-    rest: Rest, start: Start, tmp_path: Path
+def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
+    rest: Rest, flink: Flink, jobs: Path
 ) -> None:
-    """Flink refuses it, and what is to be done is told."""
-    savepoint = stop(rest, start(placed("dev-1", "dev-2"), "triple", "count"), tmp_path.as_uri())
-    apart = placed("dev-1", "dev-2") | {"nowhere": ["dev-3", "dev-3"]}
-    with pytest.raises(FlinkError, match="give those with state a uid"):
-        start(apart, "triple", "count", savepoint=savepoint)
+    """RocksDB with nothing would crawl, so the job is refused."""
+    vectors, before = placed("dev-1", "dev-2"), free_memory(rest)
+    program = Program(jobs, "StateJob", ("triple", "count"), managed_mb=1)
+    told = "'dev-2' has 1 MB of managed memory left for 2 slots that need it"
+    with pytest.raises(FlinkError, match=told):
+        apply(rest, flink, program, vectors)
+    apply(rest, flink, replace(program, managed_mb=20), vectors)
+    assert free_memory(rest) == before | {"dev-2": before["dev-2"] - 20}
+
+
+def test_state_that_no_operator_takes_over_is_refused(
+    rest: Rest, flink: Flink, jobs: Path, start: Start, tmp_path: Path
+) -> None:
+    """By what can be done; nothing is left running."""
+    tally = Program(jobs, "TallyJob", (str(tmp_path), "100"))
+    job = apply(rest, flink, tally, {name: ["dev-0"] for name in TALLY})
+    path = stop(rest, job, tmp_path.as_uri())
+    with pytest.raises(FlinkError, match="operators that this job does not have"):
+        start(placed("dev-1", "dev-2"), "triple", "count", savepoint=path)
     assert rest.live_jobs() == []
 
 
-def test_operators_of_one_name_are_refused_before_they_run(rest: Rest, start: Start) -> None:
-    """By their name."""
-    vectors = {"numbers": ["dev-0"], "Map": ["dev-1"], "Map (2)": ["dev-2"], "nowhere": ["dev-2"]}
-    with pytest.raises(FlinkError, match=r"^2 operators are called 'Map'"):
-        start(vectors, "Map", "Map")
-    assert rest.live_jobs() == []
+def test_operators_of_one_name_are_placed_apart_and_told_apart(rest: Rest, start: Start) -> None:
+    """The first in the job is the first in the placement; swapped, they are found out."""
+    vectors = {"numbers": ["dev-0"], "Map": ["dev-1"] * 2, "Map (2)": ["dev-2"] * 2}
+    job = start(vectors | {"nowhere": ["dev-2"] * 2}, "Map", "Map")
+    found = verify(rest, job, vectors | {"nowhere": ["dev-2"] * 2})
+    assert found.fine, found
+    swapped = vectors | {"Map": ["dev-2"] * 2, "Map (2)": ["dev-1"] * 2}
+    wrong = [check.operator for check in verify(rest, job, swapped).checks if not check.fine]
+    assert wrong[:2] == ["Map", "Map (2)"]
 
 
-def test_sql_is_refused_through_rest_and_runs_where_it_was_placed_by_flink_run(
+def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     rest: Rest, flink: Flink, jobs: Path, cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    """With the exported class compiled into the jar; in a process of its own numbers begin with 1.
+    """With the exported classes in the jar, and then moved with its windows.
 
-    Its windows need managed memory, too.
+    In a process of its own the planner numbers operators from 1, in the JobManager it goes on.
     """
-    later = {name.replace("[", "[100"): devices for name, devices in SQL.items()}
-    with pytest.raises(FlinkError, match="flink run -c Placed"):
-        apply(rest, flink, jobs, later, entry_class="SqlJob")
-
-    (tmp_path / "Placed.java").write_text(placed_java(pinning(SQL, cluster.devices)))
-    compile_java(flink, [tmp_path / "Placed.java"], tmp_path)
+    for name, text in placed_java(pinning(SQL, cluster.devices)).items():
+        (tmp_path / name).write_text(text)
+    compile_java(flink, sorted(tmp_path.glob("*.java")), tmp_path)
     jar = shutil.copyfile(jobs, tmp_path / "jobs.jar")
     with zipfile.ZipFile(jar, "a") as opened:
         for path in tmp_path.glob("*.class"):
@@ -137,3 +156,8 @@ def test_sql_is_refused_through_rest_and_runs_where_it_was_placed_by_flink_run(
     rest.wait_running(job)
     found = verify(rest, job, SQL)
     assert found.fine, found
+    elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
+    steps: list[str] = []
+    move = Move(rest, flink, Program(jobs, "SqlJob"), steps.append, tmp_path.as_uri())
+    job, _ = move.run(move.plan(job, elsewhere))
+    assert verify(rest, job, elsewhere).fine

@@ -29,6 +29,7 @@ class Node:
         self.name, self.parallelism, self.said, self.group = name, parallelism, said, ""
         self.getTransformationUID = self.getUid = lambda: None
         self.getOperatorName = self.getName = lambda: self.name
+        self.getOperatorDescription = self.getDescription = lambda: self.name
         self.getParallelism = lambda: self.parallelism
         self.isParallelismConfigured = lambda: self.said
         self.getTransitivePredecessors = lambda: [self]
@@ -144,6 +145,13 @@ def test_managed_memory_goes_to_the_slots_that_use_it() -> None:
     nodes = [Node("src"), Node("count", 2, uses="STATE_BACKEND"), Node("sum", 2, uses="PYTHON")]
     vectors = {"src": ["a"], "count": ["b", "b"], "sum": ["a", "b"]}
     assert executed(nodes, vectors, {"a": 100, "b": 90}) == {"a": 0, "b": 30, "spread-0": 30}
+
+
+def test_slots_that_need_managed_memory_never_get_none() -> None:
+    """RocksDB with nothing would crawl, and SQL fail."""
+    vectors = {"count": ["a", "a"]}
+    with pytest.raises(ValueError, match="no managed memory is left for slots of 'a'"):
+        executed([Node("count", 2, uses="STATE_BACKEND")], vectors, {"a": 1})
 
 
 def test_shares_fit_the_task_manager_that_has_least() -> None:

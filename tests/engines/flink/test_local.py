@@ -17,6 +17,7 @@ from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.local import local_cluster
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.verify import verify
 from streamplace.errors import SettingError
@@ -102,9 +103,7 @@ def test_the_ten_minutes_of_the_guide(
     job = pipeline(1, 2, 1)
     address = ("--rest", rest.url)
     everywhere = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-0"]}
-    first = apply(
-        rest, flink, graph_jar, everywhere, entry_class="GraphJob", arguments=[json.dumps(job)]
-    )
+    first = apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(job)]), everywhere)
     assert run("flink", "cluster", *address, "-o", "cluster.toml").status == 0
     answer = run("flink", "profile", *address, "--seconds", "2", "-o", "graph.json")
     assert "3 operators" in answer.err
@@ -137,6 +136,6 @@ def test_flink_1_20_pins_alike(fetched: Callable[[str], Flink], tmp_path: Path) 
     vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
     with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], groups=2) as cluster:
         rest, arguments = Rest(cluster.url), [json.dumps(pipeline(1, 3, 1))]
-        job = apply(rest, flink, jar, vectors, entry_class="GraphJob", arguments=arguments)
+        job = apply(rest, flink, Program(jar, "GraphJob", arguments), vectors)
         found = verify(rest, job, vectors)
     assert found.fine, found

@@ -53,9 +53,9 @@ def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_pa
     """Those too that hold what the class separates its own cells with."""
     devices = {name: f"on {name}" for name in NAMES}
     answer = pinning({name: [device] for name, device in devices.items()}, list(devices.values()))
-    (tmp_path / "Placed.java").write_text(placed_java(answer), encoding="utf-8")
-    (tmp_path / "Main.java").write_text(MAIN)
-    compile_java(flink, [tmp_path / "Placed.java", tmp_path / "Main.java"], tmp_path)
+    for name, text in (placed_java(answer) | {"Main.java": MAIN}).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    compile_java(flink, sorted(tmp_path.glob("*.java")), tmp_path)
     run = subprocess.run(
         [find_java("java"), "-cp", ":".join(map(str, [*flink.jars, tmp_path])), "Main"]
         + [base64.b64encode(name.encode()).decode() for name in NAMES],

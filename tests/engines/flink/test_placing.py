@@ -13,6 +13,7 @@ from streamplace.engines.flink.apply import apply, free_groups
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.pinning import vectors_of
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.verify import verify
 from streamplace.errors import PlacementError
@@ -121,7 +122,7 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
         rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
         arguments = [json.dumps(pipeline(1, 1))]
         with pytest.raises(FlinkError, match="scheduler is Adaptive, which ignores placements"):
-            apply(rest, flink, graph_jar, vectors, entry_class="GraphJob", arguments=arguments)
+            apply(rest, flink, Program(graph_jar, "GraphJob", arguments), vectors)
         with urlopen(f"{cluster.url}/jars") as answer:
             assert json.load(answer)["files"] == []
         job = rest.run_jar(rest.upload(graph_jar), "GraphJob", arguments)

@@ -35,10 +35,10 @@ def python_jar() -> Path:
         (
             "sql_job",
             {
-                "bids[1]": "dev-4",
-                "Calc[2]": "dev-0",
-                "GroupAggregate[4]": "dev-1",
-                "totals[5]": "dev-4",
+                "bids": "dev-4",
+                "Calc": "dev-0",
+                "GroupAggregate": "dev-1",
+                "totals": "dev-4",
             },
         ),
         # the last on the cluster: TaskManagers may end a while after a Python job was cancelled

@@ -32,16 +32,20 @@ def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
         return verify(Rest(flink.url), "new", vectors)
 
 
-@pytest.mark.parametrize(
-    "placed", [["dev-2"], ["dev-0"], ["dev-0", "dev-2"], "dev-0"], ids=lambda placed: str(placed)
-)
-def test_operators_of_one_name_are_all_looked_at(placed: list[str] | str) -> None:
-    """Which of them is where cannot be told, so nothing is fine."""
-    found = verified(running(Map=["dev-0"], Map__2=["dev-2"]), {"Map": placed})
+def test_operators_of_one_name_on_different_devices_are_never_fine() -> None:
+    """Where which of them is which cannot be told."""
+    placed = {"Map": ["dev-0"], "Map (2)": ["dev-2"]}
+    found = verified(running(Map=["dev-0"], Map__2=["dev-2"]), placed)
     assert not found.fine
-    assert found.problems[0].startswith("2 operators are called 'Map'")
-    (check,) = found.checks
-    assert dict(check.actual) == {"dev-0": 1, "dev-2": 1}
+    assert found.problems[0].startswith("which of 'Map', 'Map (2)' is which cannot be told")
+
+
+def test_operators_of_one_name_on_one_device_are_fine_there() -> None:
+    """Whichever is which; all of them are looked at."""
+    answers = running(Map=["dev-0"], Map__2=["dev-0"])
+    assert verified(answers, {"Map": ["dev-0"], "Map (2)": ["dev-0"]}).fine
+    found = verified(answers, {"Map": ["dev-0"]})
+    assert [check.operator for check in found.checks if not check.fine] == ["Map (2)"]
 
 
 @pytest.mark.parametrize(("placed", "run"), [(4, 1), (1, 4), (3, 2)])

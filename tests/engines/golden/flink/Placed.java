@@ -2,23 +2,30 @@
  * Runs a Flink job with every operator on the device that streamplace chose.
  *
  * Either leave the job as it is and run it through this class, first argument its main class:
- *     flink run -c Placed job.jar my.MainClass ARGUMENTS      (this class compiled into job.jar)
+ *     flink run -c Placed job.jar my.MainClass ARGUMENTS
+ * (this class and PlacedIds compiled into job.jar)
  * or replace its last line, env.execute("name"), by
  *     env.execute(Placed.pin(env.getStreamGraph()));
  *
- * Operators are known by their names (name("...") in the job), or by their uids. Run through this
- * class, those whose number of subtasks the job leaves open get as many as they are placed with.
+ * Operators are known by their names (name("...") in the job), or by their uids; those of one name
+ * are numbered, the second of them "Map (2)". Run through this class, those whose number of subtasks
+ * the job leaves open get as many as they are placed with.
  * Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json
  */
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.flink.api.common.JobExecutionResult;
 import org.apache.flink.api.common.resources.ExternalResource;
 import org.apache.flink.api.dag.Transformation;
@@ -40,6 +47,10 @@ public final class Placed extends StreamExecutionEnvironment {
     /** What every slot gets beside its shares of managed memory and of the network buffers. */
     private static final double CPU_CORES = 0.001;
     private static final int HEAP_MB = 1;
+
+    /** Setting: whether the job is only looked at, and not submitted. */
+    private static final String CHECK = "streamplace.check";
+    private static final String FITS = "streamplace: the job fits its placement";
 
     private static final int MOST_FAULTS = 3;
     private static final String CELL = "\u001f", ESCAPE = "\u001e";
@@ -66,7 +77,7 @@ public final class Placed extends StreamExecutionEnvironment {
     private static final String[] MANAGED = {
     };
 
-    private static final Map<String, String[]> PLACES = rows(OPERATORS);
+    private static final Map<String, String[]> PLACES = rows("operators", OPERATORS);
 
     private final StreamExecutionEnvironment cluster;
 
@@ -100,32 +111,44 @@ public final class Placed extends StreamExecutionEnvironment {
 
     @Override
     public StreamGraph getStreamGraph(boolean clear) {
-        setParallelism(transformations);
+        setParallelism(transformations, () -> super.getStreamGraph(false));
         return super.getStreamGraph(clear);
     }
 
     @Override
     public StreamGraph generateStreamGraph(List<Transformation<?>> ends) {
-        setParallelism(ends);
+        setParallelism(ends, () -> super.generateStreamGraph(ends));
         return super.generateStreamGraph(ends);
     }
 
     @Override
     public JobExecutionResult execute(StreamGraph graph) throws Exception {
-        return cluster.execute(pin(graph));
+        return cluster.execute(checked(graph));
     }
 
     @Override
     public JobClient executeAsync(StreamGraph graph) throws Exception {
-        return cluster.executeAsync(pin(graph));
+        return cluster.executeAsync(checked(graph));
+    }
+
+    private StreamGraph checked(StreamGraph graph) throws IOException {
+        StreamGraph pinned = pin(graph);
+        if (configuration.toMap().containsKey(CHECK)) {
+            throw new IllegalStateException(FITS);
+        }
+        return pinned;
     }
 
     /** Puts every operator of a job into the slot sharing group of its device. */
-    public static StreamGraph pin(StreamGraph graph) {
-        Map<String, Integer> bearers = new LinkedHashMap<>();
+    public static StreamGraph pin(StreamGraph graph) throws IOException {
+        Map<Integer, String> names = PlacedIds.names(graph);
+        Map<String, StreamNode> bearers = new HashMap<>();
         List<String> faults = new ArrayList<>();
         for (StreamNode node : graph.getStreamNodes()) {
-            String name = plain(node.getOperatorName()), uid = node.getTransformationUID();
+            String name = names.get(node.getId()), uid = node.getTransformationUID();
+            if (bearers.put(name, node) != null) {
+                faults.add("two operators are called '" + name + "'; give each a name of its own");
+            }
             String[] place = place(uid, name);
             if (place == null) {
                 faults.add("operator '" + name + "' is not placed");
@@ -137,38 +160,41 @@ public final class Placed extends StreamExecutionEnvironment {
                 faults.add("operator '" + name + "' has parallelism " + given
                         + " but is placed for " + wanted);
             }
-            if (place[0].equals(name) && !name.equals(uid)) {
-                bearers.merge(name, 1, Integer::sum);
-            }
             node.setSlotSharingGroup(place[1]);
         }
-        bearers.forEach((name, number) -> {
-            if (number > 1) {
-                faults.add(0, number + " operators are called '" + name
-                        + "', so they cannot be placed apart; give each a name of its own");
-            }
-        });
+        Map<String, ResourceProfile> resources = faults.isEmpty() ? resources(graph, faults) : null;
         refuse(faults);
-        graph.setSlotSharingGroupResource(resources(graph));
+        graph.setSlotSharingGroupResource(resources);
+        PlacedIds.keep(graph);
+        PlacedIds.show(graph, names);
         return graph;
     }
 
     /** Gives operators whose parallelism the job leaves open the one that they are placed with. */
-    private static void setParallelism(List<Transformation<?>> ends) {
-        for (Transformation<?> end : ends) {
-            for (Transformation<?> operator : end.getTransitivePredecessors()) {
-                String[] place = place(operator.getUid(), plain(operator.getName()));
-                if (place != null && !place[2].equals("0") && !operator.isParallelismConfigured()) {
-                    operator.setParallelism(Integer.parseInt(place[2]), true);
-                }
+    private static void setParallelism(List<Transformation<?>> ends, Supplier<StreamGraph> draft) {
+        Set<Transformation<?>> open = new LinkedHashSet<>();
+        ends.forEach(end -> open.addAll(end.getTransitivePredecessors()));
+        open.removeIf(Transformation::isParallelismConfigured);
+        if (open.isEmpty()) {
+            return;
+        }
+        StreamGraph graph = draft.get();
+        Map<Integer, String> names = PlacedIds.names(graph);
+        for (Transformation<?> operator : open) {
+            String own = PlacedIds.plain(operator.getName());
+            int id = PlacedIds.nodeOf(operator, graph);
+            String[] place = place(operator.getUid(), names.getOrDefault(id, own));
+            if (place != null && !place[2].equals("0")) {
+                operator.setParallelism(Integer.parseInt(place[2]), true);
             }
         }
     }
 
     /** Row of an operator, or of the sink that a helper such as a committer belongs to. */
     private static String[] place(String uid, String name) {
-        String[] owner = PLACES.get(name.replaceFirst(": [A-Za-z -]+$", ""));
-        String[] known = PLACES.getOrDefault(name, owner);
+        String[] sink = PLACES.get(name.replaceFirst(": [A-Za-z -]+(?=( \\(\\d+\\))?$)", ""));
+        String[] planned = PLACES.getOrDefault(name.replaceFirst("\\[\\d+\\]$", ""), sink);
+        String[] known = PLACES.getOrDefault(name, planned);
         return uid == null ? known : PLACES.getOrDefault(uid, known);
     }
 
@@ -182,10 +208,10 @@ public final class Placed extends StreamExecutionEnvironment {
         }
     }
 
-    private static Map<String, ResourceProfile> resources(StreamGraph graph) {
-        Map<String, Integer> managed = managed(graph);
+    private static Map<String, ResourceProfile> resources(StreamGraph graph, List<String> faults) {
+        Map<String, Integer> managed = managed(graph, faults);
         Map<String, ResourceProfile> resources = new HashMap<>();
-        for (String[] words : rows(GROUPS).values()) {
+        for (String[] words : rows("groups", GROUPS).values()) {
             ResourceProfile.Builder slot =
                     ResourceProfile.newBuilder()
                             .setCpuCores(CPU_CORES)
@@ -201,16 +227,25 @@ public final class Placed extends StreamExecutionEnvironment {
     }
 
     /** Managed memory of each slot in MB, of the groups that use any: equal shares. */
-    private static Map<String, Integer> managed(StreamGraph graph) {
+    private static Map<String, Integer> managed(StreamGraph graph, List<String> faults) {
         Map<String, Map<String, Integer>> slots = slots(graph);
         Map<String, Integer> crowd = new HashMap<>(), share = new HashMap<>();
         slots.values().forEach(c -> c.forEach((device, n) -> crowd.merge(device, n, Integer::sum)));
-        Map<String, String[]> known = rows(MANAGED);
-        slots.forEach((group, counts) -> counts.keySet().forEach(device -> {
+        Map<String, String[]> known = rows("managed", MANAGED);
+        crowd.forEach((device, number) -> {
             String[] row = known.get(device);
             int all = row == null ? MANAGED_MB : Integer.parseInt(row[1]);
-            share.merge(group, all / crowd.get(device), Math::min);
-        }));
+            if (all < number) {
+                faults.add("TaskManager '" + device + "' has " + all + " MB of managed memory left "
+                        + "for " + number + " slots that need it; end what else runs there, or "
+                        + "place less on it");
+            }
+            slots.forEach((group, counts) -> {
+                if (counts.containsKey(device)) {
+                    share.merge(group, all / number, Math::min);
+                }
+            });
+        });
         return share;
     }
 
@@ -227,7 +262,7 @@ public final class Placed extends StreamExecutionEnvironment {
                 users.add(group);
             }
         }
-        for (String[] words : rows(SPREAD).values()) {
+        for (String[] words : rows("spread", SPREAD).values()) {
             Map<String, Integer> counts = new HashMap<>();
             for (int i = 1; i < words.length; i += 2) {
                 counts.put(words[i], Integer.parseInt(words[i + 1]));
@@ -238,27 +273,36 @@ public final class Placed extends StreamExecutionEnvironment {
         return slots;
     }
 
-    private static Map<String, String[]> rows(String[] lines) {
+    /** Rows by their first cells: of a table in the jar, such as placed/groups, else those given. */
+    private static Map<String, String[]> rows(String table, String[] given) {
         Map<String, String[]> rows = new HashMap<>();
-        for (String line : lines) {
+        for (String line : lines(table, given)) {
             String[] cells = cells(line);
             rows.put(cells[0], cells);
         }
         return rows;
     }
 
-    /** Cells of a line, as they were before CELL and ESCAPE were escaped in them. */
+    private static String[] lines(String table, String[] given) {
+        try (InputStream found = Placed.class.getResourceAsStream("/placed/" + table)) {
+            if (found == null) {
+                return given;
+            }
+            String text = new String(found.readAllBytes(), StandardCharsets.UTF_8);
+            return text.isEmpty() ? new String[0] : text.split("\n");
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    /** Cells of a line, as they were before what separates them was escaped in them. */
     private static String[] cells(String line) {
         String[] cells = line.split(CELL, -1);
         for (int i = 0; i < cells.length; i++) {
-            cells[i] = cells[i].replace(ESCAPE + "1", CELL).replace(ESCAPE + "0", ESCAPE);
+            cells[i] =
+                    cells[i].replace(ESCAPE + "2", "\n").replace(ESCAPE + "1", CELL)
+                            .replace(ESCAPE + "0", ESCAPE);
         }
         return cells;
-    }
-
-    /** Name as the job's author gave it. */
-    private static String plain(String name) {
-        return name.replaceFirst("^Source: ", "").replaceFirst("^Sink: ", "")
-                .replaceFirst(": Writer$", "");
     }
 }

@@ -1,0 +1,217 @@
+"""Options of the commands on a running Flink, and how they tell what they found."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from streamplace.cli._options import DEFAULTS, FILE
+from streamplace.cli._output import console
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.program import Program
+    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.verify import Verification
+
+F = TypeVar("F", bound=Callable[..., Any])
+JOB = click.option("--job", help="Id of the job; may be left out where only one runs.")
+PLACEMENT = click.option(
+    "--placement", type=FILE, required=True, help="Placement of its operators or subtasks (JSON)."
+)
+MIPS = click.option(
+    "--mips", default=DEFAULTS["mips"], show_default=True, help="Speed of a core of the devices."
+)
+SECONDS = click.option(
+    "--seconds",
+    type=click.FloatRange(2, 3600),
+    default=10.0,
+    show_default=True,
+    help="How long to watch.",
+)
+HOME = click.option("--flink-home", type=FILE, help="Home of a Flink, instead of $FLINK_HOME.")
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
+)
+TIMEOUT = click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=120.0,
+    show_default=True,
+    help="Seconds in which every subtask must run, its state restored.",
+)
+ALLOW_NON_RESTORED = click.option(
+    "--allow-non-restored",
+    is_flag=True,
+    help="Leave behind state in the savepoint that no operator takes over.",
+)
+UNCOUNTED = (
+    "the placement does not say how many subtasks its operators have, so they were not counted; "
+    "a placement that 'streamplace place' writes does"
+)
+
+
+def asks(function: F) -> F:
+    """Where Flink's REST interface is and how it is asked; the function gets it as ``rest``."""
+
+    @wraps(function)
+    def call(
+        *arguments: Any,
+        url: str,
+        cacert: Path | None,
+        cert: Path | None,
+        key: Path | None,
+        authorization: Path | None,
+        **options: Any,
+    ) -> Any:
+        from streamplace.engines.flink.access import Access, read_authorization
+        from streamplace.engines.flink.rest import Rest
+
+        access = Access(cacert, cert, key, read_authorization(authorization))
+        return function(*arguments, rest=Rest(url, access=access), **options)
+
+    answer: Any = call
+    for option in (
+        click.option(
+            "--authorization",
+            type=FILE,
+            help="File that holds Bearer TOKEN or NAME:PASSWORD.  "
+            "[default: $STREAMPLACE_FLINK_AUTHORIZATION]",
+        ),
+        click.option("--key", type=FILE, help="Key of --cert (PEM), where it is not in there."),
+        click.option("--cert", type=FILE, help="Certificate to show to the server (PEM)."),
+        click.option(
+            "--cacert", type=FILE, help="Certificates that the server's is checked against (PEM)."
+        ),
+        click.option(
+            "--rest",
+            "url",
+            default="http://localhost:8081",
+            show_default=True,
+            help="Address of Flink's REST interface.",
+        ),
+    ):
+        answer = option(answer)
+    decorated: F = answer
+    return decorated
+
+
+def submits(function: F) -> F:
+    """Everything that a job is submitted with; ``program_of`` makes a program of it."""
+    for option in (
+        click.option("--managed-memory", help="Of each TaskManager, at most.  [default: all]"),
+        click.option(
+            "-p",
+            "--parallelism",
+            type=click.IntRange(1),
+            help="Of operators of which neither the job nor the placement says it.",
+        ),
+        click.option(
+            "-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Flink's."
+        ),
+        click.option(
+            "-C",
+            "--classpath",
+            "classpaths",
+            multiple=True,
+            help="URL of classes that all machines of the cluster can read.",
+        ),
+        click.option(
+            "--library", "libraries", type=FILE, multiple=True, help="A further jar of the job."
+        ),
+        click.option("--entry-class", help="Main class of the job.  [default: the jar's own]"),
+        click.argument("arguments", nargs=-1),
+        click.argument("jar", type=FILE),
+    ):
+        function = option(function)
+    return function
+
+
+def program_of(
+    *,
+    jar: Path,
+    arguments: tuple[str, ...],
+    entry_class: str | None,
+    libraries: tuple[Path, ...],
+    classpaths: tuple[str, ...],
+    settings: tuple[str, ...],
+    parallelism: int | None,
+    managed_memory: str | None,
+) -> "Program":
+    """The job that the options of ``submits`` describe."""
+    from streamplace.engines.flink.program import Program, parse_settings
+    from streamplace.model.units import size_bytes
+
+    managed = None if managed_memory is None else int(size_bytes(managed_memory) // 2**20)
+    return Program(
+        jar,
+        entry_class,
+        arguments,
+        libraries,
+        classpaths,
+        parse_settings(settings),
+        parallelism,
+        managed,
+    )
+
+
+def job_id(rest: "Rest", given: str | None) -> str:
+    """Id of the job that is meant: the only one that has not ended, in whatever state."""
+    if given is not None:
+        return given
+    from streamplace.model.messages import listed, shown
+
+    states, live = rest.jobs(), rest.live_jobs()
+    if len(live) > 1:
+        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
+    if not live:
+        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
+        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
+    return live[0]
+
+
+def verification(found: "Verification") -> dict[str, Any]:
+    """What was verified, for machines."""
+    return {
+        "ok": found.fine,
+        "problems": list(found.problems),
+        "uncounted": list(found.uncounted),
+        "operators": [
+            {
+                "name": check.operator,
+                "ok": check.fine,
+                "expected": dict(check.expected),
+                "actual": dict(check.actual),
+            }
+            for check in found.checks
+        ],
+    }
+
+
+def show(found: "Verification") -> None:
+    """Print what was verified."""
+    from rich.table import Table
+
+    out = console()
+    table = Table("operator", "expected", "actual", "", box=None)
+    for check in found.checks:
+        columns = (in_words(check.expected), in_words(check.actual))
+        table.add_row(check.operator, *columns, "ok" if check.fine else "differs")
+    out.print(table)
+    for problem in found.problems:
+        out.print(f"problem: {problem}")
+    if found.uncounted:
+        out.print(f"note: {UNCOUNTED}")
+    wrong = sum(not check.fine for check in found.checks)
+    out.print(
+        "Every subtask runs where it was placed."
+        if found.fine
+        else f"{wrong} of {len(found.checks)} operators differ."
+    )
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Numbers of subtasks by device."""
+    return ", ".join(f"{d} × {n}" if n > 1 else d for d, n in sorted(counts.items())) or "—"

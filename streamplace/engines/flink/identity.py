@@ -1,0 +1,152 @@
+"""Which operator is which: names that stay, however a job is submitted, chained and placed.
+
+The pinning class (``java/PlacedIds.java``) names operators in the same way: without the number
+that the SQL planner gives them, for it is another one with every submission; and those that then
+share a name are numbered in the order of the planner, else of the job's stream graph: ``Map``,
+``Map (2)``. A job that was pinned shows the numbers in its plan. Of any other job, Flink's ids tell
+the place in the stream graph, for an operator's id is a hash of it.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import permutations, product
+from typing import NamedTuple
+
+from streamplace.engines.flink.answers import JobVertex, PlanNode
+from streamplace.engines.flink.chains import Fused, fused_operators
+from streamplace.engines.flink.hashes import id_bytes, place_hash, unmixed
+from streamplace.engines.flink.names import operator_name
+
+MOST_OUTPUTS, MOST_INPUTS = 8, 4
+"""Of an operator whose place is searched for."""
+_PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
+
+
+class Operators(NamedTuple):
+    """Operators of a task.
+
+    Attributes
+    ----------
+    shown
+        As Flink shows them, such as ``Source: bids[1]``, the first one first.
+    names
+        As placements call them, such as ``bids``.
+    unsure
+        Those of the names whose numbers may belong to other operators.
+    """
+
+    shown: tuple[str, ...]
+    names: tuple[str, ...]
+    unsure: tuple[str, ...] = ()
+
+
+class _Bearer(NamedTuple):
+    """An operator that bears a name: its task, its place in it, and what numbers it has."""
+
+    task: int
+    place: int
+    planned: int
+    told: int
+
+
+def operators_of(
+    vertices: Sequence[JobVertex], nodes: Sequence[PlanNode], known: Iterable[str] = ()
+) -> list[Operators]:
+    """Operators of each task of a job.
+
+    Parameters
+    ----------
+    nodes
+        The job's plan.
+    known
+        Names that operators are expected to have; they may hold anything.
+    """
+    plan = {node["id"]: node for node in nodes}
+    texts = [plan[v["id"]].get("description", "") if v["id"] in plan else "" for v in vertices]
+    fused = [
+        fused_operators(vertex["name"], text, known)
+        for vertex, text in zip(vertices, texts, strict=True)
+    ]
+    bearers: dict[str, list[_Bearer]] = {}
+    for i, operators in enumerate(fused):
+        text = html.unescape(texts[i])
+        for k, (shown, told) in enumerate(operators):
+            stem, planned = _stem(operator_name(shown), text)
+            bearers.setdefault(stem, []).append(_Bearer(i, k, planned, told))
+    has_namesakes = any(len(group) > 1 for group in bearers.values())
+    return _named(bearers, fused, _places(vertices, plan, fused) if has_namesakes else {})
+
+
+def _named(
+    bearers: Mapping[str, list[_Bearer]],
+    fused: Sequence[Sequence[Fused]],
+    places: Mapping[int, int],
+) -> list[Operators]:
+    names = [[""] * len(operators) for operators in fused]
+    unsure: list[list[str]] = [[] for _ in fused]
+    for stem, group in bearers.items():
+        is_sure = _number(group, places)
+        for n, bearer in enumerate(group, 1):
+            number = bearer.told or n
+            name = f"{stem} ({number})" if number > 1 else stem
+            names[bearer.task][bearer.place] = name
+            if not is_sure:
+                unsure[bearer.task].append(name)
+    return [
+        Operators(tuple(shown for shown, _ in operators), tuple(own), tuple(doubtful))
+        for operators, own, doubtful in zip(fused, names, unsure, strict=True)
+    ]
+
+
+def _number(group: list[_Bearer], places: Mapping[int, int]) -> bool:
+    """Put the bearers of a name into their order; whether it is known."""
+    tasks = {bearer.task for bearer in group}
+    if len(tasks) == 1 or any(bearer.told > 1 for bearer in group):
+        group.sort(key=lambda bearer: bearer.told or 1)
+    elif all(bearer.planned for bearer in group):
+        group.sort(key=lambda bearer: bearer.planned)
+    elif all(bearer.place == 0 and bearer.task in places for bearer in group):
+        group.sort(key=lambda bearer: places[bearer.task])
+    else:
+        return False
+    return True
+
+
+def _stem(name: str, description: str) -> tuple[str, int]:
+    """Name without the planner's number, and the number; 0 where the planner gave none.
+
+    >>> _stem("totals[6]: Committer", "[6]:Sink(table=[totals])"), _stem("part[6]", "part[6]")
+    (('totals: Committer', 6), ('part[6]', 0))
+    """
+    match = _PLANNED.fullmatch(name)
+    if match is None or f"[{match[2]}]:" not in description:
+        return name, 0
+    return match[1] + (match[3] or ""), int(match[2])
+
+
+def _places(
+    vertices: Sequence[JobVertex],
+    plan: Mapping[str, PlanNode],
+    fused: Sequence[Sequence[Fused]],
+) -> dict[int, int]:
+    """Place in the stream graph of the first operator of each task, as far as its id tells it.
+
+    The id of a chain is that of its first operator; what comes after a longer chain is not known.
+    """
+    most = sum(map(len, fused))
+    known = {
+        place_hash(place, chained): place
+        for place, chained in product(range(most), range(MOST_OUTPUTS + 1))
+    }
+    single = {v["id"] for v, operators in zip(vertices, fused, strict=True) if len(operators) == 1}
+    found = {}
+    for i, vertex in enumerate(vertices):
+        inputs = [row["id"] for row in plan.get(vertex["id"], {"id": ""}).get("inputs", ())]
+        if len(inputs) > MOST_INPUTS or not single.issuperset(inputs):
+            continue
+        for order in permutations(map(id_bytes, inputs)):
+            own = unmixed(id_bytes(vertex["id"]), order)
+            if own in known:
+                found[i] = known[own]
+    return found

@@ -1,0 +1,119 @@
+"""A secured REST interface: encrypted, with certificates at both ends, and with authorization."""
+
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fake_flink import ANSWERS, answering, server
+
+from streamplace.engines.flink.access import Access
+from streamplace.engines.flink.rest import Rest
+
+TLS = Path(__file__).parent / "tls"
+"""Made for these tests: who certifies, the server at 127.0.0.1, a client; for a hundred years."""
+CLIENT = ("--cert", str(TLS / "client.pem"), "--key", str(TLS / "client.key"))
+AUTHORITY = ("--cacert", str(TLS / "authority.pem"))
+COMMANDS = (["cluster"], ["cancel", "--job", "another"])
+Secured = tuple[str, list[bytes]]
+
+
+@pytest.fixture
+def secured() -> Iterator[Secured]:
+    """Address of a server that answers only those who are certified, and what it is asked."""
+    asked: list[bytes] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "server.pem")
+    context.load_verify_locations(TLS / "authority.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    answer = answering(ANSWERS, asked)
+
+    def encrypted(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as inner:
+            answer(inner)
+
+    with server(encrypted) as url:
+        yield url.replace("http:", "https:"), asked
+
+
+def test_certificates_are_shown_and_checked(run: Callable, secured: Secured) -> None:
+    """Those of an authority of one's own."""
+    answer = run("flink", "cluster", "--rest", secured[0], *AUTHORITY, *CLIENT)
+    assert answer.status == 0, answer.err
+    assert 'name = "dev-0"' in answer.out
+
+
+@pytest.mark.parametrize("options", [CLIENT, AUTHORITY], ids=["unknown server", "unknown client"])
+def test_who_is_not_certified_gets_nothing(
+    run: Callable, secured: Secured, options: tuple[str, ...]
+) -> None:
+    answer = run("flink", "cluster", "--rest", secured[0], *options)
+    assert answer.status == 2
+    assert "no Flink answers at https://127.0.0.1" in answer.err
+    assert secured[1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("Bearer s3cret.token\n", b"Bearer s3cret.token"),
+        ("me:s3cret", b"Basic " + b64encode(b"me:s3cret")),
+    ],
+)
+@pytest.mark.parametrize("source", ["file", "environment"])
+def test_authorization_is_sent_and_never_shown(
+    run: Callable,
+    source: str,
+    text: str,
+    sent: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither by a command that succeeds nor by one that fails; it wins over the address."""
+    asked: list[bytes] = []
+    (tmp_path / "secret").write_text(text)
+    if source == "environment":
+        monkeypatch.setenv("STREAMPLACE_FLINK_AUTHORIZATION", text)
+    given = ("--authorization", "secret") if source == "file" else ()
+    with server(answering(ANSWERS, asked)) as url:
+        rest = url.replace("//", "//other:word@")
+        told = [run("flink", *what, "--rest", rest, *given) for what in COMMANDS]
+    assert [answer.status for answer in told] == [0, 2], told
+    assert asked
+    assert all(b"Authorization: " + sent + b"\r\n" in head for head in asked)
+    assert "s3cret" not in "".join(answer.out + answer.err for answer in told)
+    assert "s3cret" not in repr(Access(authorization=text))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--cacert", "none.pem"), "none.pem: holds no certificates (PEM): No such file"),
+        (("--cacert", str(TLS / "client.key")), "client.key: holds no certificates (PEM)"),
+        (("--cert", str(TLS / "client.pem")), "client.pem: holds no certificate with its key"),
+        (("--key", "k.pem"), "--key is the key of --cert; give both"),
+        ((*CLIENT[:2], "--key", str(TLS / "locked.key")), "its key needs a password"),
+        (("--authorization", "none"), "none: "),
+        (("--authorization", str(TLS / "client.key")), "write 'Bearer TOKEN' or 'NAME:PASSWORD'"),
+    ],
+)
+def test_what_cannot_be_used_is_told(run: Callable, options: tuple[str, ...], told: str) -> None:
+    """In one line; nobody is asked for a password."""
+    answer = run("flink", "cluster", "--rest", "https://127.0.0.1:1", *options)
+    assert answer.status == 2
+    assert told in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+def test_certificates_for_an_address_without_encryption_are_refused(run: Callable) -> None:
+    """They would protect nothing."""
+    answer = run("flink", "cluster", "--rest", "http://127.0.0.1:1", *AUTHORITY)
+    assert answer.status == 2
+    assert "certificates are for https://" in answer.err
+
+
+def test_an_address_is_all_that_an_open_interface_needs() -> None:
+    """And says nothing of what it sends."""
+    assert Rest("http://me:secret@localhost:8081").url == "http://localhost:8081"
