@@ -25,7 +25,7 @@ from streamplace.generate.cav import EVERY_S, Cav
 from streamplace.generate.giph_adaptive import GiphAdaptive
 from streamplace.generate.registry import FAMILIES
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import Budget
+from streamplace.placers.registry import PLACERS, Budget
 
 MAKESPAN = OBJECTIVES["makespan"]
 FREQUENCIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -35,6 +35,7 @@ ENDLESS_S = 1e12
 WORTH_S = 10.0
 """A fiftieth of a pass of giph-adaptive."""
 EVALUATIONS = 10_000
+WALK = 100
 SHOWN = ("random placements", "only what has to move", "heft", "auto")
 """Lines of the plot of changing networks, which would lie on one another were they all drawn."""
 
@@ -91,14 +92,20 @@ def anew(placer: str) -> Answer:
     return lambda problem, last: place(problem, placer=placer).placement
 
 
-def following(evaluations: int, worth: float = 0.0) -> Answer:
+def following(evaluations: int, worth: float = 0.0, placer: str = "anneal") -> Answer:
     """Search from the last placement, in which a task moves where that gains so many seconds."""
 
     def answer(problem: Problem, last: Placement) -> Placement:
         budget, counted = Budget(None, evaluations), Relocation(last, 1, startup=worth)
-        return place(problem, placer="anneal", relocation=counted, budget=budget).placement
+        return place(problem, placer=placer, relocation=counted, budget=budget).placement
 
     return answer
+
+
+def walking(problem: Problem, last: Placement) -> Placement:
+    """GiPH from the last placement, in which tasks move that have to."""
+    giph = PLACERS["giph"].with_options(start=(forced(problem, last),))
+    return giph.place(problem, MAKESPAN, budget=Budget(None, WALK)).placement
 
 
 def forced(problem: Problem, last: Placement) -> Placement:
@@ -106,7 +113,7 @@ def forced(problem: Problem, last: Placement) -> Placement:
     return following(1, ENDLESS_S)(problem, last)
 
 
-PLACERS: dict[str, Answer] = {
+ANSWERS: dict[str, Answer] = {
     "random placements": random,
     "only what has to move": forced,
     "heft": anew("heft"),
@@ -115,6 +122,10 @@ PLACERS: dict[str, Answer] = {
     "anneal from the last, 100 evaluations": following(100),
     "anneal from the last, 1000 evaluations": following(1000),
     "the same, a move must gain 10 s": following(1000, WORTH_S),
+    "pilot from the last, 10 evaluations": following(10, placer="pilot-makespan"),
+    "pilot from the last, 100 evaluations": following(100, placer="pilot-makespan"),
+    "pilot, a move must gain 10 s": following(100, WORTH_S, "pilot-makespan"),
+    "giph from the last, 100 evaluations": walking,
     "auto": anew("auto"),
 }
 
@@ -122,9 +133,9 @@ PLACERS: dict[str, Answer] = {
 def walk(problems: list[Problem]) -> list[Step]:
     """Follow one task graph from change to change; all begin with HEFT's placement."""
     first = place(problems[0], placer="heft").placement
-    last, steps = dict.fromkeys(PLACERS, first), []
+    last, steps = dict.fromkeys(ANSWERS, first), []
     for change, problem in enumerate(problems[1:], 1):
-        found = {name: answer(problem, last[name]) for name, answer in PLACERS.items()}
+        found = {name: answer(problem, last[name]) for name, answer in ANSWERS.items()}
         heft = MAKESPAN.value(problem, found["heft"])
         for name, placement in found.items():
             moved = np.mean([placement[v] != last[name][v] for v in placement])
@@ -161,7 +172,7 @@ def table_of_changes(steps: list[Step]) -> list[dict[str, Any]]:
     """Means per placer: over all changes, over the first and last five, and what moved."""
     last = max(step.change for step in steps)
     rows = []
-    for name in PLACERS:
+    for name in ANSWERS:
         own = [step for step in steps if step.placer == name]
         begin = [step.ratio for step in own if step.change <= 5]
         end = [step.ratio for step in own if step.change > last - 5]

@@ -1,16 +1,12 @@
 """Pilot for one pass: rebuilds schedules, then searches with what is left of the budget."""
 
-from math import nan
 from pathlib import Path
 
 from streamplace.errors import SettingError
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.meter import Meter
 from streamplace.placers.refining import Spent, check_refiner, refined
 from streamplace.placers.registry import Budget, Found, placer
-from streamplace.placers.scheduled import found
 from streamplace.placers.stopwatch import now
 
 SAMPLES = 1000
@@ -43,27 +39,15 @@ def pilot_makespan(
         Placer that goes on from there, or ``none``.
     """
     from streamplace.io.weights import shipped
-    from streamplace.learn.rebuild.placing import trained
+    from streamplace.placers.rebuilding import rebuilt
 
     if looks < 1 or (samples is not None and samples < 0):
         raise SettingError(f"looks={looks}, samples={samples}; looks are at least 1, samples 0")
     check_refiner(refine)
     if samples is None:
         samples = SAMPLES if budget.evaluations is not None else 0
-    start, meter, tried = now(), Meter(budget, 1), 0
-    policy = trained(Path(weights) if weights else shipped("pilot-makespan"))
-    best: Placement | None = None
-    value = nan
-    for schedule in policy.schedules(problem, looks, samples, seed):
-        if not meter.chunk(1):
-            break
-        placement = found(problem, schedule).placement
-        reached = objective.value(problem, placement)
-        meter.spend(1)
-        tried += 1
-        if best is None or objective.better(reached, value):
-            best, value = placement, reached
-            meter.note(value)
-    assert best is not None
-    first, spent = Found(best, trace=tuple(meter.trace)), Spent(now() - start, tried)
-    return refined(first, spent, refine, (), problem, objective, seed, budget)
+    start = now()
+    path = Path(weights) if weights else shipped("pilot-makespan")
+    found, tried = rebuilt(problem, objective, path, looks, samples, seed, budget)
+    spent = Spent(now() - start, tried)
+    return refined(found, spent, refine, (), problem, objective, seed, budget)

@@ -27,9 +27,9 @@ from streamplace.learn.rebuild.placing import (
     FEATURES,
     NOISE,
     TrainedRebuilder,
-    better,
     chance,
     first_schedules,
+    span,
 )
 from streamplace.learn.rebuild.rollout import Trail, new_record, rollouts
 from streamplace.learn.rebuild.view import View, before_of, view_of
@@ -107,12 +107,12 @@ class RebuildLearner:
 
     def validate(self) -> Floats:
         """Bound over the makespan of the best of a few schedules of every validation problem."""
-        policy, rewards = self._policy(), []
+        policy, looks, rewards = self._policy(), self._config.looks, []
         for problem in self._task.validation:
-            best: Schedule | None = None
-            for schedule in policy.schedules(problem, self._config.looks, JUDGED, seed=0):
-                best = better(schedule, best)
-            rewards.append(least_makespan(problem) / best.finish.max() if best else 0.0)
+            view = view_of(problem)
+            tried = policy.schedules(view, first_schedules(view), span, looks, JUDGED, seed=0)
+            spans = [span(schedule) for schedule in tried if schedule.complete]
+            rewards.append(least_makespan(problem) / min(spans) if spans else 0.0)
         return np.array(rewards)
 
     def state(self) -> dict[str, NDArray[Any]]:

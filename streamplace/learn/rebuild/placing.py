@@ -1,6 +1,6 @@
 """Schedules rebuilt by trained weights; numpy and numba alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +15,8 @@ from streamplace.learn.improving.shapes import check_shapes
 from streamplace.learn.rebuild.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.rebuild.network import Network, network_of, shapes
 from streamplace.learn.rebuild.rollout import NOTHING, rollouts
-from streamplace.learn.rebuild.view import View, before_of, kept, view_of
+from streamplace.learn.rebuild.view import View, before_of, kept
 from streamplace.model.columns import Flags, Floats
-from streamplace.model.problem import Problem
 from streamplace.scheduling.insertion import NOWHERE, Schedule, insert_all, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, upward
@@ -52,36 +51,36 @@ class TrainedRebuilder:
 
     network: Network
 
-    def greedy(self, problem: Problem, looks: int) -> list[Schedule]:
-        """First schedules and so many rebuilt ones, at every decision the likeliest."""
-        return list(self.schedules(problem, looks, 0, 0))
-
     def schedules(
-        self, problem: Problem, looks: int, samples: int, seed: int
+        self,
+        view: View,
+        first: Iterable[Schedule],
+        worth: Callable[[Schedule], float],
+        looks: int,
+        samples: int,
+        seed: int,
     ) -> Iterator[Schedule]:
         """First schedules; so many rebuilt greedily; so many in which choices are drawn.
 
         Each look is in sight of the best schedule before, and decides about everything. Samples
-        keep a share of what there is, and go on from a little worse schedules, too.
+        keep a share of what there is, and go on from a little worse schedules, too. What is best
+        says ``worth``, the less the better, which is asked once for every schedule in turn.
         """
-        view, rng = view_of(problem), np.random.default_rng(seed)
-        best: Schedule | None = None
-        for schedule in first_schedules(view):
+        rng, present, least = np.random.default_rng(seed), None, np.inf
+        for schedule in first:
+            reached = worth(schedule)
             yield schedule
-            best = better(schedule, best)
-        if best is None:
+            if schedule.complete and reached < least:
+                present, least = schedule, reached
+        if present is None:
             return
-        for _ in range(looks):
-            schedule = self.rebuilt(view, best, even(view))
+        for look in range(looks + samples):
+            drawn = look >= looks
+            schedule = self.rebuilt(view, present, chance(view, rng) if drawn else even(view))
+            reached = worth(schedule)
             yield schedule
-            best = better(schedule, best) or best
-        present = best
-        for _ in range(samples):
-            schedule = self.rebuilt(view, present, chance(view, rng))
-            yield schedule
-            worst = present.finish.max() * (1 + ACCEPTED * rng.random())
-            if schedule.complete and schedule.finish.max() <= worst:
-                present = schedule
+            if schedule.complete and reached <= least * (1 + drawn * ACCEPTED * rng.random()):
+                present, least = schedule, reached
 
     def rebuilt(self, view: View, schedule: Schedule, chance: Chance) -> Schedule:
         """One more schedule, in sight of a complete one."""
@@ -104,6 +103,11 @@ def chance(view: View, rng: np.random.Generator) -> Chance:
     return Chance(most[1] * rng.random(n), uniform, rng.random(n) < most[2])
 
 
+def span(schedule: Schedule) -> float:
+    """Seconds that a pass takes, on networks in which no transfer waits."""
+    return float(schedule.finish.max())
+
+
 def first_schedules(view: View) -> Iterator[Schedule]:
     """Schedules to begin with: HEFT's, those that look ahead, ETF's, and everything together."""
     tasks, rank = view.tasks, upward(view.tasks)
@@ -115,13 +119,6 @@ def first_schedules(view: View) -> Iterator[Schedule]:
     together = np.full(tasks.n_tasks, quickest, np.int32)
     together[np.isinf(tasks.work[:, quickest])] = NOWHERE
     yield insert_all(tasks, order, plain._replace(forced=together))
-
-
-def better(one: Schedule, other: Schedule | None) -> Schedule | None:
-    """The shorter of two schedules, the first where they are equal; none that is incomplete."""
-    if not one.complete or (other is not None and other.finish.max() < one.finish.max()):
-        return other
-    return one
 
 
 def trained(path: Path) -> TrainedRebuilder:

@@ -1,0 +1,72 @@
+"""Schedules rebuilt by a policy, valued by what is asked for."""
+
+from collections.abc import Iterator
+from itertools import chain
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from streamplace.learn.rebuild.placing import first_schedules, trained
+from streamplace.learn.rebuild.view import View, view_of
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Budget, Found
+from streamplace.placers.scheduled import found
+from streamplace.scheduling.insertion import Schedule, insert_all, plain_choice
+from streamplace.scheduling.ranks import by_rank, upward
+
+
+def rebuilt(
+    problem: Problem,
+    objective: Objective,
+    weights: Path,
+    looks: int,
+    samples: int,
+    seed: int,
+    budget: Budget,
+) -> tuple[Found, int]:
+    """Best of first schedules, greedy looks and samples, and how many were tried."""
+    view, trial = view_of(problem), Trial(problem, objective, Meter(budget, 1))
+    first = chain(_present(problem, objective, view), first_schedules(view))
+    policy = trained(weights)
+    for _ in policy.schedules(view, first, trial.worth, looks, samples, seed):
+        if not trial.meter.chunk(1):
+            break
+    return trial.found(), trial.tried
+
+
+class Trial:
+    """The best of the schedules that were tried."""
+
+    def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
+        self._problem, self._objective, self.meter = problem, objective, meter
+        self._best: Placement | None = None
+        self._least = inf
+        self.tried = 0
+
+    def worth(self, schedule: Schedule) -> float:
+        """Value of a schedule's placement, kept if none was better."""
+        placement = found(self._problem, schedule).placement
+        value = self._objective.value(self._problem, placement)
+        self.tried += 1
+        self.meter.spend(1)
+        if self._best is None or value < self._least:
+            self._best, self._least = placement, value
+            self.meter.note(value)
+        return value
+
+    def found(self) -> Found:
+        """Return the best, and when it was found."""
+        assert self._best is not None
+        return Found(self._best, trace=tuple(self.meter.trace))
+
+
+def _present(problem: Problem, objective: Objective, view: View) -> Iterator[Schedule]:
+    """Where the way to a placement counts, the present one."""
+    if objective.relocation is not None:
+        place = objective.relocation.stay(problem).index
+        stays = plain_choice(len(place), True)._replace(forced=np.array(place, np.int32))
+        yield insert_all(view.tasks, by_rank(view.tasks, upward(view.tasks)), stays)
