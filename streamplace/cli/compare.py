@@ -67,6 +67,11 @@ MOST_PAIRS = 8
 @_options.conditions
 @_options.search
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
+@click.option(
+    "--on",
+    metavar="RAY",
+    help="Compute on Ray: 'ray' starts one here, 'auto' or an address takes a cluster that runs.",
+)
 @_options.constraints
 @_options.cluster
 @_options.common("Folder for results.jsonl, table.json and the plots.")
@@ -79,6 +84,7 @@ def command(
     reference: str,
     budget: "Budget",
     jobs: int | None,
+    on: str | None,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     objectives: tuple[str, ...],
@@ -115,7 +121,7 @@ def command(
             beside = tuple(other for other in names if other != name)
             contest = replace(own, objective=name, beside=beside)
             tally = Tally(objective=contest.judge.name, sense=contest.judge.sense)
-            for records in tick.over(compare(contest, problems, file, jobs=jobs)):
+            for records in tick.over(compare(contest, problems, file, jobs=jobs, on=on)):
                 tally.add(records)
             found.append(_standings_of(contest.judge, tally, file))
     front = _front(found) if len(found) > 1 else None

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from streamplace.errors import StreamplaceError
+from streamplace.errors import SettingError, StreamplaceError
 from streamplace.evaluate.known import Known
 from streamplace.evaluate.optima import is_answer, is_prover, known_answers, remember
 from streamplace.evaluate.records import Key, Record, RecordFile, problem_hash
@@ -73,6 +73,7 @@ def compare(
     file: RecordFile | None = None,
     *,
     jobs: int | None = None,
+    on: str | None = None,
 ) -> Iterator[list[Record]]:
     """Records of every problem in turn; those in ``file`` are reused, new ones added to it.
 
@@ -82,16 +83,32 @@ def compare(
     ----------
     jobs
         Processes; all cores by default. Results do not depend on it.
+    on
+        Compute on Ray instead: ``ray`` for one on this machine, ``auto`` or an address for a
+        cluster that runs. Results do not depend on it either.
     """
     for name in contest.placers:
         named_placer(name)
     with _keeping(file) as keep:
         known = _known(contest, file)
         LOG.info("%d results are known already", sum(map(len, known.values())))
-        for played in mapped(_Referee(contest, known), problems, jobs or available_cores()):
+        for played in _spread(_Referee(contest, known), problems, jobs, on):
             keep([record for record, origin in played if origin is not Origin.FILE])
             remember([record for record, origin in played if origin is Origin.NEW])
             yield [record for record, _ in played]
+
+
+def _spread(
+    referee: "_Referee", problems: Iterable[Problem], jobs: int | None, on: str | None
+) -> Iterator[list[tuple[Record, "Origin"]]]:
+    """Records of every problem in turn, computed here or on Ray."""
+    if on is None:
+        return mapped(referee, problems, jobs or available_cores())
+    if jobs is not None:
+        raise SettingError("jobs are processes of this machine; leave them out where Ray computes")
+    from streamplace.evaluate.on_ray import mapped_on_ray
+
+    return mapped_on_ray(referee, problems, on)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def _spread(function: Callable[[T], R], items: Iterator[T], jobs: int) -> Iterat
         ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(held, function)) as pool,
     ):
         try:
-            for chunk in _chunks(items, jobs):
+            for chunk in chunks(items, jobs):
                 under_way.append(pool.submit(_work, chunk))
                 if len(under_way) == AHEAD * jobs:
                     yield from under_way.popleft().result()
@@ -76,7 +76,7 @@ def _spread(function: Callable[[T], R], items: Iterator[T], jobs: int) -> Iterat
             raise
 
 
-def _chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
+def chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
     """Items in lists that grow, so that few items are shared out evenly too."""
     sent = 0
     while chunk := list(islice(items, min(LARGEST_CHUNK, 1 + sent // (4 * jobs)))):

@@ -221,7 +221,9 @@ def _model(name: str) -> list[Target]:
 
 
 def _place(name: str, path: Path) -> None:
-    streamplace.place(PROBLEM.graph, PROBLEM.cluster, placer=f"{name}:weights={path}")
+    objective = (*MODELS[name].objectives, "throughput")[0]
+    placer = f"{name}:weights={path}"
+    streamplace.place(PROBLEM.graph, PROBLEM.cluster, placer=placer, objective=objective)
 
 
 def _parsed(name: str, parse: Callable[[bytes, str], Any], *seeds: bytes) -> Target:

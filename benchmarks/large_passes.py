@@ -1,0 +1,100 @@
+"""One pass of large task graphs on 16 uneven devices: HEFT against auto in thirty seconds.
+
+python benchmarks/large_passes.py [--tasks 100000] [--seconds 30]
+"""
+
+import argparse
+import resource
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace import Problem, place
+from streamplace.model import Cluster, Device, Operators, StreamGraph, Streams
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import Budget
+
+Pairs = NDArray[np.int64]
+WIDTH = 1000
+DEVICES = 16
+
+
+def layered(n: int, rng: np.random.Generator) -> Pairs:
+    """Layers of a thousand tasks, each fed by two of the layer before."""
+    target = np.repeat(np.arange(WIDTH, n), 2)
+    source = (target // WIDTH - 1) * WIDTH + rng.integers(0, WIDTH, len(target))
+    return np.unique(np.stack([source, target], axis=1), axis=0)
+
+
+def fork_join(n: int, rng: np.random.Generator) -> Pairs:
+    """Forks into a hundred tasks that are joined, one after the other."""
+    block = 102
+    begin = np.arange(0, n - block, block)
+    middle = (begin[:, None] + 1 + np.arange(block - 2)).ravel()
+    fork = np.repeat(begin, block - 2)
+    pairs = [np.stack([fork, middle], 1), np.stack([middle, fork + block - 1], 1)]
+    pairs.append(np.stack([begin[:-1] + block - 1, begin[1:]], 1))
+    return np.concatenate(pairs)
+
+
+def chains(n: int, rng: np.random.Generator) -> Pairs:
+    """A hundred chains, tied together here and there."""
+    length = n // 100
+    along = np.arange(n - 1)
+    along = along[(along + 1) % length != 0]
+    pairs = np.stack([along, along + 1], 1)
+    at = rng.integers(0, length - 1, n // 50)
+    one, other = rng.integers(0, 100, (2, n // 50))
+    ties = np.stack([one * length + at, other * length + at + 1], 1)
+    return np.unique(np.concatenate([pairs, ties]), axis=0)
+
+
+SHAPES = {"layered": layered, "fork-join": fork_join, "chains": chains}
+
+
+def problem_of(shape: str, n: int) -> Problem:
+    """A graph of a shape whose tasks work and send about equally long."""
+    rng = np.random.default_rng(0)
+    pairs = SHAPES[shape](n, rng)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    operators = Operators(
+        [f"t{i}" for i in range(n)],
+        ipt=rng.uniform(50e6, 150e6, n),
+        rate=np.where(np.isin(np.arange(n), pairs[:, 1]), 0.0, 1.0),
+        fires_all=np.ones(n, bool),
+    )
+    streams = Streams(operators, *pairs[order].T, payload=rng.uniform(50, 150, len(pairs)))
+    machines = [Device(f"d{i}", mips=mips) for i, mips in enumerate(rng.uniform(3, 7, DEVICES))]
+    bandwidth = 8 / rng.uniform(0.006, 0.014, (DEVICES, DEVICES))
+    graph = StreamGraph(shape, operators, streams)
+    return Problem(graph, Cluster.of(machines, bandwidth=bandwidth))
+
+
+def main(tasks: int, seconds: float) -> None:
+    """Print the table."""
+    place(problem_of("layered", 5000), placer="auto", budget=Budget(1.0))  # compiles
+    print("| graph | tasks | HEFT | in s | auto | of HEFT | of the bound |")
+    print("|---|---|---|---|---|---|---|")
+    for shape in SHAPES:
+        problem = problem_of(shape, tasks)
+        problem.one_pass  # noqa: B018 - compiled before
+        begin = time.perf_counter()
+        heft = place(problem, placer="heft")
+        took = time.perf_counter() - begin
+        auto = place(problem, placer="auto", budget=Budget(seconds))
+        bound = OBJECTIVES["makespan"].bound(problem)
+        print(
+            f"| {shape} | {tasks} | {heft.value:.6g} s | {took:.2f} | {auto.value:.6g} s "
+            f"| {auto.value / heft.value:.4f} | {auto.value / bound:.3f} |"
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"\nmemory at its peak: {peak:.2f} GiB")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    given = parser.parse_args()
+    main(given.tasks, given.seconds)
