@@ -45,7 +45,7 @@ class DopplerLearner:
             [Seat.of(problem, config, task.device) for problem in problems]
             for problems in (task.training, task.validation)
         )
-        self._best = np.zeros(len(task.training))
+        self._best = np.zeros(self.n_problems)
         self._before = np.zeros((len(task.training), 2))
         self._lock = Lock()
         self.module = Doppler(config).to(task.device)
@@ -64,7 +64,7 @@ class DopplerLearner:
     def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Run episodes of these problems, and learn from the teacher or from what they cost."""
         rng = np.random.default_rng(seed)
-        lessons = [self._lesson(int(row) % len(self._seats), epoch, rng) for row in rows]
+        lessons = [self._lesson(row, epoch, rng) for row in rows.tolist()]
         report = lessons[0][1]
         for _, other in lessons[1:]:
             report = report + other
@@ -111,13 +111,14 @@ class DopplerLearner:
         numbers = numbers_of(rng, shape, config, self._exploration(epoch))
         return said, trail, seat.run(said, config, numbers, trail, taught=taught)
 
-    def _lesson(self, at: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
+    def _lesson(self, row: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
         """Loss of episodes of one problem, and what they came to."""
-        seat, config, taught = self._seats[at], self._config, epoch < self._imitation
+        at, config, taught = row % len(self._seats), self._config, epoch < self._imitation
+        seat = self._seats[at]
         said, trail, places = self._ran(seat, epoch, rng, taught=taught)
         found = choices(said, trail, config, 0.0 if taught else self._exploration(epoch))
         rewards, costs = self._judge(seat.problem, places)
-        report = self._told(at, rewards, float(found.entropy.detach().mean()))
+        report = self._told(row, rewards, float(found.entropy.detach().mean()))
         if taught:
             return -found.log_p.sum() / config.episodes, report
         later = config.discount ** np.arange(places.shape[1])[::-1]
@@ -125,11 +126,13 @@ class DopplerLearner:
         gained = (torch.from_numpy(weights).to(found.log_p.device) * found.log_p).sum()
         return -(gained + config.entropy * found.entropy.sum()) / config.episodes, report
 
-    def _told(self, at: int, rewards: Floats, entropy: float) -> StepReport:
-        """What episodes of one problem came to."""
-        with self._lock:
-            self._best[at] = max(self._best[at], float(rewards.max()))
-            return StepReport(1, float(rewards.mean()), float(self._best[at]), entropy)
+    def _told(self, row: int, rewards: Floats, entropy: float) -> StepReport:
+        """What episodes of one problem came to.
+
+        Rows of one problem may be in two threads at once, so each remembers its own best.
+        """
+        self._best[row] = max(self._best[row], float(rewards.max()))
+        return StepReport(1, float(rewards.mean()), float(self._best[row]), entropy)
 
     def _advantages(self, at: int, costs: Floats) -> Floats:
         """How much less each of the episodes [S] costs than what it is compared with."""
