@@ -64,10 +64,14 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
 
 
 def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
-    """Schedules at once, then a proof, which begins with a search; on large graphs that alone."""
-    for member in ("foresight", "heft", "etf"):
+    """Schedules at once, then a proof, which begins with a search; on large graphs that alone.
+
+    Of large graphs ETF is not asked, which looks at all that is ready again and again.
+    """
+    small = problem.n_operators <= QUICKLY_DECIDED
+    for member in ("foresight", "heft", *(("etf",) if small else ())):
         team.ask(member, team.part(1.0, 1))
-    if budget.evaluations is not None and problem.n_operators <= QUICKLY_DECIDED:
+    if budget.evaluations is not None and small:
         team.ask("pilot", team.part(1.0, min(REBUILT, budget.evaluations * 4 // 5)), refine="none")
     member = "exact" if problem.n_operators <= PROVABLE else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
