@@ -37,6 +37,11 @@ class Meter:
         return max(0, self._budget.evaluations - self._spent)
 
     @property
+    def spent(self) -> int:
+        """Evaluations so far."""
+        return self._spent
+
+    @property
     def late(self) -> bool:
         """Whether nothing is left, and only the least work may still be done."""
         return self.seconds == 0 or self.evaluations == 0

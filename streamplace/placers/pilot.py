@@ -11,7 +11,7 @@ from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.refining import NONE, Spent, check_refiner, refined
+from streamplace.placers.refining import NONE, Spent, check_refiner, nothing_left, refined
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
 
@@ -53,19 +53,18 @@ def pilot(
     from streamplace.io.weights import shipped
     from streamplace.learn.pilot.placing import trained
 
-    given = samples
-    if samples is None:
-        samples = SAMPLES if budget.evaluations is not None else 0
-    if min(looks, walks) < 1 or samples < 0:
+    if min(looks, walks) < 1 or (samples or 0) < 0:
         raise SettingError(
             f"walks={walks}, looks={looks}, samples={samples}; walks and looks are at least 1, "
             "samples 0"
         )
     check_refiner(refine)
     if objective.quantity == "makespan":
-        options = {"weights": weights, "looks": looks, "samples": given, "refine": refine}
+        options = {"weights": weights, "looks": looks, "samples": samples, "refine": refine}
         passing = PLACERS["pilot-makespan"].function
         return cast(Found, passing(problem, objective, seed=seed, budget=budget, **options))
+    if samples is None:
+        samples = SAMPLES if budget.evaluations is not None else 0
     start = now()
     policy = trained(Path(weights) if weights else shipped("pilot"))
     most = walks * looks + samples if budget.evaluations is None else budget.evaluations
@@ -78,9 +77,12 @@ def pilot(
     best = objective.best(values)
     improvement = Improvement(now() - start, float(values[best]), len(rows))
     found = Found(problem.placement(rows[best]), trace=(improvement,))
-    others = () if refine == NONE else metis_to_begin_with(problem, objective, seed, budget)
+    if refine == NONE or nothing_left(budget, objective, Spent(now() - start, len(rows))):
+        return found
+    beginnings = (found.placement, *metis_to_begin_with(problem, objective, seed, budget))
+    search = PLACERS[refine].with_options(start=beginnings)
     spent = Spent(now() - start, len(rows))
-    return refined(found, spent, refine, others, problem, objective, seed, budget)
+    return refined(found, spent, search, problem, objective, seed, budget)
 
 
 def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:

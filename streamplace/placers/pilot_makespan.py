@@ -5,8 +5,8 @@ from pathlib import Path
 from streamplace.errors import SettingError
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.refining import Spent, check_refiner, refined
-from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.refining import NONE, Spent, check_refiner, nothing_left, refined
+from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.stopwatch import now
 
 SAMPLES = 1000
@@ -41,7 +41,7 @@ def pilot_makespan(
     from streamplace.io.weights import shipped
     from streamplace.placers.rebuilding import rebuilt
 
-    if looks < 1 or (samples is not None and samples < 0):
+    if looks < 1 or (samples or 0) < 0:
         raise SettingError(f"looks={looks}, samples={samples}; looks are at least 1, samples 0")
     check_refiner(refine)
     if samples is None:
@@ -50,4 +50,7 @@ def pilot_makespan(
     path = Path(weights) if weights else shipped("pilot-makespan")
     found, tried = rebuilt(problem, objective, path, looks, samples, seed, budget)
     spent = Spent(now() - start, tried)
-    return refined(found, spent, refine, (), problem, objective, seed, budget)
+    if refine == NONE or nothing_left(budget, objective, spent):
+        return found
+    search = PLACERS[refine].with_options(start=(found.placement,))
+    return refined(found, spent, search, problem, objective, seed, budget)

@@ -5,8 +5,6 @@ from itertools import chain
 from math import inf
 from pathlib import Path
 
-import numpy as np
-
 from streamplace.learn.rebuild.placing import first_schedules, trained
 from streamplace.learn.rebuild.view import View, view_of
 from streamplace.model.placement import Placement
@@ -15,7 +13,8 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found
 from streamplace.placers.scheduled import found
-from streamplace.scheduling.insertion import Schedule, insert_all, plain_choice
+from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.lists import placed
 from streamplace.scheduling.ranks import by_rank, upward
 
 
@@ -35,7 +34,7 @@ def rebuilt(
     for _ in policy.schedules(view, first, trial.worth, looks, samples, seed):
         if not trial.meter.chunk(1):
             break
-    return trial.found(), trial.tried
+    return trial.found(), trial.meter.spent
 
 
 class Trial:
@@ -45,13 +44,11 @@ class Trial:
         self._problem, self._objective, self.meter = problem, objective, meter
         self._best: Placement | None = None
         self._least = inf
-        self.tried = 0
 
     def worth(self, schedule: Schedule) -> float:
         """Value of a schedule's placement, kept if none was better."""
         placement = found(self._problem, schedule).placement
         value = self._objective.value(self._problem, placement)
-        self.tried += 1
         self.meter.spend(1)
         if self._best is None or value < self._least:
             self._best, self._least = placement, value
@@ -67,6 +64,5 @@ class Trial:
 def _present(problem: Problem, objective: Objective, view: View) -> Iterator[Schedule]:
     """Where the way to a placement counts, the present one."""
     if objective.relocation is not None:
-        place = objective.relocation.stay(problem).index
-        stays = plain_choice(len(place), True)._replace(forced=np.array(place, np.int32))
-        yield insert_all(view.tasks, by_rank(view.tasks, upward(view.tasks)), stays)
+        order = by_rank(view.tasks, upward(view.tasks))
+        yield placed(view.tasks, order, objective.relocation.stay(problem).index)

@@ -1,13 +1,11 @@
 """What is left of a budget after a first answer, and a search that goes on from there."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from streamplace.errors import SettingError
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement
+from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer
 
 NONE = "none"
 
@@ -25,20 +23,24 @@ def check_refiner(name: str) -> None:
         raise SettingError(f"placer {name!r} cannot go on from a placement; refine by anneal")
 
 
+def nothing_left(budget: Budget, objective: Objective, spent: Spent) -> bool:
+    """Whether nothing remains; of throughput, which is quickly evaluated, the least work does."""
+    if budget.evaluations is not None and budget.evaluations <= spent.evaluations:
+        return True
+    late = budget.seconds is not None and budget.seconds <= spent.seconds
+    return late and objective.name != "throughput"
+
+
 def refined(
     found: Found,
     spent: Spent,
-    refiner: str,
-    others: Sequence[Placement],
+    search: Placer,
     problem: Problem,
     objective: Objective,
     seed: int,
     budget: Budget,
 ) -> Found:
-    """Let another placer go on from a first answer, and from others, if anything is left."""
-    if refiner == NONE or _nothing_left(budget, objective, spent):
-        return found
-    search = PLACERS[refiner].with_options(start=(found.placement, *others))
+    """Let a search go on from a first answer, with what remains of the budget."""
     result = search.place(problem, objective, seed=seed, budget=_left(budget, spent))
     reached = found.trace[-1].value
     later = [
@@ -47,14 +49,6 @@ def refined(
         if objective.better(step.value, reached)
     ]
     return Found(result.placement, result.bound, (*found.trace, *later))
-
-
-def _nothing_left(budget: Budget, objective: Objective, spent: Spent) -> bool:
-    """Whether nothing remains; of throughput, which is quickly evaluated, the least work does."""
-    if budget.evaluations is not None and budget.evaluations <= spent.evaluations:
-        return True
-    late = budget.seconds is not None and budget.seconds <= spent.seconds
-    return late and objective.name != "throughput"
 
 
 def _left(budget: Budget, spent: Spent) -> Budget:

@@ -45,6 +45,16 @@ def looking(ahead: Floats) -> Choice:
     return Choice(ahead, np.full(len(ahead), NOWHERE, np.int32), True)
 
 
+def placed(tasks: Tasks, order: Ints, place: Ints) -> Schedule:
+    """Schedule of a placement [N]; where that is -1, on the device that is soonest done."""
+    return insert_all(tasks, order, Choice(np.zeros((0, 0)), np.array(place, np.int32), True))
+
+
+def quickest_device(tasks: Tasks) -> int:
+    """Device that works least if it runs all tasks that it may run."""
+    return int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
+
+
 def path_on_one_device(problem: Problem) -> Schedule:
     """Schedule of CPOP."""
     tasks = tasks_of(problem)

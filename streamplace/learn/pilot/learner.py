@@ -20,6 +20,7 @@ from torch import Tensor
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towards_worth
 from streamplace.learn.learner import StepReport
+from streamplace.learn.parameters import arrays_of
 from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
 from streamplace.learn.pilot.network import Network, heads_of, network_of
@@ -104,7 +105,7 @@ class PilotLearner:
 
     def loss(self, rows: NDArray[np.int64], epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Roll out these problems, and weigh what came out."""
-        rng, network = np.random.default_rng(seed), network_of(self._tensors())
+        rng, network = np.random.default_rng(seed), network_of(arrays_of(self.module))
         trials = [self._trial(row, epoch, rng, network) for row in rows.tolist()]
         loss, entropy = self._loss(trials)
         return loss, StepReport(
@@ -116,7 +117,7 @@ class PilotLearner:
 
     def validate(self) -> Doubles:
         """Relative throughput of the greedy placement of every validation problem."""
-        pilot = TrainedPilot(network_of(self._tensors()))
+        pilot = TrainedPilot(network_of(arrays_of(self.module)))
         problems = self._task.validation
         return np.array([self._reward(p, pilot.greedy(p, WALKS, LOOKS)).max() for p in problems])
 
@@ -164,10 +165,6 @@ class PilotLearner:
 
     def _targets(self) -> Sequence[NDArray[np.int32] | None]:
         return self._task.targets or [None] * len(self._views)
-
-    def _tensors(self) -> dict[str, NDArray[np.float32]]:
-        parameters = self.module.state_dict().items()
-        return {name: tensor.detach().cpu().numpy() for name, tensor in parameters}
 
     def _value(self, problem: Problem, view: View, known: Ints | None) -> float:
         if known is None:

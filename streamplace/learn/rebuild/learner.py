@@ -21,6 +21,7 @@ from torch import Tensor
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.worth import mean_entropy
 from streamplace.learn.learner import StepReport
+from streamplace.learn.parameters import arrays_of
 from streamplace.learn.rebuild.module import Rebuilder, Steps
 from streamplace.learn.rebuild.network import network_of
 from streamplace.learn.rebuild.placing import (
@@ -69,9 +70,7 @@ class RebuildLearner:
         ]
         self._bounds = [least_makespan(problem) for problem in task.training]
         self._best = np.zeros(len(task.training))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(task.seed)
-            self.module = Rebuilder(config.width).to(task.device)
+        self.module = Rebuilder(config.width).to(task.device)
 
     @property
     def n_problems(self) -> int:
@@ -130,14 +129,12 @@ class RebuildLearner:
         return {"config": self._config.model_dump(mode="json"), "features": {"names": FEATURES}}
 
     def _policy(self) -> TrainedRebuilder:
-        parameters = self.module.state_dict().items()
-        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in parameters}
-        return TrainedRebuilder(network_of(tensors))
+        return TrainedRebuilder(network_of(arrays_of(self.module)))
 
     def _study(self, row: int, rng: np.random.Generator, policy: TrainedRebuilder) -> Study | None:
         """Look at a schedule of a problem; None where nothing good is known, or rules forbid it."""
         view, target, first = self._views[row], self._targets[row], self._first[row]
-        if target is None or not first or not first[0].finish.max() > 0:
+        if target is None or not first or not span(first[0]) > 0:
             return None
         schedule = self._met(view, first, rng, policy)
         n = view.tasks.n_tasks
@@ -150,7 +147,7 @@ class RebuildLearner:
         right = target[before.order][None].astype(np.int32)
         if not record.open[0, np.arange(n), right[0]].all():  # what stays together was torn apart
             return None
-        return Study(record, right, float(schedule.finish.max()))
+        return Study(record, right, span(schedule))
 
     def _met(
         self,

@@ -18,7 +18,7 @@ from streamplace.learn.rebuild.rollout import NOTHING, rollouts
 from streamplace.learn.rebuild.view import View, before_of, kept
 from streamplace.model.columns import Flags, Floats
 from streamplace.scheduling.insertion import NOWHERE, Schedule, insert_all, plain_choice
-from streamplace.scheduling.lists import looking
+from streamplace.scheduling.lists import looking, placed, quickest_device
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.soonest import start_soonest
 
@@ -115,10 +115,10 @@ def first_schedules(view: View) -> Iterator[Schedule]:
     for choice in (plain, looking(view.after), looking(view.after / 2)):
         yield insert_all(tasks, order, choice)
     yield start_soonest(tasks, rank, plain.forced)
-    quickest = int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
+    quickest = quickest_device(tasks)
     together = np.full(tasks.n_tasks, quickest, np.int32)
     together[np.isinf(tasks.work[:, quickest])] = NOWHERE
-    yield insert_all(tasks, order, plain._replace(forced=together))
+    yield placed(tasks, order, together)
 
 
 def trained(path: Path) -> TrainedRebuilder:

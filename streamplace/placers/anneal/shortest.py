@@ -33,7 +33,7 @@ from streamplace.placers.anneal.walk import scrambled
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.scheduling.insertion import Schedule, insert_all, plain_choice
-from streamplace.scheduling.lists import looking
+from streamplace.scheduling.lists import looking, placed, quickest_device
 from streamplace.scheduling.ranks import by_rank, least_after, upward
 from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks, tasks_of
@@ -100,15 +100,13 @@ def first_plans(
     for schedule in schedules:
         if schedule.complete:
             yield Plan(order_of(tasks, schedule), schedule.place)
-    quickest = int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
-    together = problem.repaired(np.full(problem.n_operators, quickest, np.int32))
+    together = problem.repaired(np.full(problem.n_operators, quickest_device(tasks), np.int32))
     yield plan_of(tasks, rank, together)
 
 
 def plan_of(tasks: Tasks, order: Ints, place: Ints) -> Plan:
     """Plan of a placement whose cores prefer the tasks that come first in an order."""
-    forced = plain_choice(len(order), True)._replace(forced=np.array(place, np.int32))
-    schedule = insert_all(tasks, order, forced)
+    schedule = placed(tasks, order, place)
     return Plan(order_of(tasks, schedule), np.array(place, np.int32))
 
 

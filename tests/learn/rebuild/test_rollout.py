@@ -116,7 +116,9 @@ def learner(known: Any = TARGETS, **options: Any) -> RebuildLearner:
     """The learner on some problems."""
     config = MODELS["pilot-makespan"].config(**{"width": 8, **options})
     task = Task(PROBLEMS, PROBLEMS[:2], seed=0, objective="makespan", targets=known)
-    return RebuildLearner(task, config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return RebuildLearner(task, config)
 
 
 def rows(*numbers: int) -> Any:
