@@ -85,12 +85,12 @@ class Solver:
 @contextmanager
 def _script_left_alone() -> Iterator[None]:
     """Keep worker processes from running the user's script, which thus needs no guard."""
-    main = sys.modules["__main__"]
-    before = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    script = vars(sys.modules["__main__"])
+    before: dict[str, Any] = {
+        name: script[name] for name in ("__file__", "__spec__") if name in script
+    }
     try:
-        for name in before:
-            setattr(main, name, None)
+        script.update(dict.fromkeys(before))
         yield
     finally:
-        for name, value in before.items():
-            setattr(main, name, value)
+        script.update(before)

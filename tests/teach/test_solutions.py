@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Iterator, Sequence
 from multiprocessing.spawn import get_preparation_data
 from pathlib import Path
@@ -68,3 +69,13 @@ def test_worker_processes_leave_the_users_script_alone(
     solver.optima(GRAPHS)
     assert not any(key.startswith("init_main") for key in prepared[0])
     assert get_preparation_data("worker").keys() == before.keys()
+
+
+def test_a_program_without_a_script_stays_one(
+    solver: Solver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an interactive one is; Ray takes a script that is nowhere for one that has no name."""
+    main = sys.modules["__main__"]
+    monkeypatch.delattr(main, "__file__", raising=False)
+    solver.optima(GRAPHS)
+    assert not hasattr(main, "__file__")
