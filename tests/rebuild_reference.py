@@ -91,77 +91,82 @@ def way(tasks: Tasks, v: int, a: int) -> float:
     return float(max(ways))
 
 
-def measured(state: Rebuilt, v: int, t: int) -> tuple[dict[int, list[float]], list[float]]:
-    """Features of every open device, and of the step."""
-    tasks, before, span = state.tasks, state.before, state.before.span
-    n, d = tasks.work.shape
-    spots = state.open(v)
-    finish = {a: state.begin(v, a)[0] + tasks.work[v, a] for a in spots}
-    late = {}
-    for a in spots:
-        late[a] = finish[a] - span
-        for e in state.out_of(v):
-            u = int(tasks.target[e])
-            there = finish[a] + transfer.py_func(tasks, e, a, before.place[u])
-            late[a] = max(late[a], there - before.latest[u])
-    busy = {
-        a: min(
-            max((end for _, end in state.busy[c]), default=0.0)
-            for c in range(tasks.core_start[a], tasks.core_start[a + 1])
-        )
-        for a in spots
-    }
-    coming = [
-        sum(
-            tasks.work[u, a] / (tasks.core_start[a + 1] - tasks.core_start[a])
-            for u in range(n)
-            if u not in state.place and before.place[u] == a
-        )
-        for a in range(d)
-    ]
-    received = sum(float(tasks.size[e]) for e in state.into(v))
-    sent = sum(float(tasks.size[e]) for e in state.out_of(v))
-    partners = [
-        (int(tasks.source[other]), float(tasks.size[other]))
-        for e in state.out_of(v)
-        for other in state.into(int(tasks.target[e]))
-        if tasks.source[other] != v
-    ]
-    whole = sum(size for _, size in partners)
+def late(state: Rebuilt, v: int, a: int) -> float:
+    """Seconds by which the pass would take longer if all that follows stayed as it was."""
+    tasks, before = state.tasks, state.before
+    finish = state.begin(v, a)[0] + tasks.work[v, a]
+    delays = [finish - before.span]
+    for e in state.out_of(v):
+        u = int(tasks.target[e])
+        there = finish + transfer.py_func(tasks, e, a, before.place[u])
+        delays.append(there - before.latest[u])
+    return float(max(delays))
+
+
+def busy(state: Rebuilt, a: int) -> float:
+    """When a core of a device has done all that it has."""
+    cores = range(state.tasks.core_start[a], state.tasks.core_start[a + 1])
+    return min(max((end for _, end in state.busy[c]), default=0.0) for c in cores)
+
+
+def coming(state: Rebuilt, a: int) -> float:
+    """Seconds per core that tasks still to come worked on a device before."""
+    tasks, place = state.tasks, state.before.place
+    left = [u for u in range(len(place)) if u not in state.place and place[u] == a]
+    cores = tasks.core_start[a + 1] - tasks.core_start[a]
+    return float(sum(tasks.work[u, a] / cores for u in left))
+
+
+def homes(state: Rebuilt, v: int, a: int) -> list[float]:
+    """Shares of inputs, outputs and partners that are, or were, on a device."""
+    tasks, before = state.tasks, state.before
 
     def at(task: int) -> int:
         return state.place.get(task, int(before.place[task]))
 
-    def part(pairs: list[tuple[int, float]], a: int, total: float) -> float:
-        return sum(size for spot, size in pairs if spot == a) / total if total else 0.0
+    inputs = [(at(int(tasks.source[e])), e) for e in state.into(v)]
+    outputs = [(int(before.place[tasks.target[e]]), e) for e in state.out_of(v)]
+    partners = [
+        (at(int(tasks.source[other])), other)
+        for e in state.out_of(v)
+        for other in state.into(int(tasks.target[e]))
+        if tasks.source[other] != v
+    ]
+    shares = []
+    for pairs in (inputs, outputs, partners):
+        whole = sum(float(tasks.size[e]) for _, e in pairs)
+        part = sum(float(tasks.size[e]) for spot, e in pairs if spot == a)
+        shares.append(part / whole if whole else 0.0)
+    return shares
 
+
+def measured(state: Rebuilt, v: int, t: int) -> tuple[dict[int, list[float]], list[float]]:
+    """Features of every open device, and of the step."""
+    tasks, before, span = state.tasks, state.before, state.before.span
+    (n, d), spots = tasks.work.shape, state.open(v)
+    begin = {a: state.begin(v, a)[0] for a in spots}
+    finish = {a: begin[a] + tasks.work[v, a] for a in spots}
+    ahead = {a: finish[a] + way(tasks, v, a) for a in spots}
+    lates, until = {a: late(state, v, a) for a in spots}, {a: busy(state, a) for a in spots}
+    loads = [coming(state, a) for a in range(d)]
     rows = {}
     for a in spots:
         rows[a] = [
             share(finish[a] - min(finish.values()), span),
-            share(
-                finish[a] + way(tasks, v, a) - min(finish[b] + way(tasks, v, b) for b in spots),
-                span,
-            ),
-            share(state.begin(v, a)[0] - state.ready(v, a), span),
+            share(ahead[a] - min(ahead.values()), span),
+            share(begin[a] - state.ready(v, a), span),
             share(state.ready(v, a) - min(state.ready(v, b) for b in spots), span),
             share(tasks.work[v, a] - min(tasks.work[v, b] for b in spots), span),
-            share(late[a], span),
-            share(late[a] - min(late.values()), span),
-            share(busy[a] - min(busy.values()), span),
-            share(coming[a], span),
+            share(lates[a], span),
+            share(lates[a] - min(lates.values()), span),
+            share(until[a] - min(until.values()), span),
+            share(loads[a], span),
             float(before.place[v] == a),
-            part([(at(int(tasks.source[e])), tasks.size[e]) for e in state.into(v)], a, received),
-            part(
-                [(int(before.place[tasks.target[e]]), tasks.size[e]) for e in state.out_of(v)],
-                a,
-                sent,
-            ),
-            part([(at(u), size) for u, size in partners], a, whole),
+            *homes(state, v, a),
             share(way(tasks, v, a), span),
         ]
     step = [
-        share(before.latest[v] - min(state.begin(v, a)[0] for a in spots), span),
+        share(before.latest[v] - min(begin.values()), span),
         t / n,
         log1p(len(state.out_of(v))) / 3,
         log1p(len(state.into(v))) / 3,
@@ -170,7 +175,7 @@ def measured(state: Rebuilt, v: int, t: int) -> tuple[dict[int, list[float]], li
         log(n) / 5,
         log(d) / 3,
         len(spots) / d,
-        share(sum(coming) / d, span),
+        share(sum(loads) / d, span),
     ]
     return rows, step
 

@@ -12,7 +12,7 @@ from engine_deployments import DEPLOYMENTS
 
 from streamplace.engines.names import resource
 
-REAL = """
+CLUSTER = """
 import json, os, sys
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes on loopback
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -27,7 +27,15 @@ try:
     for offer in offers[1:]:
         cluster.add_node(**small, resources=offer)
     cluster.wait_for_nodes()
+"""
+STOPPED = """finally:
+    ray.shutdown()
+    cluster.shutdown()
+"""
 
+REAL = (
+    CLUSTER
+    + """
     @ray.remote
     class Operator:
         def resources(self):
@@ -42,34 +50,19 @@ try:
     first, *_ = placement.OPTIONS
     stray = {first: actors[next(n for n in actors if found[n] != found[first])]}
     print(json.dumps([found, wrong, placement.check(stray)]))
-finally:
-    ray.shutdown()
-    cluster.shutdown()
 """
+    + STOPPED
+)
 
-REAL_PASS = """
-import json, os, sys
-os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # nodes on loopback
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-import ray
-from ray.cluster_utils import Cluster
-import placement
-offers = json.loads(sys.argv[1])
-small = {"num_cpus": 0, "object_store_memory": 80 * 2**20, "include_log_monitor": False}
-cluster = Cluster(initialize_head=True, connect=True,
-                  head_node_args={**small, "include_dashboard": False, "resources": offers[0]})
-try:
-    for offer in offers[1:]:
-        cluster.add_node(**small, resources=offer)
-    cluster.wait_for_nodes()
-    told = lambda name: lambda *taken: [name, *taken]
+REAL_PASS = (
+    CLUSTER
+    + """    told = lambda name: lambda *taken: [name, *taken]
     results = placement.run({name: told(name) for name in placement.INPUTS})
     right = placement.check()
     print(json.dumps([results, right]))
-finally:
-    ray.shutdown()
-    cluster.shutdown()
 """
+    + STOPPED
+)
 
 
 def offers(folder: Path, devices: tuple[str, ...]) -> list[dict[str, int]]:
