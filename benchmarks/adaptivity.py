@@ -32,8 +32,8 @@ FREQUENCIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """Passes per second of the cars' pipelines."""
 ENDLESS_S = 1e12
 """Nothing moves unasked that takes so long to start."""
-WORTH_S = 10.0
-"""A fiftieth of a pass of giph-adaptive."""
+WORTH_S, LITTLE_S = 10.0, 3.0
+"""A fiftieth of a pass of giph-adaptive, and less than a hundredth."""
 EVALUATIONS = 10_000
 WALK = 100
 SHOWN = ("random placements", "only what has to move", "heft", "auto")
@@ -121,10 +121,10 @@ ANSWERS: dict[str, Answer] = {
     "anneal from the last, 10 evaluations": following(10),
     "anneal from the last, 100 evaluations": following(100),
     "anneal from the last, 1000 evaluations": following(1000),
-    "the same, a move must gain 10 s": following(1000, WORTH_S),
-    "pilot from the last, 10 evaluations": following(10, placer="pilot-makespan"),
-    "pilot from the last, 100 evaluations": following(100, placer="pilot-makespan"),
-    "pilot, a move must gain 10 s": following(100, WORTH_S, "pilot-makespan"),
+    "the same 1000, a move must gain 10 s": following(1000, WORTH_S),
+    "pilot from the last, 10 evaluations": following(10, placer="pilot"),
+    "pilot from the last, 100 evaluations": following(100, placer="pilot"),
+    "the same 100, a move must gain 3 s": following(100, LITTLE_S, "pilot"),
     "giph from the last, 100 evaluations": walking,
     "auto": anew("auto"),
 }
