@@ -1,14 +1,14 @@
 """Critical path: the longest path to an exit first, where it can start first; the best of fifty."""
 
+from itertools import islice
+
 import numpy as np
 
+from streamplace.errors import SettingError
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found, placer
-
-TIE = 1e-9
-"""What is nearer than this share counts as equal, and the draw decides."""
 
 
 @placer("critical-path", objectives=("makespan",))
@@ -26,26 +26,22 @@ def critical_path(
         Schedules made; the best of them counts.
     """
     from streamplace.placers.scheduled import found
-    from streamplace.scheduling.insertion import NOWHERE, Choice, insert_all
-    from streamplace.scheduling.ranks import by_rank, upward
+    from streamplace.scheduling.lists import critical_paths
     from streamplace.scheduling.tasks import tasks_of
 
-    tasks, rng = tasks_of(problem), np.random.default_rng(seed)
-    rank, usable = upward(tasks), np.isfinite(tasks.work)
-    tie = TIE * float(rank.max())
-    nowhere = np.full(tasks.n_tasks, NOWHERE, np.int32)
+    if runs < 1:
+        raise SettingError(f"runs={runs}; one schedule at least is needed")
     meter = Meter(budget, 1)
     best, best_value = None, np.inf
-    while runs > 0 and meter.chunk(1):
-        order = by_rank(tasks, rank + tie * rng.random(len(rank)))
-        noise = tie * rng.random(tasks.work.shape)
-        sooner = np.where(usable, noise - np.where(usable, tasks.work, 0.0), np.inf)
-        answer = found(problem, insert_all(tasks, order, Choice(sooner, nowhere, False)))
+    schedules = critical_paths(tasks_of(problem), np.random.default_rng(seed))
+    for schedule in islice(schedules, runs):
+        if not meter.chunk(1):
+            break
+        answer = found(problem, schedule)
         value = objective.value(problem, answer.placement)
         meter.spend(1)
         if best is None or objective.better(value, best_value):
             best, best_value = answer.placement, value
             meter.note(best_value)
-        runs -= 1
     assert best is not None
     return Found(best, trace=tuple(meter.trace))

@@ -22,6 +22,9 @@ from streamplace.scheduling.ranks import (
 )
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
+TIE = 1e-9
+"""What is nearer than this share counts as equal, and the draw decides."""
+
 
 def foresighted(problem: Problem) -> Schedule:
     """Schedule of PEFT."""
@@ -73,6 +76,18 @@ def path_on_one_device(problem: Problem) -> Schedule:
     if schedule.complete:
         return schedule
     return insert_all(tasks, by_rank(tasks, priority), plain_choice(tasks.n_tasks, True))
+
+
+def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[Schedule]:
+    """Longest path to an exit first, where it can start first; equals are drawn, without end."""
+    rank, usable = upward(tasks), np.isfinite(tasks.work)
+    tie = TIE * float(rank.max())
+    nowhere = np.full(tasks.n_tasks, NOWHERE, np.int32)
+    while True:
+        order = by_rank(tasks, rank + tie * rng.random(len(rank)))
+        noise = tie * rng.random(tasks.work.shape)
+        sooner = np.where(usable, noise - np.where(usable, tasks.work, 0.0), np.inf)
+        yield insert_all(tasks, order, Choice(sooner, nowhere, False))
 
 
 def _critical_path(tasks: Tasks, priority: Floats) -> Ints:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from streamplace.learn.rebuild.rollout import NOTHING, rollouts
 from streamplace.learn.rebuild.view import View, before_of, kept
 from streamplace.model.columns import Flags, Floats
 from streamplace.scheduling.insertion import NOWHERE, Schedule, insert_all, plain_choice
-from streamplace.scheduling.lists import looking, placed, quickest_device
+from streamplace.scheduling.lists import critical_paths, looking, placed, quickest_device
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.soonest import start_soonest
 
@@ -35,6 +36,8 @@ NOISE = 0.2
 """Share of the span by which the order is disturbed, at most."""
 ACCEPTED = 0.03
 """Share by which a schedule that the next one is made from may be worse, at most."""
+DRAWN = 8
+"""Schedules of critical paths in which equals are drawn: many tasks and devices are alike."""
 
 
 class Chance(NamedTuple):
@@ -60,27 +63,24 @@ class TrainedRebuilder:
         samples: int,
         seed: int,
     ) -> Iterator[Schedule]:
-        """First schedules; so many rebuilt greedily; so many in which choices are drawn.
+        """First schedules; so many rebuilt greedily; some drawn; so many with drawn choices.
 
         Each look is in sight of the best schedule before, and decides about everything. Samples
         keep a share of what there is, and go on from a little worse schedules, too. What is best
         says ``worth``, the less the better, which is asked once for every schedule in turn.
         """
-        rng, present, least = np.random.default_rng(seed), None, np.inf
+        rng, sight = np.random.default_rng(seed), _Sight(worth)
         for schedule in first:
-            reached = worth(schedule)
-            yield schedule
-            if schedule.complete and reached < least:
-                present, least = schedule, reached
-        if present is None:
+            yield sight.offered(schedule)
+        if sight.present is None:
             return
-        for look in range(looks + samples):
-            drawn = look >= looks
-            schedule = self.rebuilt(view, present, chance(view, rng) if drawn else even(view))
-            reached = worth(schedule)
-            yield schedule
-            if schedule.complete and reached <= least * (1 + drawn * ACCEPTED * rng.random()):
-                present, least = schedule, reached
+        for _ in range(looks):
+            yield sight.offered(self.rebuilt(view, sight.present, even(view)))
+        for schedule in islice(critical_paths(view.tasks, rng), DRAWN):
+            yield sight.offered(schedule)
+        for _ in range(samples):
+            schedule = self.rebuilt(view, sight.present, chance(view, rng))
+            yield sight.offered(schedule, ACCEPTED * rng.random())
 
     def rebuilt(self, view: View, schedule: Schedule, chance: Chance) -> Schedule:
         """One more schedule, in sight of a complete one."""
@@ -88,6 +88,21 @@ class TrainedRebuilder:
         given = kept(before, chance.stays)[None]
         _, rows = rollouts(view, before, self.network, given, chance.uniform[None], NOTHING)
         return Schedule(rows.place[0], rows.start[0], rows.finish[0])
+
+
+class _Sight:
+    """The schedule that the next one is made in sight of."""
+
+    def __init__(self, worth: Callable[[Schedule], float]) -> None:
+        self.present: Schedule | None = None
+        self._worth, self._least = worth, np.inf
+
+    def offered(self, schedule: Schedule, worse: float = 0.0) -> Schedule:
+        """Take a complete schedule that is better, or worse by less than this share."""
+        reached = self._worth(schedule)
+        if schedule.complete and reached <= self._least * (1 + worse):
+            self.present, self._least = schedule, reached
+        return schedule
 
 
 def even(view: View) -> Chance:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 
+from streamplace.generate.registry import FAMILIES
 from streamplace.model import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.named import named_placer
@@ -51,6 +52,13 @@ def test_where_evaluations_are_few_it_is_ahead_of_search() -> None:
         for problem in giph(20, "grid")
     ]
     assert np.mean(ratios) < 1
+
+
+def test_where_devices_are_alike_it_draws_among_equals() -> None:
+    """And finds what no list scheduler's one way to break ties would."""
+    (problem,) = FAMILIES["ffnn"].generate(FAMILIES["ffnn"].parameters(), seed=0)
+    lists = [PLACERS[name].place(problem, MAKESPAN).value for name in ("heft", "foresight", "etf")]
+    assert named_placer(AT_ONCE).place(problem, MAKESPAN).value < min(lists)
 
 
 def test_other_rules_of_a_pass_have_the_last_word() -> None:
