@@ -98,7 +98,8 @@ def command(
     Results go to the folder -o as they come: a run that was stopped goes on where it was, and
     another placer costs only its own time.
     """
-    from streamplace.evaluate.compare import Contest, compare
+    from streamplace.evaluate.compare import compare
+    from streamplace.evaluate.contest import Contest
     from streamplace.evaluate.tally import Tally
     from streamplace.model.units import tuple_rate
 

@@ -1,4 +1,4 @@
-"""Data sets: the problems of a file, a folder or shards, parsed here or by whoever works on them."""
+"""Data sets: problems of a file, a folder or shards, parsed by whoever works on them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.model.columns import Floats, Ints

@@ -10,7 +10,8 @@ from pilots import weights_file
 from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.evaluate.standings import standings

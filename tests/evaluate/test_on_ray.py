@@ -11,7 +11,8 @@ import pytest
 from makespan_cases import giph
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.on_ray import mapped_on_ray
 from streamplace.evaluate.records import Record
 from streamplace.placers.registry import Budget

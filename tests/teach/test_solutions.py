@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.evaluate.compare import Contest
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.records import Record, RecordFile
 from streamplace.model import Cluster, Problem
 from streamplace.teach import solutions
