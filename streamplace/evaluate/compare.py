@@ -10,7 +10,8 @@ from typing import Any
 from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.known import Known
 from streamplace.evaluate.optima import is_prover, known_answers, remember
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 from streamplace.evaluate.referee import Answer, Origin, Referee, as_it_is
 from streamplace.evaluate.workers import mapped
 from streamplace.io.datasets import DataSet

@@ -107,7 +107,7 @@ class Referee:
             return Answer(replace(blank, error=str(error)), Origin.NEW)
         except Exception as error:
             LOG.info("%s on %s: %s", blank.placer, blank.graph, traceback.format_exc())
-            why = f"{blank.placer}: {_said(error)}"
+            why = f"{blank.placer}: {said(error)}"
             return Answer(replace(blank, error=why), Origin.FAILED)
 
     def _is_kept(self, blank: Record) -> bool:
@@ -147,7 +147,7 @@ class Referee:
         )
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """What an unexpected error says, in one line."""
     if isinstance(error, MemoryError):
         return "not enough memory"

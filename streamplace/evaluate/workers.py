@@ -25,8 +25,8 @@ R = TypeVar("R")
 Lost = Callable[[T, str], R]
 """Makes a result of an item that is lost, and of why."""
 
-FEW = 16
-"""Fewer items than this are not worth starting processes for."""
+FEW = 15
+"""So many items are not worth starting processes for."""
 LARGEST_CHUNK = 16
 AHEAD = 3
 """Chunks under way for every process."""
@@ -47,6 +47,7 @@ def mapped(
     on: str | None = None,
     *,
     lost: Lost[T, R] | None = None,
+    few: int = FEW,
 ) -> Iterator[R]:
     """Results of a function for every item, in the order of the items.
 
@@ -64,6 +65,8 @@ def mapped(
         cluster that runs.
     lost
         Result of an item that kills its worker; without it, such an item is an error.
+    few
+        So many items are not worth starting processes for.
     """
     if on is not None:
         if jobs is not None:
@@ -74,8 +77,8 @@ def mapped(
 
         return mapped_on_ray(function, items, on, lost=lost)
     coming = iter(items)
-    first = list(islice(coming, FEW))
-    if jobs == 1 or len(first) < FEW:
+    first = list(islice(coming, few + 1))
+    if jobs == 1 or len(first) <= few:
         return map(function, chain(first, coming))
     return _spread(function, chain(first, coming), jobs or available_cores(), lost or _refused)
 

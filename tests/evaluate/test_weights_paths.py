@@ -5,7 +5,7 @@ from problems import chain
 
 from streamplace.evaluate.compare import compare
 from streamplace.evaluate.contest import Contest
-from streamplace.evaluate.records import RecordFile
+from streamplace.evaluate.record_file import RecordFile
 from streamplace.model import Cluster, Problem
 
 
