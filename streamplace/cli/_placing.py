@@ -41,7 +41,9 @@ def sweep(
     from streamplace.model.units import tuple_rate
 
     rate = None if asked.rate is None else tuple_rate(asked.rate)
-    placing = Placing(**{**asked._asdict(), "rate": rate}, reader=data.reader)
+    weights = None if asked.weights is None else asked.weights.absolute()
+    facts = {**asked._asdict(), "rate": rate, "weights": weights}
+    placing = Placing(**facts, reader=data.reader)
     if dry_run:
         from streamplace.evaluate.estimate import estimate
 
