@@ -66,16 +66,16 @@ class _Spread:
 
 
 def _in_shards(function: F) -> F:
-    """``--shards``, ``--jobs`` and ``--on``, passed on as one `_Spread`."""
+    """``--files``, ``--jobs`` and ``--on``, passed on as one `_Spread`."""
 
     def wrapper(*args: Any, **options: Any) -> Any:
-        by = _Spread(*(options.pop(name) for name in ("shards", "jobs", "on")))
+        by = _Spread(*(options.pop(name) for name in ("files", "jobs", "on")))
         if by.shards is None and (by.jobs or by.on):
-            raise SettingError("--jobs and --on share out shards; add --shards, or drop them")
+            raise SettingError("--jobs and --on share out files; add --files, or drop them")
         return function(*args, by=by, **options)
 
     shards = click.option(
-        "--shards",
+        "--files",
         type=click.IntRange(1),
         help="Files to spread a data set over, which are made side by side.",
     )

@@ -124,7 +124,7 @@ def connected(on: str) -> Iterator[Any]:
             ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
             ray.init(on, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise _missing(on, error) from None
     try:
         yield ray

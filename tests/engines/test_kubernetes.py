@@ -75,6 +75,7 @@ def test_the_job_manager_is_found_by_its_service() -> None:
     assert all(address in pod["containers"][0]["env"] for pod in managers("shop"))
 
 
+RAY_CLUSTER = {"rayVersion", "authOptions", "headGroupSpec", "workerGroupSpecs"}
 RAY_GROUP = {"rayStartParams", "template", "groupName", "replicas", "minReplicas", "maxReplicas"}
 
 
@@ -84,7 +85,7 @@ def test_the_ray_cluster_of_the_page_is_valid() -> None:
     page = Path(__file__).parents[2] / "docs" / "how-to" / "ray-cluster.yaml"
     cluster = yaml.safe_load(page.read_text("utf-8"))
     assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
-    assert set(cluster["spec"]) == {"rayVersion", "headGroupSpec", "workerGroupSpecs"}
+    assert set(cluster["spec"]) == RAY_CLUSTER
     for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
         assert set(group) <= RAY_GROUP
         assert all(isinstance(value, str) for value in group["rayStartParams"].values())

@@ -79,10 +79,10 @@ def test_shards_of_another_number_are_not_left_lying_beside(tmp_path: Path) -> N
 
 def test_generate_makes_shards(run: Callable, tmp_path: Path) -> None:
     size = ("--branches", "1", "--depth", "2", "--devices", "2", "--copies", "10", "--seed", "7")
-    answer = run("generate", "branched", *size, "--shards", "2", "--jobs", "1", "-o", "s.jsonl.gz")
+    answer = run("generate", "branched", *size, "--files", "2", "--jobs", "1", "-o", "s.jsonl.gz")
     assert answer.status == 0, answer.err
     here = write_shards("branched", SMALL, 7, tmp_path / "h.jsonl.gz", 2)
     found = asdict(read_manifest(tmp_path / "s.manifest.json"))
     assert found["content_sha256"] == here.content_sha256
     assert found["packed_sha256"] == here.packed_sha256
-    assert "add --shards" in run("generate", "branched", "--jobs", "2", "-o", "x.jsonl").err
+    assert "add --files" in run("generate", "branched", "--jobs", "2", "-o", "x.jsonl").err
