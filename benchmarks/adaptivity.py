@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from studies import Mapped, workers_of, workers_options
 
 from streamplace import Placement, Problem, Relocation, place, simulate
 from streamplace.evaluate.figures import new_figure, save
-from streamplace.evaluate.workers import available_cores, mapped
 from streamplace.generate.cav import EVERY_S, Cav
 from streamplace.generate.giph_adaptive import GiphAdaptive
 from streamplace.generate.registry import FAMILIES
@@ -241,14 +241,12 @@ def draw(steps: list[Step], drives: list[Drive], path: Path) -> None:
     save(figure, path)
 
 
-def main(folder: Path, programs: int, cars: int, jobs: int) -> None:
+def main(folder: Path, programs: int, cars: int, by: Mapped) -> None:
     """Follow all sequences, write and print the tables, and draw."""
     graphs = FAMILIES["giph-adaptive"].generate(GiphAdaptive(programs=programs), 0)
-    steps = [step for found in mapped(walk, sequences(graphs, "program"), jobs) for step in found]
+    steps = [step for found in by(walk, sequences(graphs, "program")) for step in found]
     snapshots = FAMILIES["cav"].generate(Cav(vehicles=cars), 0)
-    drives = [
-        one for found in mapped(drive, sequences(snapshots, "vehicle"), jobs) for one in found
-    ]
+    drives = [one for found in by(drive, sequences(snapshots, "vehicle")) for one in found]
     tables = {"changes": table_of_changes(steps), "cars": table_of_drives(drives)}
     every = {"steps": list(map(asdict, steps)), "drives": list(map(asdict, drives))}
     folder.mkdir(parents=True, exist_ok=True)
@@ -264,6 +262,6 @@ if __name__ == "__main__":
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
     parser.add_argument("--programs", type=int, default=20, help="task graphs of giph-adaptive")
     parser.add_argument("--cars", type=int, default=90, help="vehicles of cav")
-    parser.add_argument("--jobs", type=int, default=available_cores(), help="processes")
+    workers_options(parser)
     given = parser.parse_args()
-    main(given.output, given.programs, given.cars, given.jobs)
+    main(given.output, given.programs, given.cars, workers_of(given))

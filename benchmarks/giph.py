@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem, train
 from streamplace.evaluate.figures import new_figure, save
-from streamplace.evaluate.workers import available_cores, mapped
 from streamplace.generate.cav import Cav
 from streamplace.generate.giph import Giph
 from streamplace.generate.giph_adaptive import GiphAdaptive
@@ -160,12 +160,12 @@ def seconds_of(variant: Variant, problems: Sequence[Problem], folder: Path) -> t
     return placing, (time.process_time() - begin) / (steps * options.walks)
 
 
-def all_of(function: Any, problems: Iterable[Problem], jobs: int) -> list[dict[str, Any]]:
+def all_of(function: Any, problems: Iterable[Problem], by: Mapped) -> list[dict[str, Any]]:
     """Rows of all problems."""
-    return [row for rows in mapped(function, problems, jobs) for row in rows]
+    return [row for rows in by(function, problems) for row in rows]
 
 
-def studies(folder: Path, count: int, jobs: int) -> dict[str, list[dict[str, Any]]]:
+def studies(folder: Path, count: int, by: Mapped) -> dict[str, list[dict[str, Any]]]:
     """Every walk of every study, a row each."""
     single = ("random", "eft", "placeto-single", "giph-single", "heft", "anneal")
     multiple = dict.fromkeys((*SEARCHES, *RIVALS))
@@ -176,15 +176,15 @@ def studies(folder: Path, count: int, jobs: int) -> dict[str, list[dict[str, Any
     some = problems_of(MULTIPLE, "test", 8)
     search = partial(searched, folder=folder)
     return {
-        SINGLE: all_of(partial(search, names=single), problems_of(SINGLE, "test", count), jobs),
+        SINGLE: all_of(partial(search, names=single), problems_of(SINGLE, "test", count), by),
         MULTIPLE: all_of(
-            partial(search, names=tuple(multiple)), problems_of(MULTIPLE, "test", count), jobs
+            partial(search, names=tuple(multiple)), problems_of(MULTIPLE, "test", count), by
         ),
-        "changing": all_of(partial(search, names=(*SEARCHES, "heft")), changing, jobs),
+        "changing": all_of(partial(search, names=(*SEARCHES, "heft")), changing, by),
         "cars": all_of(
             partial(search, names=("random", "eft", "giph-task-eft", "giph", "heft", "anneal")),
             cars,
-            jobs,
+            by,
         ),
         "seconds": [
             dict(zip(("method", "placing", "training"), (name, *seconds), strict=True))
@@ -292,11 +292,11 @@ def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
     save(figure, path)
 
 
-def main(folder: Path, count: int, epochs: int, jobs: int) -> None:
+def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
     """Train, walk, write and print the tables, and draw."""
     for variant in VARIANTS:
         trained(variant, folder, epochs)
-    rows = studies(folder, count, jobs)
+    rows = studies(folder, count, by)
     tables = (
         ("Figure 4, one network", table_of_search(rows[SINGLE])),
         ("Figure 4, many networks", table_of_search(rows[MULTIPLE])),
@@ -318,6 +318,6 @@ if __name__ == "__main__":
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
     parser.add_argument("--problems", type=int, default=60, help="to test with, of each study")
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
-    parser.add_argument("--jobs", type=int, default=available_cores(), help="processes")
+    workers_options(parser)
     given = parser.parse_args()
-    main(given.output, given.problems, given.epochs, given.jobs)
+    main(given.output, given.problems, given.epochs, workers_of(given))

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem
 from streamplace.evaluate.figures import new_figure, save
-from streamplace.evaluate.workers import available_cores, mapped
 from streamplace.generate.neural import NeuralNets
 from streamplace.generate.registry import FAMILIES
 from streamplace.learn.config import Preset
@@ -177,7 +177,7 @@ def draw(rows: list[dict[str, Any]], families: Sequence[str], path: Path) -> Non
     save(figure, path)
 
 
-def main(folder: Path, families: Sequence[str], devices: int, repeats: int, jobs: int) -> None:
+def main(folder: Path, families: Sequence[str], devices: int, repeats: int, by: Mapped) -> None:
     """Train what is missing, write and print the tables, and draw."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "runs.jsonl"
@@ -186,7 +186,7 @@ def main(folder: Path, families: Sequence[str], devices: int, repeats: int, jobs
     asked = list(runs(families, devices, repeats))
     missing = [run for run in asked if tuple(asdict(run).values()) not in known]
     with file.open("a", encoding="utf-8") as out:
-        for row in mapped(trained, missing, jobs):
+        for row in by(trained, missing):
             out.write(json.dumps(row) + "\n")
             out.flush()
             known[tuple(list(row.values())[:-1])] = row
@@ -203,6 +203,6 @@ if __name__ == "__main__":
     parser.add_argument("--families", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
     parser.add_argument("--devices", type=int, default=5, help="equal devices of every problem")
     parser.add_argument("--repeats", type=int, default=1, help="trainings of every graph and order")
-    parser.add_argument("--jobs", type=int, default=available_cores(), help="processes")
+    workers_options(parser)
     given = parser.parse_args()
-    main(given.output, given.families, given.devices, given.repeats, given.jobs)
+    main(given.output, given.families, given.devices, given.repeats, workers_of(given))

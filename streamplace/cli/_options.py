@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -13,9 +13,9 @@ from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.io.datasets import DataSet
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
-    from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
     from streamplace.objectives.relocation import Relocation
 
@@ -176,7 +176,7 @@ def cluster(function: F) -> F:
         )
         return function(*args, cluster=choice, **options)
 
-    return _with_options(
+    return with_options(
         wrapper,
         function,
         click.option(
@@ -199,7 +199,7 @@ def search(function: F) -> F:
 
         return function(*args, budget=Budget(budget_seconds, evaluations), **options)
 
-    return _with_options(
+    return with_options(
         wrapper,
         function,
         click.option(
@@ -287,22 +287,18 @@ def split(function: F) -> F:
     return click.option("--split", help="Only the graphs of this split, such as test.")(function)
 
 
-def read_problems(
+def data_set(
     data: Path,
     split: str | None = None,
+    limit: int | None = None,
     cluster: ClusterChoice = NO_CHOICE,
     constraints_file: Path | None = None,
-) -> "Iterator[Problem]":
-    """Read the problems of a data set that belong to a split; graphs go on the cluster given."""
-    from streamplace.io import problems
+) -> "DataSet":
+    """Problems of a data set that belong to a split; graphs go on the cluster given."""
+    from streamplace.io.datasets import DataSet, Reader
 
     constraints = None if constraints_file is None else constraints_of(constraints_file)
-    found = problems.read_problems(data, cluster.build_if_given(), constraints)
-    return (problem for problem in found if _is_of(problem.graph, split))
-
-
-def _is_of(graph: "StreamGraph", split: str | None) -> bool:
-    return split is None or graph.attributes.get("split") == split
+    return DataSet(data, split, limit, Reader(cluster.build_if_given(), constraints))
 
 
 def read_problem(
@@ -312,7 +308,8 @@ def read_problem(
     from streamplace.io.graphs import only
     from streamplace.model.units import tuple_rate
 
-    problem = only(read_problems(graph, None, cluster, constraints_file), graph, "graph")
+    found = data_set(graph, cluster=cluster, constraints_file=constraints_file)
+    problem = only(iter(found), graph, "graph")
     if rate is not None:
         problem = problem.at_rate(tuple_rate(rate))
     LOG.info(
@@ -333,7 +330,7 @@ def constraints_of(file: Path | None) -> "Constraints":
     return Constraints() if file is None else read_constraints(file)
 
 
-def _with_options(wrapper: Callable[..., Any], wrapped: F, *options: Callable[[Any], Any]) -> F:
+def with_options(wrapper: Callable[..., Any], wrapped: F, *options: Callable[[Any], Any]) -> F:
     """Give a wrapper the options and the text of what it wraps, and further options, last first."""
     decorated: Any = wrapper
     decorated.__name__, decorated.__doc__ = wrapped.__name__, wrapped.__doc__

@@ -1,9 +1,9 @@
 """``streamplace compare``: who places best, how far from the optimum, in what time."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, print_json, progress, save_json, say
+from streamplace.cli._sweeps import Failures, dry_run, spread, tell_estimate
 from streamplace.errors import FormatError, SettingError
 from streamplace.objectives.report import percent
 
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table as RichTable
 
+    from streamplace.evaluate.contest import Contest
+    from streamplace.evaluate.estimate import Estimate
     from streamplace.evaluate.pareto import Point
-    from streamplace.evaluate.records import RecordFile
+    from streamplace.evaluate.record_file import RecordFile
+    from streamplace.evaluate.records import Record
     from streamplace.evaluate.standings import Standing, Table
     from streamplace.evaluate.tally import Optima, Tally
-    from streamplace.model.problem import Problem
+    from streamplace.io.datasets import DataSet
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget
 
@@ -66,12 +70,8 @@ MOST_PAIRS = 8
 )
 @_options.conditions
 @_options.search
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
-@click.option(
-    "--on",
-    metavar="RAY",
-    help="Compute on Ray: 'ray' starts one here, 'auto' or an address takes a cluster that runs.",
-)
+@spread
+@dry_run
 @_options.constraints
 @_options.cluster
 @_options.common("Folder for results.jsonl, table.json and the plots.")
@@ -85,6 +85,7 @@ def command(
     budget: "Budget",
     jobs: int | None,
     on: str | None,
+    dry_run: bool,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     objectives: tuple[str, ...],
@@ -92,38 +93,61 @@ def command(
     as_json: bool,
     seed: int,
     output: Path | None,
-) -> None:
-    """Compare placers on DATA: a graph or a problem, a data set or a folder of them.
+) -> int:
+    """Compare placers on DATA: a graph or a problem, a data set, in shards or not, or a folder.
 
     Results go to the folder -o as they come: a run that was stopped goes on where it was, and
-    another placer costs only its own time.
+    another placer costs only its own time. A graph that breaks a placer down is named and left out.
     """
-    from streamplace.evaluate.compare import Contest, compare
-    from streamplace.evaluate.tally import Tally
+    from streamplace.evaluate.compare import compare
+    from streamplace.evaluate.contest import Contest
+    from streamplace.evaluate.survey import survey
+    from streamplace.evaluate.workers import reached
     from streamplace.model.units import tuple_rate
 
-    problems = _kept(_DataSet(data, split, limit, cluster, constraints_file))
-    total, own_rate, suggested = _surveyed(problems)
-    if not total:
-        raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
-    names = tuple(dict.fromkeys(objectives)) or (suggested,)
-    own = Contest(
-        tuple(dict.fromkeys(placers.split(","))),
-        tuple(dict.fromkeys(map(tuple_rate, rates))) or own_rate,
-        seed,
-        budget,
-        require=require,
-    )
-    file = None if output is None else _results(output)
-    found: list[_Standings] = []
-    with progress("comparing", total * len(names)) as tick:
-        for name in names:
-            beside = tuple(other for other in names if other != name)
-            contest = replace(own, objective=name, beside=beside)
-            tally = Tally(objective=contest.judge.name, sense=contest.judge.sense)
-            for records in tick.over(compare(contest, problems, file, jobs=jobs, on=on)):
-                tally.add(records)
-            found.append(_standings_of(contest.judge, tally, file))
+    problems = _options.data_set(data, split, limit, cluster, constraints_file).kept()
+    failures = Failures()
+    with reached(on):
+        seen = survey(problems, jobs, on)
+        if not seen.total:
+            raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
+        names = tuple(dict.fromkeys(objectives)) or (seen.objective,)
+        own = Contest(
+            tuple(dict.fromkeys(placers.split(","))),
+            tuple(dict.fromkeys(map(tuple_rate, rates))) or seen.rate,
+            seed,
+            budget,
+            require=require,
+        )
+        contests = [
+            replace(own, objective=name, beside=tuple(other for other in names if other != name))
+            for name in names
+        ]
+        if dry_run:
+            tell_estimate(_estimate(contests, problems, seen.total), as_json)
+            return 0
+        file = None if output is None else _results(output)
+        play = partial(compare, problems=problems, file=file, jobs=jobs, on=on, on_failure=failures)
+        with progress("comparing", seen.total * len(names)) as tick:
+            found = [_held(contest, file, tick.over(play(contest))) for contest in contests]
+    _tell(found, output, as_json, reference)
+    return failures.status
+
+
+def _estimate(contests: "Sequence[Contest]", problems: "DataSet", total: int) -> "Estimate":
+    """What all contests will cost, whatever is known already."""
+    from streamplace.evaluate.estimate import estimate
+    from streamplace.evaluate.referee import Referee
+
+    referees = [Referee(contest, problems.reader) for contest in contests]
+    each = sum(len(c.placers) * max(1, len(c.rates)) for c in contests)
+    return estimate(lambda line: [referee(line) for referee in referees], problems, total, each)
+
+
+def _tell(
+    found: "Sequence[_Standings]", output: Path | None, as_json: bool, reference: str
+) -> None:
+    """Print what was found, or write it to a folder too."""
     front = _front(found) if len(found) > 1 else None
     document = as_document(found, front)
     if output is not None:
@@ -147,13 +171,18 @@ class _Standings(NamedTuple):
     table: "Table"
 
 
-def _standings_of(judge: "Objective", tally: "Tally", file: "RecordFile | None") -> _Standings:
-    """Standings, judged by the optima that the folder proves."""
+def _held(
+    contest: "Contest", file: "RecordFile | None", played: "Iterator[list[Record]]"
+) -> _Standings:
+    """Hold a contest; its standings are judged by the optima that the folder proves."""
     from streamplace.evaluate.standings import standings
-    from streamplace.evaluate.tally import Tally
+    from streamplace.evaluate.tally import Tally, proven_by
 
-    everything = tally if file is None else Tally(file, objective=judge.name, sense=judge.sense)
-    best = everything.optima()
+    judge = contest.judge
+    tally = Tally(objective=judge.name, sense=judge.sense)
+    for records in played:
+        tally.add(records)
+    best = tally.optima() if file is None else proven_by(file, judge.name, judge.sense)
     return _Standings(judge, tally, best, standings(tally, best))
 
 
@@ -164,48 +193,9 @@ def _front(found: "Sequence[_Standings]") -> "Front":
     return points(by_name, [one.judge for one in found])
 
 
-@dataclass(frozen=True, slots=True)
-class _DataSet:
-    """Problems to compare on, read anew each time, so that any number needs little memory."""
-
-    data: Path
-    split: str | None
-    limit: int | None
-    cluster: ClusterChoice
-    constraints_file: Path | None
-
-    def __iter__(self) -> "Iterator[Problem]":
-        found = _options.read_problems(self.data, self.split, self.cluster, self.constraints_file)
-        return islice(found, self.limit)
-
-
-def _kept(problems: _DataSet) -> "Iterable[Problem]":
-    """Problems to read as often as need be; those of a pipe, which is read but once, are kept."""
-    data = problems.data
-    many = data.is_dir() or (data.is_file() and ".jsonl" in data.suffixes)
-    return problems if many else list(problems)
-
-
-def _surveyed(problems: "Iterable[Problem]") -> tuple[int, tuple[float, ...], str]:
-    """Number of problems, the rate that all have, if they do, and the objective they suggest.
-
-    Task graphs are compared as they are, whatever their rates.
-    """
-    from streamplace.objectives.registry import suggested_by
-
-    total, rates, objectives = 0, set[float](), set[str]()
-    for problem in problems:
-        total += 1
-        objectives.add(suggested_by(problem.graph))
-        if len(rates) < 2:
-            rates.add(problem.graph.source_rate)
-    common = tuple(rates) if len(rates) == 1 and objectives == {"throughput"} else ()
-    return total, common, objectives.pop() if len(objectives) == 1 else "throughput"
-
-
 def _results(folder: Path) -> "RecordFile":
     """File of the results in a folder, which is made if need be."""
-    from streamplace.evaluate.records import RecordFile
+    from streamplace.evaluate.record_file import RecordFile
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

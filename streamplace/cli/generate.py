@@ -1,21 +1,26 @@
 """``streamplace generate``: benchmark data sets, one subcommand per registered family."""
 
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streamplace.cli._options import FILE, common
+from streamplace.cli._options import FILE, common, with_options
 from streamplace.cli._output import print_json, progress, say
+from streamplace.cli._sweeps import spread
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.generate.manifest import Manifest
     from streamplace.generate.parameters import Parameters
     from streamplace.generate.registry import Family
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
+F = TypeVar("F", bound=Callable[..., Any])
 WHERE = "Where to write: .jsonl or .jsonl.gz for a data set, .json for one graph."
 EXAMPLES = {
     "branched": "streamplace generate branched --seed 0 -o b.jsonl.gz",
@@ -51,31 +56,58 @@ def command() -> None:
     """Generate benchmark graphs or problems of a family; the same seed gives the same bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Into how many shards a data set goes, and who makes them."""
+
+    shards: int | None
+    jobs: int | None
+    on: str | None
+
+
+def _in_shards(function: F) -> F:
+    """``--files``, ``--jobs`` and ``--on``, passed on as one `_Spread`."""
+
+    def wrapper(*args: Any, **options: Any) -> Any:
+        by = _Spread(*(options.pop(name) for name in ("files", "jobs", "on")))
+        if by.shards is None and (by.jobs or by.on):
+            raise SettingError("--jobs and --on share out files; add --files, or drop them")
+        return function(*args, by=by, **options)
+
+    shards = click.option(
+        "--files",
+        type=click.IntRange(1),
+        help="Files to spread a data set over, which are made side by side.",
+    )
+    return with_options(wrapper, function, shards, spread)
+
+
 @click.command(
     "recipe", epilog="Example: streamplace generate recipe datasets/branched.toml -o b.jsonl.gz"
 )
 @click.argument("file", type=FILE)
+@_in_shards
 @common(WHERE)
-def recipe(file: Path, as_json: bool, seed: int, output: Path | None) -> None:
+def recipe(file: Path, as_json: bool, seed: int, output: Path | None, by: _Spread) -> None:
     """Generate what the TOML file FILE prescribes (its seed counts, not --seed)."""
     from streamplace.generate.recipes import read_recipe
 
     chosen = read_recipe(file)
-    _write(chosen.family, chosen.parameters, chosen.seed, output, as_json)
+    _write(chosen.family, chosen.parameters, chosen.seed, output, as_json, by)
 
 
 def _family_command(family: "Family") -> click.Command:
     from streamplace.generate.parameters import options, parameters_of
 
-    def run(as_json: bool, seed: int, output: Path | None, **values: Any) -> None:
+    def run(as_json: bool, seed: int, output: Path | None, by: _Spread, **values: Any) -> None:
         given = {name: value for name, value in values.items() if value is not None}
-        _write(family.name, parameters_of(family.parameters, given), seed, output, as_json)
+        _write(family.name, parameters_of(family.parameters, given), seed, output, as_json, by)
 
     made = click.command(
         family.name,
         help=family.summary,
         epilog=f"Example: {EXAMPLES.get(family.name) or _example(family)}",
-    )(common(WHERE)(run))
+    )(_in_shards(common(WHERE)(run)))
     for option in options(family.parameters):
         flags = [f"--{option.name.replace('_', '-')}", option.name]
         shown = option.default is not None
@@ -96,13 +128,36 @@ def _example(family: "Family") -> str:
 
 
 def _write(
-    family: str, parameters: "Parameters", seed: int, output: Path | None, as_json: bool
+    family: str,
+    parameters: "Parameters",
+    seed: int,
+    output: Path | None,
+    as_json: bool,
+    by: _Spread,
 ) -> None:
+    if output is None:
+        raise SettingError("where should the graphs go? Give -o FILE.jsonl.gz or -o FILE.json")
+    if by.shards is None:
+        manifest, noun = _in_one(family, parameters, seed, output)
+    else:
+        manifest, noun = _spread_over(by, family, parameters, seed, output), "graph"
+    if as_json:
+        print_json({**asdict(manifest), "output": str(output)})
+        return
+    splits = ", ".join(f"{count} {name}" for name, count in manifest.splits.items())
+    count = f"{manifest.graphs} {noun}{'s' if manifest.graphs != 1 else ''}"
+    shards = f" in {len(manifest.shards)} shards" if manifest.shards else ""
+    say(f"{count}{f' ({splits})' if splits else ''} → {output}{shards}")
+    say(f"content SHA-256 {manifest.content_sha256}")
+
+
+def _in_one(
+    family: str, parameters: "Parameters", seed: int, output: Path
+) -> "tuple[Manifest, str]":
+    """Manifest of what was written to one file, and what it holds."""
     from streamplace.generate.dataset import write_dataset
     from streamplace.model.problem import Problem
 
-    if output is None:
-        raise SettingError("where should the graphs go? Give -o FILE.jsonl.gz or -o FILE.json")
     noun = "graph"
 
     def on_graph(one: "StreamGraph | Problem") -> None:
@@ -111,11 +166,15 @@ def _write(
         tick()
 
     with progress(f"generating {family}", parameters.n_graphs) as tick:
-        manifest = write_dataset(family, parameters, seed, output, on_graph)
-    if as_json:
-        print_json({**asdict(manifest), "output": str(output)})
-        return
-    splits = ", ".join(f"{count} {name}" for name, count in manifest.splits.items())
-    count = f"{manifest.graphs} {noun}{'s' if manifest.graphs != 1 else ''}"
-    say(f"{count}{f' ({splits})' if splits else ''} → {output}")
-    say(f"content SHA-256 {manifest.content_sha256}")
+        return write_dataset(family, parameters, seed, output, on_graph), noun
+
+
+def _spread_over(
+    by: _Spread, family: str, parameters: "Parameters", seed: int, output: Path
+) -> "Manifest":
+    from streamplace.evaluate.workers import mapped
+    from streamplace.generate.shards import write_shards
+
+    made_by = partial(mapped, jobs=by.jobs, on=by.on, few=1)
+    with progress(f"generating shards of {family}", by.shards) as tick:
+        return write_shards(family, parameters, seed, output, by.shards or 1, made_by, tick)

@@ -2,20 +2,25 @@
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, print_json, print_report, waiting
+from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
 from streamplace.objectives.report import Report
 
 if TYPE_CHECKING:
+    from streamplace.model.problem import Problem
     from streamplace.objectives.registry import Explanation, Objective
     from streamplace.objectives.relocation import Relocation
     from streamplace.placers.registry import Budget, Placer, Result
+
+ANSWERS = ".jsonl"
+"""What takes the placements of a whole data set."""
 
 
 @click.command(
@@ -44,6 +49,10 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Place the subtasks of parallel operators one by one (as join#0, join#1, …).",
 )
+@_options.split
+@click.option("--limit", type=click.IntRange(1), help="Only the first so many graphs.")
+@spread
+@dry_run
 @_options.objective
 @_options.conditions
 @_options.present
@@ -54,7 +63,7 @@ if TYPE_CHECKING:
 )
 @_options.constraints
 @_options.cluster
-@_options.common("Write the placement to this JSON file.")
+@_options.common("Write the placement to this JSON file; a .jsonl file takes those of a data set.")
 def command(
     graph: Path,
     placer_name: str,
@@ -62,6 +71,11 @@ def command(
     budget: "Budget",
     rate: str | None,
     by_subtask: bool,
+    split: str | None,
+    limit: int | None,
+    jobs: int | None,
+    on: str | None,
+    dry_run: bool,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     objective: str,
@@ -72,35 +86,63 @@ def command(
     as_json: bool,
     seed: int,
     output: Path | None,
-) -> None:
+) -> int:
     """Place the operators of GRAPH on devices: for the highest throughput, or for what you ask.
 
     GRAPH is a stream graph, a task graph (whose operators fire "all"; placed for the shortest pass)
-    or a problem, which brings its cluster and constraints along.
+    or a problem, which brings its cluster and constraints along; or a data set of them, with -o
+    FILE.jsonl: a line each, in their order, and a run that was stopped goes on where it was.
     """
-    from streamplace.api import chosen_objective, place
-    from streamplace.io.placements import write_placement
     from streamplace.placers.named import named_placer
 
+    placer = named_placer(placer_name)
+    if weights is not None:
+        placer = with_weights(placer, weights)
+    relocation = _relocation(present, passes, startup)
+    if dry_run or (output is not None and output.name.endswith(ANSWERS)):
+        from streamplace.cli._placing import Asked, sweep
+
+        if relocation is not None:
+            raise SettingError("--from is where one graph runs now; drop it, or place them singly")
+        data = _options.data_set(graph, split, limit, cluster, constraints_file)
+        asked = Asked(placer_name, weights, objective, require, rate, by_subtask, seed, budget)
+        return sweep(asked, data, output, jobs, on, as_json, dry_run)
+    for name, value in {"split": split, "limit": limit, "jobs": jobs, "on": on}.items():
+        if value is not None:
+            raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop it")
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
     parallel = problem.graph.operators.parallel
     if by_subtask:
         problem = problem.graph.expand().problem(problem)
-    relocation = _relocation(present, passes, startup)
-    judge = chosen_objective(problem, objective, require, relocation)
-    placer = named_placer(placer_name)
-    if weights is not None:
-        placer = with_weights(placer, weights)
+    question = _Question(placer, objective, require, relocation, seed, budget)
+    _place_one(problem, question, parallel, output, as_json)
+    return 0
+
+
+class _Question(NamedTuple):
+    """What is asked of one graph."""
+
+    placer: "Placer"
+    objective: str
+    require: tuple[str, ...]
+    relocation: "Relocation | None"
+    seed: int
+    budget: "Budget"
+
+
+def _place_one(
+    problem: "Problem",
+    question: _Question,
+    parallel: dict[str, int],
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    from streamplace.api import chosen_objective, place
+    from streamplace.io.placements import write_placement
+
+    judge = chosen_objective(problem, *question[1:4])
     with waiting(f"placing {problem.graph.name}"):
-        result = place(
-            problem,
-            placer=placer,
-            objective=objective,
-            require=require,
-            relocation=relocation,
-            seed=seed,
-            budget=budget,
-        )
+        result = place(problem, **question._asdict())
     told = judge.explained(problem, result.placement)
     if output is not None:
         facts = {"graph": problem.graph.name, "placer": result.placer, "objective": judge.name}

@@ -1,7 +1,6 @@
 """``streamplace train``: train a model on one's own graphs, and resume it exactly."""
 
 import shlex
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,10 +149,10 @@ def _problems(
 ) -> "list[Problem]":
     """Problems to train on: of the split asked for, else those meant for training, else all."""
     if split is None:
-        everything = list(_options.read_problems(data, None, cluster))
+        everything = list(_options.data_set(data, cluster=cluster))
         meant = [p for p in everything if p.graph.attributes.get("split") == TRAINING_SPLIT]
         return (meant or everything)[:limit]
-    found = list(islice(_options.read_problems(data, split, cluster), limit))
+    found = list(_options.data_set(data, split, limit, cluster))
     if not found:
         raise SettingError(f"{data} holds no graph of split {split!r}")
     return found

@@ -1,70 +1,28 @@
 """Comparing placers over a data set: on all cores, resumable, each result computed once."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
+from typing import Any
 
-from streamplace.errors import SettingError, StreamplaceError
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.known import Known
-from streamplace.evaluate.optima import is_answer, is_prover, known_answers, remember
-from streamplace.evaluate.records import Key, Record, RecordFile, problem_hash
-from streamplace.evaluate.workers import available_cores, mapped
-from streamplace.io.files import is_file
-from streamplace.io.weights import shipped, stamped
+from streamplace.evaluate.optima import is_prover, known_answers, remember
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
+from streamplace.evaluate.referee import Answer, Origin, Referee, as_it_is
+from streamplace.evaluate.workers import mapped
+from streamplace.io.datasets import DataSet
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import Condition, demanded, subject_to
-from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import Budget, Improvement, Placer
 
 LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Who is compared on what.
-
-    Attributes
-    ----------
-    placers
-        Placers by name, options after colons (``metis:k=3``).
-    rates
-        Total source rates; empty for every graph's own, in one table.
-    objective, require
-        What is best, and what has to hold besides, by name.
-    beside
-        Other objectives by which every answer is valued.
-    """
-
-    placers: tuple[str, ...]
-    rates: tuple[float, ...] = ()
-    seed: int = 0
-    budget: Budget = field(default_factory=Budget)
-    objective: str = "throughput"
-    require: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-
-    @property
-    def judge(self) -> Objective:
-        """The objective, subject to the conditions."""
-        return _judge(self.objective, self.require)
-
-    def terms(self, placer: str) -> str:
-        """Budget, seed and weights as a text, part of what makes a result a repetition."""
-        seconds = "no time limit" if self.budget.seconds is None else f"{self.budget.seconds:g} s"
-        text = f"{seconds}, {self.budget.evaluations or 'any'} evaluations, seed {self.seed}"
-        weights = _weights_of(named_placer(placer))
-        return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
-
-    def at_rates(self, problem: Problem) -> Iterator[tuple[float | None, Problem]]:
-        """Yield a problem at every rate, or as it is, whose rate is told as None."""
-        for rate in self.rates or (None,):
-            yield rate, problem if rate is None else problem.at_rate(rate)
+OnFailure = Callable[[str, str], None]
+"""Told the name of a graph that failed, and why."""
 
 
 def compare(
@@ -74,10 +32,12 @@ def compare(
     *,
     jobs: int | None = None,
     on: str | None = None,
+    on_failure: OnFailure | None = None,
 ) -> Iterator[list[Record]]:
     """Records of every problem in turn; those in ``file`` are reused, new ones added to it.
 
-    Problems are read and records written as they come, so neither fill the memory.
+    Problems are read and records written as they come, so neither fill the memory. A `DataSet` is
+    parsed by those who work on it.
 
     Parameters
     ----------
@@ -86,29 +46,21 @@ def compare(
     on
         Compute on Ray instead: ``ray`` for one on this machine, ``auto`` or an address for a
         cluster that runs. Results do not depend on it either.
+    on_failure
+        Told of every graph that failed: that a placer broke down on, or that killed its worker.
+        By default it is logged. The others go on, and what failed is tried again next time.
     """
     for name in contest.placers:
         named_placer(name)
     with _keeping(file) as keep:
-        known = _known(contest, file)
-        LOG.info("%d results are known already", sum(map(len, known.values())))
-        for played in _spread(_Referee(contest, known), problems, jobs, on):
-            keep([record for record, origin in played if origin is not Origin.FILE])
-            remember([record for record, origin in played if origin is Origin.NEW])
-            yield [record for record, _ in played]
-
-
-def _spread(
-    referee: "_Referee", problems: Iterable[Problem], jobs: int | None, on: str | None
-) -> Iterator[list[tuple[Record, "Origin"]]]:
-    """Records of every problem in turn, computed here or on Ray."""
-    if on is None:
-        return mapped(referee, problems, jobs or available_cores())
-    if jobs is not None:
-        raise SettingError("jobs are processes of this machine; leave them out where Ray computes")
-    from streamplace.evaluate.on_ray import mapped_on_ray
-
-    return mapped_on_ray(referee, problems, on)
+        table = _Table.laid(contest, problems, file, on_failure or _logged)
+        LOG.info("%d results are known already", len(table.known or ()))
+        lines = problems.lines() if isinstance(problems, DataSet) else problems
+        for played in mapped(table.referee, table.noted(lines), jobs, on, lost=table.lost):
+            answers = table.told(played)
+            keep([a.record for a in answers if a.origin in (Origin.CACHE, Origin.NEW)])
+            remember([a.record for a in answers if a.origin is Origin.NEW])
+            yield [answer.record for answer in answers]
 
 
 @contextmanager
@@ -121,121 +73,63 @@ def _keeping(file: RecordFile | None) -> Iterator[Callable[[list[Record]], None]
         yield keep
 
 
-class Origin(Enum):
-    """Where a record comes from."""
-
-    FILE, CACHE, NEW = range(3)
-
-
-def _known(contest: Contest, file: RecordFile | None) -> dict[Origin, Known]:
-    """Results that need not be computed again."""
-    known = {} if file is None else {Origin.FILE: Known.of(file)}
-    if any(map(is_prover, contest.placers)):
-        known[Origin.CACHE] = known_answers()
-    return known
-
-
 @dataclass(frozen=True, slots=True)
-class _Referee:
-    """Lets every placer loose on one problem, except where the result is known."""
+class _Table:
+    """Where answers come together: with what is known, and what is being worked on."""
 
-    contest: Contest
-    known: dict[Origin, Known]
+    referee: Referee
+    known: Known | None
+    on_failure: OnFailure
+    under_way: deque[Any] = field(default_factory=deque)
 
-    def __call__(self, asked: Problem) -> list[tuple[Record, Origin]]:
-        """Records of all placers at all rates."""
-        found, graph = [], asked.graph.name
-        for rate, problem in self.contest.at_rates(asked):
-            digest = problem_hash(problem)
-            for name in self.contest.placers:
-                key = (digest, self.contest.judge.name, name, self.contest.terms(name))
-                record, origin = self._found(key, problem)
-                if record is None:
-                    facts = (digest, graph, rate, *key[2:])
-                    record = self._record(facts, name, problem)
-                told = replace(record, graph=graph, rate=rate)
-                found.append((self._measured(told, problem), origin))
+    @classmethod
+    def laid(
+        cls,
+        contest: Contest,
+        problems: Iterable[Problem],
+        file: RecordFile | None,
+        on_failure: OnFailure,
+    ) -> "_Table":
+        known = None if file is None else Known.of(file)
+        proven = known_answers() if any(map(is_prover, contest.placers)) else None
+        reader = problems.reader if isinstance(problems, DataSet) else as_it_is
+        hashes = None if known is None else known.hashes
+        return cls(Referee(contest, reader, hashes, proven), known, on_failure)
+
+    def noted(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Items, which are remembered until their answers come."""
+        for item in items:
+            self.under_way.append(item)
+            yield item
+
+    def told(self, answers: list[Answer]) -> list[Answer]:
+        """Answers of the next item, with the records of those that are known."""
+        item = self.under_way.popleft()
+        found = []
+        for i, answer in enumerate(answers):
+            if answer.origin is Origin.FILE:
+                answer = self._found(answer, item, i)
+            if answer.origin is Origin.FAILED:
+                self.on_failure(answer.record.graph, answer.record.error or "")
+            found.append(answer)
         return found
 
-    def _found(self, key: Key, problem: Problem) -> tuple[Record | None, Origin]:
-        """Record of a key that is known, and where from."""
-        for origin, known in self.known.items():
-            record = known.find(key)
-            if record is not None and (origin is Origin.FILE or is_answer(record, problem)):
-                return record, origin
-        return None, Origin.NEW
+    def lost(self, item: Any, why: str) -> list[Answer]:
+        """Answers of an item that kills whoever works on it."""
+        return self.referee.failed(self.referee.reader(item), why)
 
-    def _measured(self, record: Record, problem: Problem) -> Record:
-        """Return a record with all that is to be measured of its placement."""
-        judge = self.contest.judge
-        if record.value is None:
-            return record
-        measures = dict(judge.measures(problem, record.value))
-        for name in self.contest.beside:
-            other = named_objective(name)
-            if name not in record.measures and other.refuses(problem) is None:
-                placement = problem.placement(record.devices, record.priority)
-                measures[name] = other.value(problem, placement)
-        return replace(record, measures={**record.measures, **measures})
-
-    def _record(
-        self, facts: tuple[str, str, float | None, str, str], name: str, problem: Problem
-    ) -> Record:
-        judge = self.contest.judge
-        try:
-            _warm_up(name, problem, judge)
-            result = named_placer(name).place(
-                problem, judge, seed=self.contest.seed, budget=self.contest.budget
-            )
-            demanded(problem, judge, result.placement)
-        except StreamplaceError as error:
-            return Record(*facts, None, None, 0.0, (), str(error), judge.name)
-        devices = tuple(result.placement.index.tolist())
-        milliseconds = 1000 * result.seconds
-        order = result.placement.priority
-        return Record(
-            *facts,
-            result.value,
-            result.bound,
-            milliseconds,
-            devices,
-            objective=judge.name,
-            priority=None if order is None else tuple(order.tolist()),
-            steps=_thinned(result.trace),
-        )
+    def _found(self, answer: Answer, item: Any, i: int) -> Answer:
+        """Return a known answer with its record, measured if need be."""
+        asked = answer.record
+        known = None if self.known is None else self.known.find(asked.key)
+        if known is None:  # the file was replaced meanwhile
+            return replace(self.referee, kept=None)(item)[i]
+        record = replace(known, graph=asked.graph, rate=asked.rate)
+        missing = set(self.referee.contest.beside) - record.measures.keys()
+        if missing and record.value is not None:
+            record = self.referee.measured_at(self.referee.reader(item), i, record)
+        return Answer(record, Origin.FILE)
 
 
-def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
-    """Values by evaluations, the last of those between two powers of two."""
-    last = {step.evaluations.bit_length(): (step.evaluations, step.value) for step in trace}
-    return tuple(last[power] for power in sorted(last))
-
-
-@lru_cache(maxsize=8)
-def _judge(objective: str, require: tuple[str, ...]) -> Objective:
-    return subject_to(named_objective(objective), [Condition.of(text) for text in require])
-
-
-def _weights_of(placer: Placer) -> Path | None:
-    """Weights that a learned placer works with, None for any other."""
-    if "weights" not in placer.defaults():
-        return None
-    named = placer.options.get("weights")
-    return Path(named) if named else shipped(placer.name)
-
-
-@lru_cache(maxsize=64)
-def _digest(path: Path, stamp: tuple[int, int]) -> str:
-    """Digest of a file's content, short; a file that is not there is told when placing."""
-    return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"
-
-
-_warm: set[str] = set()
-
-
-def _warm_up(name: str, problem: Problem, judge: Objective) -> None:
-    """Let a placer load its libraries and kernels once per process, outside the clock."""
-    if name not in _warm:
-        _warm.add(name)
-        brief = replace(named_placer(name), budget=Budget(seconds=0.05, evaluations=1))
-        brief.place(problem, judge)
+def _logged(graph: str, why: str) -> None:
+    LOG.warning("graph %s failed: %s", graph, why)

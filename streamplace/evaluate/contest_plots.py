@@ -6,7 +6,7 @@ import numpy as np
 
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.standings import Standing, Table, heading, ratio
-from streamplace.evaluate.tally import Optima, Results, Tally
+from streamplace.evaluate.tally import POWERS, Optima, Results, Tally
 from streamplace.model.columns import Floats
 from streamplace.objectives.registry import Objective
 
@@ -78,11 +78,14 @@ def draw_steps(tally: Tally, judge: Objective) -> "Figure | None":
 
 def _mean_steps(results: Results, best: Optima) -> Floats:
     """Mean over the problems of value / best, by power of two; NaN until all have an answer."""
-    placed = ~np.isnan(results.value)
-    known = best.at(results.problem)[placed, None]
-    shares = ratio(results.steps[placed], known)
-    whole = np.isfinite(shares).all(axis=0) & bool(placed.any())
-    sums = np.where(whole, shares, 0.0).sum(axis=0)
+    known, placed = best.at(results.problem), ~np.isnan(results.value)
+    sums, told = np.zeros(POWERS), np.zeros(POWERS, np.int64)
+    for rows, values in results.steps.blocks():
+        shares = ratio(values[placed[rows]], known[rows][placed[rows], None])
+        finite = np.isfinite(shares)
+        sums += np.where(finite, shares, 0.0).sum(axis=0)
+        told += finite.sum(axis=0)
+    whole = (told == placed.sum()) & bool(placed.any())
     line: Floats = np.where(whole, sums / max(1, int(placed.sum())), np.nan)
     ends = np.flatnonzero(line[1:] != line[:-1])
     line[(int(ends[-1]) + 2 if len(ends) else 1) :] = np.nan

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.records import Key, Record, RecordFile, numbered
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Key, Record, numbered
 
 
 @dataclass(frozen=True, slots=True)

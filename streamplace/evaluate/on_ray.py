@@ -8,11 +8,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from socket import create_connection
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.workers import AHEAD, available_cores, chunks
+from streamplace.evaluate.chores import Chore, Done, log_level, relogged
+from streamplace.evaluate.workers import AHEAD, KILLED, Lost, available_cores, chunks
 from streamplace.io.extras import extra
 from streamplace.model.messages import quoted
 
@@ -21,9 +23,13 @@ R = TypeVar("R")
 
 LOCAL = "ray"
 PATIENCE_S = 5.0
+TRIES = 3
+"""How often Ray does again what its worker or node died with."""
 
 
-def mapped_on_ray(function: Callable[[T], R], items: Iterable[T], on: str) -> Iterator[R]:
+def mapped_on_ray(
+    function: Callable[[T], R], items: Iterable[T], on: str, *, lost: Lost[T, R] | None = None
+) -> Iterator[R]:
     """Results of a function for every item, in the order of the items.
 
     Parameters
@@ -32,42 +38,84 @@ def mapped_on_ray(function: Callable[[T], R], items: Iterable[T], on: str) -> It
         What can be pickled; every machine gets a copy once. All machines have this streamplace.
     on
         ``ray`` for a Ray on this machine, started and stopped here; ``auto`` or an address for one
-        that runs.
+        that runs. Where this process is connected already, that is what computes.
+    lost
+        Result of an item whose workers die with it again and again, also when it is alone; without
+        it, such an item is an error.
     """
-    with _connected(on) as ray:
-        work = ray.remote(max_retries=-1, num_cpus=1)(_work)
-        shared, cores = ray.put(function), int(ray.cluster_resources().get("CPU", 1))
-        under_way: deque[Any] = deque()
+    with connected(on) as ray:
+        crew = _Crew(ray, ray.put(Chore(function, log_level())), lost or _refused)
+        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        under_way: deque[tuple[list[T], Any]] = deque()
         for chunk in chunks(iter(items), cores):
-            under_way.append(work.remote(shared, chunk))
+            under_way.append((chunk, crew.begun(chunk)))
             if len(under_way) == AHEAD * cores:
-                yield from _result(ray, under_way.popleft())
+                yield from crew.ended(*under_way.popleft())
         while under_way:
-            yield from _result(ray, under_way.popleft())
+            yield from crew.ended(*under_way.popleft())
 
 
-def _work(function: Callable[[T], R], chunk: list[T]) -> list[R]:
-    return [function(item) for item in chunk]
+@dataclass(frozen=True, slots=True)
+class _Crew(Generic[T, R]):
+    """Those on Ray that work by one chore."""
+
+    ray: Any
+    chore: Any
+    lost: Lost[T, R]
+
+    def begun(self, chunk: list[T]) -> Any:
+        """Begin with a chunk; Ray does it again where it is lost, some times."""
+        work = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
+        return work.remote(self.chore, chunk)
+
+    def ended(self, chunk: list[T], under_way: Any) -> Iterator[R]:
+        """Results of a chunk; item by item where its workers die, so that one takes none along."""
+        errors = self.ray.exceptions
+        try:
+            done = self._got(under_way)
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
+            if len(chunk) == 1:
+                yield self.lost(chunk[0], KILLED)
+                return
+            for item in chunk:
+                yield from self.ended([item], self.begun([item]))
+            return
+        yield from relogged(done)
+
+    def _got(self, under_way: Any) -> Done[R]:
+        errors = self.ray.exceptions
+        try:
+            done: Done[R] = self.ray.get(under_way)
+        except errors.RayTaskError as error:
+            raise error.cause from None
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
+            raise
+        except (errors.RayError, ConnectionError) as error:
+            raise SettingError(
+                f"the Ray cluster could not go on: {_first_line(error)}; results that were kept "
+                "are not computed again"
+            ) from None
+        return done
 
 
-def _result(ray: Any, under_way: Any) -> list[Any]:
-    try:
-        found: list[Any] = ray.get(under_way)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except ray.exceptions.RayError as error:
-        told = str(error).strip().splitlines()[0]
-        raise SettingError(
-            f"the Ray cluster could not go on: {told}; results that were kept are not computed "
-            "again"
-        ) from None
-    return found
+def _work(chore: Chore[T, R], chunk: list[T]) -> Done[R]:
+    return chore(chunk)
+
+
+def _refused(item: Any, why: str) -> Any:
+    raise SettingError(
+        "the workers of the Ray cluster were killed again and again, perhaps for want of memory; "
+        "give them more (results that were kept are not computed again)"
+    )
 
 
 @contextmanager
-def _connected(on: str) -> Iterator[Any]:
+def connected(on: str) -> Iterator[Any]:
     """Ray, connected; a Ray of our own ends with the block, any other goes on."""
     ray = extra("ray")
+    if ray.is_initialized():
+        yield ray
+        return
     _check_answers(on)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
@@ -76,7 +124,7 @@ def _connected(on: str) -> Iterator[Any]:
             ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
             ray.init(on, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise _missing(on, error) from None
     try:
         yield ray
@@ -95,8 +143,11 @@ def _check_answers(on: str) -> None:
 
 
 def _missing(on: str, error: Exception) -> SettingError:
-    told = str(error).strip().splitlines()[0]
     return SettingError(
-        f"no Ray cluster at {quoted(on)}: {told}; start one with `ray start --head`, or take "
-        "--on ray"
+        f"no Ray cluster at {quoted(on)}: {_first_line(error)}; start one with `ray start --head`, "
+        "or take --on ray"
     )
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -13,7 +13,8 @@ import numpy as np
 
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.known import Known
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 from streamplace.io.caches import user_cache
 from streamplace.io.files import make_folder, spot
 from streamplace.model.problem import Problem

@@ -1,25 +1,14 @@
-"""Results of placers on problems: one line of a JSONL file each, appended as they come."""
+"""Results of placers on problems, and what tells problems apart."""
 
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
-from io import FileIO
-from mmap import ACCESS_READ, mmap
-from pathlib import Path
-from typing import Annotated, BinaryIO, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from streamplace.errors import FormatError
 from streamplace.evaluate.verdict import proven
-from streamplace.io.files import spot
-from streamplace.io.locks import lock_at_once, wait_for_lock
-from streamplace.io.schema import STRICT, Finite, parse_as
+from streamplace.io.schema import STRICT, Finite
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.problem import Problem
 
@@ -83,134 +72,6 @@ class Record:
     def proven(self) -> bool:
         """Whether the value is proven to be the best possible."""
         return self.value is not None and proven(self.value, self.bound)
-
-
-class RecordFile:
-    """A JSONL file of records that survives being cut off at any byte.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = RecordFile(Path(tempfile.mkdtemp()) / "results.jsonl")
-    >>> file.append([Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
-    >>> [record.value for record in file]
-    [0.8]
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __iter__(self) -> Iterator[Record]:
-        return (record for _, record in self.located())
-
-    def located(self) -> Iterator[tuple[int, Record]]:
-        """Records with the byte at which each begins; a last line without an end is none."""
-        at = 0
-        for line in self._lines():
-            if line.endswith(b"\n"):
-                yield at, self._parsed(line)
-            at += len(line)
-
-    def at(self, byte: int) -> Record:
-        """Record that begins at a byte."""
-        with self._reading() as file:
-            file.seek(byte)
-            return self._parsed(file.readline())
-
-    def append(self, records: Iterable[Record]) -> None:
-        """Add records, when no other process is adding any."""
-        with self._opened() as file:
-            wait_for_lock(file)
-            self._mend(file)
-            self._add(file, records)
-
-    def drop_damaged(self) -> None:
-        """Remove lines that hold no record, when no other process is adding any."""
-        try:
-            with self.path.open("r+b") as file, self.path.open("rb") as lines:
-                wait_for_lock(file)
-                for line in lines:
-                    if self._holds_record(line):
-                        file.write(line)
-                file.truncate()
-        except OSError as error:
-            raise self._unwritable(error) from None
-
-    @contextmanager
-    def claimed(self) -> Iterator[Callable[[Iterable[Record]], None]]:
-        """Add records by what the block is given, while no other process may add any."""
-        with self._opened() as file:
-            try:
-                lock_at_once(file)
-            except BlockingIOError:
-                raise FormatError(
-                    f"{spot(self.path)}: another process is adding results to it; wait until it "
-                    "has ended, or choose another folder"
-                ) from None
-            except OSError:
-                pass  # no locks here
-            self._mend(file)
-            yield partial(self._add, file)
-
-    def _lines(self) -> Iterator[bytes]:
-        if self.path.exists():
-            with self._reading() as file:
-                yield from file
-
-    @contextmanager
-    def _reading(self) -> Iterator[BinaryIO]:
-        try:
-            with self.path.open("rb") as file:
-                yield file
-        except OSError as error:
-            raise FormatError(f"{spot(self.path)}: cannot be read: {error.strerror}") from None
-
-    def _opened(self) -> FileIO:
-        try:
-            return self.path.open("a+b", buffering=0)
-        except OSError as error:
-            raise self._unwritable(error) from None
-
-    def _add(self, file: FileIO, records: Iterable[Record]) -> None:
-        """Write records to the end of a locked file."""
-        rows = [json.dumps(asdict(r), ensure_ascii=False, separators=(",", ":")) for r in records]
-        left = "".join(f"{row}\n" for row in rows).encode()
-        try:
-            while left:
-                left = left[file.write(left) :]
-        except OSError as error:
-            raise self._unwritable(error) from None
-
-    def _mend(self, file: FileIO) -> None:
-        """Cut off a last line that a kill left unfinished."""
-        size = file.seek(0, os.SEEK_END)
-        if not size:
-            return
-        try:
-            with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-                whole = content.rfind(b"\n") + 1
-            if whole < size:
-                file.truncate(whole)
-        except OSError as error:
-            raise self._unwritable(error) from None
-
-    def _unwritable(self, error: OSError) -> FormatError:
-        return FormatError(f"{spot(self.path)}: cannot be written: {error.strerror}")
-
-    def _holds_record(self, line: bytes) -> bool:
-        try:
-            self._parsed(line)
-        except FormatError:
-            return False
-        return line.endswith(b"\n")
-
-    def _parsed(self, line: bytes) -> Record:
-        try:
-            return parse_as(Record, line, spot(self.path))
-        except FormatError:
-            raise FormatError(
-                f"{spot(self.path)}: holds a line that is no result; remove the file to start anew"
-            ) from None
 
 
 JOINING = ("group", "n_groups", "joins", "port_start", "port", "intake")

@@ -105,7 +105,9 @@ def _standing(
         reached=float((sign * (shares - 1) >= -PROVEN).mean()) if len(shares) else None,
         proven=len(shares),
         devices_used=dict(zip(used.tolist(), graphs.tolist(), strict=True)),
-        ms_per_graph=float(results.milliseconds[placed].mean()) if placed.any() else nan,
+        ms_per_graph=float(results.milliseconds[placed].mean(dtype=np.float64))
+        if placed.any()
+        else nan,
         graphs=len(placed),
         failed=len(placed) - int(placed.sum()),
         measures={name: _mean(column) for name, column in results.measures.items()},

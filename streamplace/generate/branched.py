@@ -9,6 +9,7 @@ Instructions and payloads are whole numbers, which keeps the data set small and 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -120,15 +121,19 @@ class Branched:
 
 
 @family("branched", Branched)
-def branched(parameters: Branched, seed: int) -> Iterator[StreamGraph]:
+def branched(parameters: Branched, seed: int, *, start: int = 0) -> Iterator[StreamGraph]:
     """Source, k equal branches of d stages, sink: the benchmark of the DREAM paper.
 
     A graph depends on the seed, its topology and its number only, not on the other graphs: those of
     a single topology are the same as in the standard forty.
     """
-    for topology in parameters.topologies:
-        for copy in range(parameters.copies_of(topology)):
-            yield _graph(parameters, topology, copy, seed)
+    every = (
+        (topology, copy)
+        for topology in parameters.topologies
+        for copy in range(parameters.copies_of(topology))
+    )
+    for topology, copy in islice(every, start, None):
+        yield _graph(parameters, topology, copy, seed)
 
 
 def is_small(topology: Topology) -> bool:

@@ -55,10 +55,10 @@ def write_dataset(
         _write_only_graph(graphs, parameters.n_graphs, path)
         count = 1
     else:
-        count = write_lines(map(_line, graphs), path, "graph")
+        count = write_lines(map(line_of, graphs), path, "graph")
     manifest = Manifest(
         family=chosen.name,
-        parameters=_values(parameters),
+        parameters=values_of(parameters),
         seed=seed,
         streamplace=running_version(),
         graphs=count,
@@ -84,7 +84,7 @@ def _watched(
         on_graph(one)
 
 
-def _line(one: StreamGraph | Problem) -> tuple[str, bytes]:
+def line_of(one: StreamGraph | Problem) -> tuple[str, bytes]:
     """Name and line of a data set."""
     return graph_of(one).name, problem_line(one) if isinstance(one, Problem) else graph_line(one)
 
@@ -102,6 +102,7 @@ def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, pa
             write_graph(one, path)
 
 
-def _values(parameters: Parameters) -> dict[str, int | float | str | bool]:
+def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:
+    """Parameters that have a value."""
     every = asdict(parameters)  # type: ignore[call-overload]
     return {name: value for name, value in every.items() if value is not None}

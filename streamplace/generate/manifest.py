@@ -10,11 +10,24 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
-from streamplace.io.files import read_bytes, read_lines, reading, spot, write_text
+from streamplace.io.files import CHUNK, read_bytes, read_lines, reading, spot, write_text
+from streamplace.io.lines import files_of
 from streamplace.io.schema import STRICT, parse_as
 
 LARGEST_MANIFEST = 2**20
 _Count = Annotated[int, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of a data set that is in several."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: str
+    graphs: _Count
+    packed_sha256: str
+    content_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,9 @@ class Manifest:
         Of the file as it is; packers of different machines may differ.
     content_sha256
         Of the unpacked content: equal content is what reproducible means.
+    shards
+        Where the data set is in several files, each of them; the checksums above are then of all
+        of them, one after the other.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -45,6 +61,7 @@ class Manifest:
     splits: dict[str, _Count]
     packed_sha256: str
     content_sha256: str
+    shards: tuple[Shard, ...] = ()
 
 
 def manifest_path(path: Path) -> Path:
@@ -64,7 +81,10 @@ def read_manifest(path: Path) -> Manifest:
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
     """Write a manifest whole or not at all."""
-    write_text(path, json.dumps(asdict(manifest), indent=1, ensure_ascii=False) + "\n")
+    document = asdict(manifest)
+    if not manifest.shards:
+        del document["shards"]
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def verify(path: Path) -> Manifest:
@@ -78,27 +98,43 @@ def verify(path: Path) -> Manifest:
     manifest = read_manifest(manifest_path(path))
     if packed_sha256(path) == manifest.packed_sha256:
         return manifest
-    found = content_sha256(path)
-    if found != manifest.content_sha256:
-        raise FormatError(
-            f"{spot(path)}: its content has the SHA-256 {found}, but its manifest says "
-            f"{manifest.content_sha256}; generate it again or restore the file"
-        )
+    for shard in manifest.shards:
+        _check_content(path.with_name(shard.name), shard.content_sha256)
+    _check_content(path, manifest.content_sha256)
     return manifest
 
 
+def _check_content(path: Path, expected: str) -> None:
+    found = content_sha256(path)
+    if found != expected:
+        raise FormatError(
+            f"{spot(path)}: its content has the SHA-256 {found}, but its manifest says "
+            f"{expected}; generate it again or restore the file"
+        )
+
+
 def packed_sha256(path: Path) -> str:
-    """SHA-256 of a file as it is."""
-    with reading(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file as it is, or of all shards, one after the other."""
+    digest = hashlib.sha256()
+    for one in files_of(path):
+        with reading(one), one.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
 def content_sha256(path: Path) -> str:
     """SHA-256 of the unpacked content of a data set, line by line; empty lines do not count."""
     digest = hashlib.sha256()
-    for _, line in read_lines(path):
-        digest.update(line)
+    for one in files_of(path):
+        for _, line in read_lines(one):
+            digest.update(line)
     return digest.hexdigest()
+
+
+def sha256_of(content: bytes) -> str:
+    """SHA-256 of bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def running_version() -> str:

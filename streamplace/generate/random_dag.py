@@ -125,9 +125,9 @@ class RandomDag:
 
 
 @family("random-dag", RandomDag)
-def random_dag(parameters: RandomDag, seed: int) -> Iterator[StreamGraph]:
+def random_dag(parameters: RandomDag, seed: int, *, start: int = 0) -> Iterator[StreamGraph]:
     """Layered DAG with fan-in, fan-out and selectivities, up to millions of operators."""
-    for i in range(parameters.count):
+    for i in range(start, parameters.count):
         rng = generator(seed, i)
         yield _graph(parameters, f"random-dag-{i:03d}", rng)
 

@@ -1,8 +1,10 @@
 """What a benchmark family is, and the registry that the command line and the docs read."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any, Concatenate, TypeVar
 
 from streamplace.errors import SettingError
 from streamplace.generate.parameters import Parameters
@@ -12,7 +14,7 @@ from streamplace.model.problem import Problem
 from streamplace.registry import Registry
 
 P = TypeVar("P", bound=Parameters)
-Generator = Callable[[P, int], Iterator[StreamGraph | Problem]]
+Generator = Callable[Concatenate[P, int, ...], Iterator[StreamGraph | Problem]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,16 @@ class Family:
     function: Generator[Any]
 
     def generate(
-        self, parameters: Parameters | None = None, seed: int = 0
+        self, parameters: Parameters | None = None, seed: int = 0, start: int = 0
     ) -> Iterator[StreamGraph | Problem]:
-        """Graphs or problems one after the other, equal for equal parameters and seeds."""
+        """Graphs or problems one after the other, equal for equal parameters and seeds.
+
+        Parameters
+        ----------
+        start
+            Number of the first. A family whose generator takes ``start`` begins there; of any
+            other, what comes before is made too.
+        """
         chosen = self.parameters() if parameters is None else parameters
         if not isinstance(chosen, self.parameters):
             raise SettingError(
@@ -50,7 +59,11 @@ class Family:
             )
         if type(seed) is not int or seed < 0:
             raise SettingError(f"seed is {quoted(seed)}; it must be a whole number, 0 or more")
-        return self.function(chosen, seed)
+        if not start:
+            return self.function(chosen, seed)
+        if "start" in inspect.signature(self.function).parameters:
+            return self.function(chosen, seed, start=start)
+        return islice(self.function(chosen, seed), start, None)
 
 
 def graph_of(one: StreamGraph | Problem) -> StreamGraph:

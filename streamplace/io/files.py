@@ -102,6 +102,15 @@ def write_text(path: Path, text: str) -> None:
         file.write(content)
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, as it is, whatever its name ends in."""
+    try:
+        with _replacing(_target(path)) as file:
+            file.write(content)
+    except OSError as error:
+        raise FormatError(f"{spot(path)}: cannot be written: {_reason(error)}") from None
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, and those around it, if it is not there."""
     try:

@@ -15,13 +15,11 @@ from streamplace.io.fields import plain
 from streamplace.io.files import (
     LONGEST_LINE,
     encoded,
-    is_folder,
     located,
-    read_bytes,
-    read_lines,
     spot,
     writing,
 )
+from streamplace.io.lines import LINES, lines_of
 from streamplace.io.schema import parse_json
 from streamplace.model.columns import Floats
 from streamplace.model.graph import StreamGraph, rated
@@ -31,7 +29,6 @@ from streamplace.model.streams import Streams
 from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
 _Row = dict[str, Any]
-_LINES = (".jsonl", ".jsonl.gz")
 _GRAPH_FIELD = re.compile(rb'"graph"\s*:')
 _T = TypeVar("_T")
 
@@ -67,19 +64,8 @@ class Document(NamedTuple):
 
 
 def documents(name: str | Path) -> Iterator[Document]:
-    """All documents of a file or of the ``.json`` files of a folder, one after the other."""
-    path = Path(name)
-    if is_folder(path):
-        files = sorted(f for f in path.glob("*.json") if not f.name.endswith(".manifest.json"))
-        if not files:
-            raise FormatError(f"{spot(path)}: the folder holds no .json file; name another")
-        for file in files:
-            yield _read_single(file)
-    elif path.name.endswith(_LINES):
-        for number, line in read_lines(path):
-            yield Document.of(line, f"{spot(path)}:{number}", f"{_stem(path)}:{number}")
-    else:
-        yield _read_single(path)
+    """All documents of a file, a folder or shards (see `lines_of`), one after the other."""
+    return (Document.of(*line) for line in lines_of(name))
 
 
 def only(items: Iterator[_T], path: str | Path, noun: str) -> _T:
@@ -98,7 +84,7 @@ def read_graph(path: str | Path) -> StreamGraph:
 
 
 def read_graphs(path: str | Path) -> Iterator[StreamGraph]:
-    """All graphs of a file or of the ``.json`` files of a folder, one after the other.
+    """All graphs of a file, of the files of a folder or of shards, one after the other.
 
     Of documents that describe a whole problem, the graph.
     """
@@ -108,7 +94,7 @@ def read_graphs(path: str | Path) -> Iterator[StreamGraph]:
 def write_graph(graph: StreamGraph, name: str | Path) -> None:
     """Write one graph as readable JSON, or as the only line of a data set."""
     path = Path(name)
-    if path.name.endswith(_LINES):
+    if path.name.endswith(LINES):
         write_graphs([graph], path)
         return
     with writing(path) as file:
@@ -141,7 +127,7 @@ def write_graphs(graphs: Iterable[StreamGraph], path: str | Path) -> int:
 
 def write_lines(lines: Iterable[tuple[str, bytes]], path: Path, noun: str) -> int:
     """Write a data set of named lines; returns how many."""
-    if not path.name.endswith(_LINES):
+    if not path.name.endswith(LINES):
         raise FormatError(f"{spot(path)}: a data set's name must end in .jsonl or .jsonl.gz")
     count = 0
     with writing(path) as file:
@@ -319,10 +305,6 @@ def _window(row: _Row) -> Window:
         return Window(**row["window"])
 
 
-def _read_single(path: Path) -> Document:
-    return Document.of(read_bytes(path), spot(path), _stem(path).split(".")[0])
-
-
 def _is_problem(content: bytes) -> bool:
     """Whether a document has a field ``graph`` and no ``operators``; most are told at a glance."""
     if not _GRAPH_FIELD.search(content):
@@ -333,8 +315,3 @@ def _is_problem(content: bytes) -> bool:
         return False
     whole = isinstance(document, dict) and "operators" not in document
     return whole and isinstance(document.get("graph"), dict)
-
-
-def _stem(path: Path) -> str:
-    """File name as the name of a graph, which must be Unicode."""
-    return path.name.encode(errors="replace").decode()

@@ -66,7 +66,7 @@ def read_problem(
 def read_problems(
     path: str | Path, cluster: Cluster | None = None, constraints: Constraints | None = None
 ) -> Iterator[Problem]:
-    """All problems of a file or of the ``.json`` files of a folder, one after the other.
+    """All problems of a file, of the files of a folder or of shards, one after the other.
 
     Parameters
     ----------
@@ -74,10 +74,15 @@ def read_problems(
         Of documents that have none; by default five equal devices, and no constraints. A document
         that has its own is refused, for it would be another problem.
     """
-    usual = cluster or usual_cluster()
-    for document in documents(path):
-        own = "cluster" in document.parts
-        yield problem_of(document, cluster if own else usual, constraints)
+    return (problem_beside(document, cluster, constraints) for document in documents(path))
+
+
+def problem_beside(
+    document: Document, cluster: Cluster | None, constraints: Constraints | None
+) -> Problem:
+    """Problem of a document on a cluster, five equal devices by default, or on its own."""
+    own = "cluster" in document.parts
+    return problem_of(document, cluster if own else cluster or usual_cluster(), constraints)
 
 
 def write_problem(problem: Draft | Problem, path: str | Path) -> None:

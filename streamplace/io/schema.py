@@ -137,6 +137,10 @@ class PlacementJson(TypedDict):
     relative_throughput: NotRequired[
         Annotated[_Number, Field(description="what it reaches, 0 to 1")]
     ]
+    bound: NotRequired[Annotated[Finite, Field(description="what no placement is better than")]]
+    answers: NotRequired[
+        Annotated[str, Field(description="digest of the graph and the terms, in data sets")]
+    ]
     priority: NotRequired[
         Annotated[
             dict[str, Finite],

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.optima import PROVER
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective

@@ -71,7 +71,7 @@ def test_interruption_exits_130_in_one_line(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("streamplace.io.problems.read_problems", interrupted)
+    monkeypatch.setattr("streamplace.io.datasets.lines_of", interrupted)
     answer = run("place", graph)
     assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
 

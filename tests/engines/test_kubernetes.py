@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,3 +73,21 @@ def test_the_job_manager_is_found_by_its_service() -> None:
     assert service["spec"]["selector"].items() <= labels.items()
     address = {"name": "JOB_MANAGER_RPC_ADDRESS", "value": service["metadata"]["name"]}
     assert all(address in pod["containers"][0]["env"] for pod in managers("shop"))
+
+
+RAY_CLUSTER = {"rayVersion", "authOptions", "headGroupSpec", "workerGroupSpecs"}
+RAY_GROUP = {"rayStartParams", "template", "groupName", "replicas", "minReplicas", "maxReplicas"}
+
+
+def test_the_ray_cluster_of_the_page_is_valid() -> None:
+    """Its pods by the schemas of Kubernetes, what is around them by the names that KubeRay has."""
+    validator = pytest.importorskip("kubernetes_validate")
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "ray-cluster.yaml"
+    cluster = yaml.safe_load(page.read_text("utf-8"))
+    assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
+    assert set(cluster["spec"]) == RAY_CLUSTER
+    for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
+        assert set(group) <= RAY_GROUP
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, **group["template"]}
+        validator.validate(pod, validator.latest_version(), strict=True)

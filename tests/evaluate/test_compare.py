@@ -10,9 +10,11 @@ from pilots import weights_file
 from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.optima import cache_path
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 from streamplace.evaluate.standings import standings
 from streamplace.evaluate.tally import Tally
 from streamplace.evaluate.workers import FEW
@@ -225,7 +227,7 @@ def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
     problems = (read.append(n) or Problem(chain(n), DEVICES) for n in range(2, 1000))
     run = compare(contest("round-robin"), problems, file, jobs=1)
     next(run)
-    assert len(read) <= FEW
+    assert len(read) <= FEW + 1
     run.close()  # type: ignore[attr-defined]
     assert len(list(file)) == 2
 
@@ -275,7 +277,7 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -
         assert list(counts) == sorted(set(counts))
         assert max(counts) <= 2 * 300
         assert list(values) == sorted(values)
-        steps = tally.table()[2e4][row.placer].steps[0]
+        ((_, (steps,)),) = tally.table()[2e4][row.placer].steps.blocks()
         told = steps[~np.isnan(steps)]
         assert told[-1] == row.value
         assert (np.diff(told) >= 0).all()

@@ -1,19 +1,31 @@
-"""Comparisons on Ray: the same as on one machine, whoever dies."""
+"""Sweeps on Ray: the same as on one machine, whoever dies. All share one cluster of four nodes."""
 
 import os
+import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from makespan_cases import giph
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.compare import Contest, compare
-from streamplace.evaluate.on_ray import mapped_on_ray
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
+from streamplace.evaluate.on_ray import connected, mapped_on_ray
+from streamplace.evaluate.placing import Placing, place_all
+from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
+from streamplace.evaluate.workers import mapped
+from streamplace.generate.branched import Branched
+from streamplace.generate.shards import write_shards
+from streamplace.io.datasets import DataSet
 from streamplace.placers.registry import Budget
 
 ray = pytest.importorskip("ray")
@@ -22,11 +34,38 @@ pytestmark = pytest.mark.xdist_group("ray")
 
 PROBLEMS = giph(20)
 CONTEST = Contest(("heft", "anneal"), budget=Budget(None, 300), objective="makespan")
+GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
+ANNEAL = "anneal:evaluations=30000"
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def client_port() -> int:
+    """A port that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def cluster(client_port: int) -> Iterator[Any]:
+    """Four nodes of one core each, to which this process is connected."""
+    from ray.cluster_utils import Cluster
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    head = {"num_cpus": 1, "ray_client_server_port": client_port}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(3):
+            cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        with connected(cluster.address):
+            yield cluster
+    finally:
+        cluster.shutdown()
 
 
 def untimed(records: Iterator[list[Record]]) -> list[list[Record]]:
@@ -35,8 +74,10 @@ def untimed(records: Iterator[list[Record]]) -> list[list[Record]]:
 
 
 def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
+    """On a Ray that is started for it and stopped."""
     here = untimed(compare(CONTEST, PROBLEMS, jobs=1))
     assert untimed(compare(CONTEST, PROBLEMS, on="ray")) == here
+    assert not ray.is_initialized()
 
 
 def test_processes_are_of_this_machine() -> None:
@@ -63,23 +104,83 @@ class Slow:
         return 2 * number
 
 
-def test_errors_of_workers_are_errors_here() -> None:
+def test_errors_of_workers_are_errors_here(cluster: Any) -> None:
     with pytest.raises(SettingError, match="-3 is below 0"):
-        list(mapped_on_ray(Slow(0.0), [1, 2, -3, 4], "ray"))
+        list(mapped_on_ray(Slow(0.0), [1, 2, -3, 4], cluster.address))
 
 
-def test_a_machine_that_is_lost_changes_nothing() -> None:
+def deadly(number: int) -> int:
+    """Double a number; 7 kills the process, as a graph does that takes all memory."""
+    if number == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster: Any) -> None:
+    """As it is on one machine."""
+    found = mapped(deadly, range(20), on=cluster.address, lost=lambda number, why: (number, why))
+    others = [2 * number for number in range(20)]
+    others[7] = (7, "its worker process was killed, perhaps for want of memory")  # type: ignore[call-overload]
+    assert list(found) == others
+
+
+def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The results are read here alone, so that workers may be anywhere."""
+    monkeypatch.chdir(tmp_path)
+    file = RecordFile(Path("results.jsonl"))  # workers have another working folder
+    first = [*compare(CONTEST, PROBLEMS, file, jobs=1)]
+    assert [*compare(CONTEST, PROBLEMS, file, on=cluster.address)] == first
+    assert len(list(file)) == 2 * len(PROBLEMS)
+
+
+def test_shards_made_on_ray_are_those_made_here(cluster: Any, tmp_path: Path) -> None:
+    on_ray = partial(mapped, on=cluster.address)
+    (tmp_path / "here").mkdir()
+    for path, by in ((tmp_path / "s.jsonl.gz", on_ray), (tmp_path / "here" / "s.jsonl.gz", map)):
+        write_shards("branched", GRAPHS, 5, path, 3, by)
+    for one in (tmp_path / "here").iterdir():
+        assert one.read_bytes() == (tmp_path / one.name).read_bytes()
+
+
+def lines_in(path: Path) -> int:
+    """How many lines a file has by now."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
+    cluster: Any, client_port: int, tmp_path: Path
+) -> None:
+    """Byte for byte what one process makes; the last driver is a client (ray://)."""
+    write_shards("branched", GRAPHS, 5, tmp_path / "s.jsonl", 3)
+    out, here = tmp_path / "p.jsonl", tmp_path / "here.jsonl"
+    client = f"ray://127.0.0.1:{client_port}"
+    stops = [(signal.SIGKILL, cluster.address), (signal.SIGINT, cluster.address), (None, client)]
+    statuses, counts = [], []
+    for stop, on in stops:
+        command = f"place s.jsonl --placer {ANNEAL} --budget 600 -o p.jsonl --on {on}"
+        with subprocess.Popen(
+            [sys.executable, "-m", "streamplace", *command.split()], cwd=tmp_path
+        ) as driver:
+            before = lines_in(out)
+            while stop and driver.poll() is None and lines_in(out) < before + 5:
+                time.sleep(0.02)
+            if stop:
+                driver.send_signal(stop)
+        statuses.append(driver.returncode)
+        counts.append(lines_in(out))
+    assert statuses == [-signal.SIGKILL, 130, 0]
+    assert 0 < counts[0] < counts[1] < counts[2] == GRAPHS.n_graphs
+    placing = Placing(ANNEAL, budget=Budget(600.0))
+    for _ in place_all(placing, DataSet(tmp_path / "s.jsonl"), here, jobs=1):
+        pass
+    assert out.read_bytes() == here.read_bytes()
+
+
+def test_a_machine_that_is_lost_changes_nothing(cluster: Any) -> None:
     """Four nodes, one of which dies with work on it."""
-    from ray.cluster_utils import Cluster
-
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        nodes = [cluster.add_node(num_cpus=1) for _ in range(3)]
-        cluster.wait_for_nodes()
-        found = mapped_on_ray(Slow(0.05), range(200), cluster.address)
-        first = [next(found) for _ in range(20)]
-        cluster.remove_node(nodes[1], allow_graceful=False)
-        assert first + list(found) == [2 * number for number in range(200)]
-    finally:
-        cluster.shutdown()
+    found = mapped_on_ray(Slow(0.05), range(200), cluster.address)
+    first = [next(found) for _ in range(20)]
+    cluster.remove_node(sorted(cluster.worker_nodes, key=id)[0], allow_graceful=False)
+    assert first + list(found) == [2 * number for number in range(200)]

@@ -7,9 +7,11 @@ from threading import Thread
 import pytest
 from problems import chain, diamond
 
-from streamplace.evaluate.compare import Contest, compare
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.optima import _tell, cache_path, known_answers, remember
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
 from streamplace.placers.registry import Budget
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from streamplace.errors import FormatError
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 
 RECORD = Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
 

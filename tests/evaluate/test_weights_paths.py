@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from problems import chain
 
-from streamplace.evaluate.compare import Contest, compare
-from streamplace.evaluate.records import RecordFile
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.contest import Contest
+from streamplace.evaluate.record_file import RecordFile
 from streamplace.model import Cluster, Problem
 
 

@@ -1,3 +1,4 @@
+import logging
 import os
 import signal
 import subprocess
@@ -62,6 +63,28 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     for worker in left:
         os.kill(worker, signal.SIGKILL)
     assert not left
+
+
+def deadly(number: int) -> int:
+    """Double a number; 7 and 30 kill the process."""
+    logging.getLogger("streamplace.test").warning("at %d", number)
+    if number in (7, 30):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def test_what_kills_its_worker_is_named_and_the_rest_goes_on() -> None:
+    """Such as by a system that runs out of memory: nobody else is lost with it."""
+    found = list(mapped(deadly, range(40), 2, lost=lambda number, why: -number))
+    assert found == [-number if number in (7, 30) else 2 * number for number in range(40)]
+
+
+def test_what_workers_log_is_logged_here(caplog: pytest.LogCaptureFixture) -> None:
+    """Under the same name; with -v the same is said wherever it happens."""
+    found = mapped(deadly, range(8, 28), 2)
+    assert len(list(found)) == 20
+    told = [record.getMessage() for record in caplog.records if "test" in record.name]
+    assert told == [f"at {number}" for number in range(8, 28)]
 
 
 def test_a_killed_worker_is_told_instead_of_waited_for() -> None:

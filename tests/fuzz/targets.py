@@ -19,7 +19,8 @@ from streamplace.engines.flink.pinning import read_vectors
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.optima import cache_path, known_answers
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 from streamplace.generate.manifest import Manifest, read_manifest, write_manifest
 from streamplace.generate.parameters import options
 from streamplace.generate.recipes import read_recipe

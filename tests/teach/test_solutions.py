@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.evaluate.compare import Contest
-from streamplace.evaluate.records import Record, RecordFile
+from streamplace.evaluate.contest import Contest
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
 from streamplace.teach import solutions
 from streamplace.teach.lesson import Lesson

@@ -1,0 +1,21 @@
+"""Where a study computes: on the cores of this machine, or on Ray."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from streamplace.evaluate.workers import mapped
+
+Mapped = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+
+
+def workers_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--jobs`` and ``--on``."""
+    parser.add_argument("--jobs", type=int, help="processes (all cores by default)")
+    parser.add_argument("--on", help="'ray', 'auto' or the address of a Ray cluster")
+
+
+def workers_of(given: argparse.Namespace) -> Mapped:
+    """What maps a function, as the options say."""
+    return partial(mapped, jobs=given.jobs, on=given.on)

@@ -1,0 +1,80 @@
+"""``streamplace place`` over a data set: a line per graph, and what came of them all."""
+
+from math import fsum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from streamplace.cli._output import print_json, progress, say
+from streamplace.cli._sweeps import Failures, tell_estimate
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.io.datasets import DataSet
+    from streamplace.placers.registry import Budget
+
+
+class Asked(NamedTuple):
+    """What is asked of every graph, as the options say it."""
+
+    placer: str
+    weights: Path | None
+    objective: str
+    require: tuple[str, ...]
+    rate: str | None
+    by_subtask: bool
+    seed: int
+    budget: "Budget"
+
+
+def sweep(
+    asked: Asked,
+    data: "DataSet",
+    output: Path | None,
+    jobs: int | None,
+    on: str | None,
+    as_json: bool,
+    dry_run: bool,
+) -> int:
+    """Place all graphs, or say what that costs; returns the exit status."""
+    from streamplace.evaluate.placing import Placing, place_all
+    from streamplace.evaluate.workers import reached
+    from streamplace.model.units import tuple_rate
+
+    rate = None if asked.rate is None else tuple_rate(asked.rate)
+    weights = None if asked.weights is None else asked.weights.absolute()
+    facts = {**asked._asdict(), "rate": rate, "weights": weights}
+    placing = Placing(**facts, reader=data.reader)
+    if dry_run:
+        from streamplace.evaluate.estimate import estimate
+
+        tell_estimate(estimate(placing, data, _counted(data), 1), as_json)
+        return 0
+    assert output is not None
+    failures, values, graphs = Failures(), list[float](), 0
+    with reached(on), progress("placing", _counted(data)) as tick:
+        for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
+            graphs += 1
+            if placed.value is None:
+                failures(placed.graph, placed.error or "")
+            else:
+                values.append(placed.value)
+    _tell(graphs, values, output, as_json)
+    return failures.status
+
+
+def _tell(graphs: int, values: list[float], output: Path, as_json: bool) -> None:
+    mean = fsum(values) / len(values) if values else None
+    if as_json:
+        facts = {"graphs": graphs, "placed": len(values), "mean": mean}
+        print_json({**facts, "output": str(output)})
+    else:
+        told = "" if mean is None else f", mean value {mean:.4g}"
+        say(f"{len(values)} of {graphs} graphs placed{told} → {output}")
+
+
+def _counted(data: "DataSet") -> int:
+    """Number of graphs, of which there must be some."""
+    total = sum(1 for _ in data.lines())
+    if not total:
+        raise SettingError("the data set holds no such graph; name another, or another --split")
+    return total

@@ -1,0 +1,148 @@
+"""Files of records: one line of JSON each, appended as they come, and shards of many."""
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import accumulate, count, takewhile
+from pathlib import Path
+from typing import BinaryIO
+
+from streamplace.errors import FormatError
+from streamplace.evaluate.records import Record
+from streamplace.io.appending import appended, claimed, mended, opened, unwritable
+from streamplace.io.files import spot
+from streamplace.io.locks import wait_for_lock
+from streamplace.io.schema import parse_as
+
+SHARD = 64 * 2**20
+"""Bytes from which a shard is full."""
+
+
+class RecordFile:
+    """Records in JSONL files that survive being cut off at any byte.
+
+    What does not fit into ``results.jsonl`` goes on in ``results-00001.jsonl`` and so on, which are
+    read as if they were one file. Whoever has the first one locked has them all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = RecordFile(Path(tempfile.mkdtemp()) / "results.jsonl")
+    >>> file.append([Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
+    >>> [record.value for record in file]
+    [0.8]
+    """
+
+    def __init__(self, path: Path, shard: int = SHARD) -> None:
+        self.path, self.shard = path, shard
+
+    def __iter__(self) -> Iterator[Record]:
+        return (record for _, record in self.located())
+
+    @property
+    def shards(self) -> list[Path]:
+        """Files that are there."""
+        return list(takewhile(Path.exists, map(self._named, count())))
+
+    def located(self) -> Iterator[tuple[int, Record]]:
+        """Records with the byte at which each begins; a last line without an end is none."""
+        at = 0
+        for path in self.shards:
+            with _reading(path) as file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        yield at, _parsed(line, path)
+                    at += len(line)
+
+    def at(self, byte: int) -> Record:
+        """Record that begins at a byte."""
+        shards = self.shards
+        starts = list(accumulate((path.stat().st_size for path in shards), initial=0))
+        number = min(bisect_right(starts, byte), max(1, len(shards))) - 1
+        with _reading(self._named(number)) as file:
+            file.seek(byte - starts[number])
+            return _parsed(file.readline(), self._named(number))
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Add records, when no other process is adding any."""
+        with opened(self.path) as first:
+            wait_for_lock(first)
+            with self._adding() as add:
+                add(records)
+
+    def drop_damaged(self) -> None:
+        """Remove lines that hold no record, when no other process is adding any."""
+        for path in self.shards or [self.path]:
+            try:
+                with path.open("r+b") as file, path.open("rb") as lines:
+                    wait_for_lock(file)
+                    for line in lines:
+                        if _holds_record(line, path):
+                            file.write(line)
+                    file.truncate()
+            except OSError as error:
+                raise unwritable(path, error) from None
+
+    @contextmanager
+    def claimed(self) -> Iterator[Callable[[Iterable[Record]], None]]:
+        """Add records by what the block is given, while no other process may add any."""
+        with claimed(self.path), self._adding() as add:
+            yield add
+
+    def _named(self, number: int) -> Path:
+        path = self.path
+        return path.with_name(f"{path.stem}-{number:05d}{path.suffix}") if number else path
+
+    @contextmanager
+    def _adding(self) -> Iterator[Callable[[Iterable[Record]], None]]:
+        """Add records to the end of the last shard, or to a new one where that is full."""
+        last = max(1, len(self.shards)) - 1
+        file = opened(self._named(last))
+        try:
+            mended(file, self._named(last))
+
+            def add(records: Iterable[Record]) -> None:
+                nonlocal last, file
+                if file.seek(0, os.SEEK_END) >= self.shard:
+                    file.close()
+                    last += 1
+                    file = opened(self._named(last))
+                appended(file, _rows(records), self._named(last))
+
+            yield add
+        finally:
+            file.close()
+
+
+def _rows(records: Iterable[Record]) -> bytes:
+    rows = [json.dumps(asdict(r), ensure_ascii=False, separators=(",", ":")) for r in records]
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise FormatError(f"{spot(path)}: cannot be read: {error.strerror}") from None
+
+
+def _holds_record(line: bytes, path: Path) -> bool:
+    try:
+        _parsed(line, path)
+    except FormatError:
+        return False
+    return line.endswith(b"\n")
+
+
+def _parsed(line: bytes, path: Path) -> Record:
+    try:
+        return parse_as(Record, line, spot(path))
+    except FormatError:
+        raise FormatError(
+            f"{spot(path)}: holds a line that is no result; remove the file to start anew"
+        ) from None

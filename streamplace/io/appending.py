@@ -1,0 +1,65 @@
+"""Files of lines that one process adds to: locked, and whole again after a kill at any byte."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
+from streamplace.errors import FormatError
+from streamplace.io.files import spot
+from streamplace.io.locks import lock_at_once
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[FileIO]:
+    """Open a file to add lines to, while no other process may add any."""
+    with opened(path) as file:
+        try:
+            lock_at_once(file)
+        except BlockingIOError:
+            raise FormatError(
+                f"{spot(path)}: another process is adding results to it; wait until it has ended, "
+                "or choose another folder"
+            ) from None
+        except OSError:
+            pass  # no locks here
+        yield file
+
+
+def opened(path: Path) -> FileIO:
+    """Open a file to add lines to."""
+    try:
+        return path.open("a+b", buffering=0)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def appended(file: FileIO, lines: bytes, path: Path) -> None:
+    """Write lines to the end of an open file."""
+    left = lines
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def mended(file: FileIO, path: Path) -> None:
+    """Cut off a last line that a kill left unfinished."""
+    try:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            whole = content.rfind(b"\n") + 1
+        if whole < size:
+            file.truncate(whole)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def unwritable(path: Path, error: OSError) -> FormatError:
+    """Say why a file cannot be written."""
+    return FormatError(f"{spot(path)}: cannot be written: {error.strerror}")

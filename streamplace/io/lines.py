@@ -1,0 +1,131 @@
+"""Documents as they stand in files: in one each, a line each, or in shards; nothing is parsed.
+
+A data set in *shards* is one whose lines are spread over files ``name-00000-of-00016.jsonl.gz``.
+It is named as if it were one file (``name.jsonl.gz``), by a pattern (``name-*-of-00016.jsonl.gz``),
+or by a folder that holds nothing else.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from streamplace.errors import FormatError
+from streamplace.io.files import is_folder, read_bytes, read_lines, spot
+
+LINES = (".jsonl", ".jsonl.gz")
+_SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.jsonl(\.gz)?)")
+
+
+class Line(NamedTuple):
+    """A document that was read and not yet validated.
+
+    Attributes
+    ----------
+    where
+        Place of the document, for errors.
+    default_name
+        Name of a graph that says none.
+    """
+
+    content: bytes
+    where: str
+    default_name: str
+
+
+def lines_of(name: str | Path) -> Iterator[Line]:
+    """Documents of a file, of the files of a folder, or of shards, one after the other."""
+    for path in files_of(Path(name)):
+        if path.name.endswith(LINES):
+            for number, line in read_lines(path):
+                yield Line(line, f"{spot(path)}:{number}", f"{_stem(path)}:{number}")
+        else:
+            yield Line(read_bytes(path), spot(path), _stem(path).split(".")[0])
+
+
+def files_of(path: Path) -> list[Path]:
+    """Files of a data set, in the order of its documents."""
+    if is_folder(path):
+        return _of_folder(path)
+    found = [] if _is_there(path) else shards_of(path)
+    return found or [path]
+
+
+def shards_of(path: Path) -> list[Path]:
+    """Shards of a data set by its name or by a pattern, all of them or none."""
+    base, suffix = _split(path.name)
+    if not (suffix and is_folder(path.parent)):
+        return []
+    return whole(
+        one
+        for one in path.parent.iterdir()
+        for match in [_SHARD.fullmatch(one.name)]
+        if match
+        and (
+            fnmatchcase(one.name, path.name)
+            if "*" in path.name
+            else (match["name"], match["suffix"]) == (base, suffix)
+        )
+    )
+
+
+def shard_path(path: Path, number: int, count: int) -> Path:
+    """Where a shard of a data set stands.
+
+    >>> shard_path(Path("sets/b.jsonl.gz"), 3, 16).as_posix()
+    'sets/b-00003-of-00016.jsonl.gz'
+    """
+    base, suffix = _split(path.name)
+    return path.with_name(f"{base}-{number:05d}-of-{count:05d}{suffix}")
+
+
+def whole(shards: Iterable[Path]) -> list[Path]:
+    """Shards in order; those of a set of which some are missing, or of two sets, are refused."""
+    found = sorted(shards)
+    facts = [match for one in found if (match := _SHARD.fullmatch(one.name))]
+    sets = {(match["name"], match["count"], match["suffix"]) for match in facts}
+    if len(sets) > 1:
+        raise FormatError(
+            f"{spot(found[0])} and {spot(found[-1])} are of different data sets; name one of them"
+        )
+    there = {int(match["number"]) for match in facts}
+    for _, count, _ in sets:
+        missing = next((k for k in range(int(count)) if k not in there), None)
+        if missing is not None:
+            base = found[0].with_name("{name}{suffix}".format(**facts[0].groupdict()))
+            raise FormatError(
+                f"{spot(shard_path(base, missing, int(count)))}: is missing; fetch or make it again"
+            )
+    return found
+
+
+def _of_folder(path: Path) -> list[Path]:
+    """The ``.json`` files of a folder, or else its data set."""
+    single = [one for one in path.glob("*.json") if not one.name.endswith(".manifest.json")]
+    if single:
+        return sorted(single)
+    several = sorted(one for one in path.iterdir() if one.name.endswith(LINES))
+    if not several:
+        raise FormatError(
+            f"{spot(path)}: the folder holds no .json file and no data set; name another"
+        )
+    return whole(several) if all(_SHARD.fullmatch(one.name) for one in several) else several
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Name of a data set without and its suffix; no suffix where it is the name of none."""
+    suffix = next((end for end in reversed(LINES) if name.endswith(end)), "")
+    return name.removesuffix(suffix), suffix
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _stem(path: Path) -> str:
+    """File name as the name of a graph, which must be Unicode."""
+    return path.name.encode(errors="replace").decode()

@@ -1,0 +1,117 @@
+"""Placing a data set: a line per graph, in order, gone on with, and failures named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from problems import chain
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.evaluate.placing import Placing, place_all
+from streamplace.io.datasets import DataSet
+from streamplace.io.graphs import write_graphs
+from streamplace.io.placements import parse_placement
+from streamplace.placers.registry import Budget, Placer
+
+GRAPHS = [chain(n) for n in range(2, 8)]
+RANDOM = Placing("random", seed=3, budget=Budget(None, 50))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataSet:
+    """Six chains."""
+    write_graphs(GRAPHS, tmp_path / "set.jsonl")
+    return DataSet(tmp_path / "set.jsonl")
+
+
+def placed(data: DataSet, path: Path, placing: Placing = RANDOM) -> list[str]:
+    """Graphs that were placed, and why others were not."""
+    return [one.error or one.graph for one in place_all(placing, data, path, jobs=1)]
+
+
+def test_every_line_is_a_placement_of_its_graph(data: DataSet, tmp_path: Path) -> None:
+    """Which any command reads, with the value that it claims."""
+    placed(data, tmp_path / "p.jsonl")
+    lines = (tmp_path / "p.jsonl").read_bytes().splitlines()
+    for problem, line in zip(data, lines, strict=True):
+        placement = parse_placement(line, "p", problem)
+        told = json.loads(line)
+        assert told["graph"] == problem.graph.name
+        assert placement.as_dict() == told["assignment"]
+
+
+def test_a_stopped_run_goes_on_after_its_last_whole_line(data: DataSet, tmp_path: Path) -> None:
+    """Nothing is placed twice, and the file is that of one run."""
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "p.jsonl"
+    assert placed(data, whole) == [graph.name for graph in GRAPHS]
+    run = place_all(RANDOM, data, path, jobs=1)
+    for _ in range(3):
+        next(run)
+    run.close()  # type: ignore[attr-defined]
+    path.write_bytes(path.read_bytes()[:-9])
+    assert placed(data, path) == [graph.name for graph in GRAPHS]
+    assert path.read_bytes() == whole.read_bytes()
+
+
+def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_path: Path) -> None:
+    """Neither of another seed, nor of other graphs."""
+    path = tmp_path / "p.jsonl"
+    placed(data, path)
+    before = path.read_bytes()
+    with pytest.raises(FormatError, match=r"p\.jsonl:1: answers another question"):
+        placed(data, path, Placing("random", seed=4, budget=Budget(None, 50)))
+    write_graphs(GRAPHS[:2], tmp_path / "set.jsonl")
+    with pytest.raises(FormatError, match=r"p\.jsonl:3: answers another question"):
+        placed(data, path)
+    assert path.read_bytes() == before
+
+
+def test_a_graph_that_fails_is_named_and_the_rest_goes_on(run: Callable, data: DataSet) -> None:
+    """Whether a placer refuses, breaks down or has no memory; the exit status tells."""
+    errors = {"chain3": SettingError("too odd"), "chain5": MemoryError(), "chain6": KeyError("x")}
+    place = Placer.place
+
+    def failing(placer: Placer, problem, *rest, **more):  # noqa: ANN001, ANN002, ANN003, ANN202
+        if problem.graph.name in errors:
+            raise errors[problem.graph.name]
+        return place(placer, problem, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Placer, "place", failing)
+        answer = run("place", "set.jsonl", "--placer", "random", "-o", "p.jsonl", "--json")
+        compared = run("compare", "set.jsonl", "--placers", "random", "-o", "out", "--json")
+    assert (answer.status, compared.status) == (1, 1)
+    assert answer.err.splitlines() == [
+        "failed: chain3: too odd",
+        "failed: chain5: not enough memory",
+        "failed: chain6: KeyError: 'x'",
+        "3 graphs failed",
+    ]
+    assert json.loads(answer.out)["placed"] == 3
+    assert "failed: chain6: random: KeyError: 'x'" in compared.err
+    again = run("compare", "set.jsonl", "--placers", "random", "-o", "out", "--json")
+    assert again.status == 0
+    (table,) = json.loads(again.out)["rates"].values()
+    assert table["placers"]["random"]["failed"] == 1  # a refusal is a result
+
+
+def test_a_dry_run_says_what_it_costs_and_writes_nothing(
+    run: Callable, data: DataSet, tmp_path: Path
+) -> None:
+    for command in (
+        ("compare", "--placers", "random,round-robin"),
+        ("place", "--placer", "random"),
+    ):
+        verb, *options = command
+        found = json.loads(run(verb, "set.jsonl", *options, "--dry-run", "--json").out)
+        assert found["graphs"] == found["tried"] == 6
+        assert found["placements"] == (12 if verb == "compare" else 6)
+        assert found["core_hours"] > 0
+    assert [file.name for file in tmp_path.iterdir() if file.name != "cache"] == ["set.jsonl"]
+
+
+def test_what_is_for_data_sets_is_refused_for_one_graph(run: Callable, data: DataSet) -> None:
+    assert (
+        "--on is for data sets; add -o FILE.jsonl" in run("place", "set.jsonl", "--on", "ray").err
+    )

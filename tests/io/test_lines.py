@@ -1,0 +1,62 @@
+"""Data sets in shards: found by their name, a pattern or their folder, and whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from problems import chain
+
+from streamplace.errors import FormatError
+from streamplace.io.datasets import DataSet
+from streamplace.io.graphs import read_graphs, write_graphs
+from streamplace.model.graph import StreamGraph
+
+GRAPHS = [chain(n) for n in (2, 3, 4, 5)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two shards of a data set of four graphs."""
+    for number in (1, 0):
+        shard = tmp_path / f"set-0000{number}-of-00002.jsonl.gz"
+        write_graphs(GRAPHS[2 * number : 2 * number + 2], shard)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["set.jsonl.gz", "set-*-of-00002.jsonl.gz", ""])
+def test_shards_are_read_in_order_by_name_pattern_or_folder(folder: Path, name: str) -> None:
+    assert list(read_graphs(folder / name)) == GRAPHS
+
+
+def test_a_shard_that_is_missing_is_named(folder: Path) -> None:
+    (folder / "set-00000-of-00002.jsonl.gz").unlink()
+    with pytest.raises(FormatError, match=r"set-00000-of-00002\.jsonl\.gz: is missing"):
+        list(read_graphs(folder / "set.jsonl.gz"))
+
+
+def test_shards_of_two_sets_in_one_folder_are_not_mixed(folder: Path) -> None:
+    write_graphs(GRAPHS, folder / "other-00000-of-00001.jsonl.gz")
+    with pytest.raises(FormatError, match="are of different data sets"):
+        list(read_graphs(folder))
+
+
+def test_one_shard_can_be_read_alone(folder: Path) -> None:
+    assert list(read_graphs(folder / "set-00001-of-00002.jsonl.gz")) == GRAPHS[2:]
+
+
+def test_a_split_is_read_without_parsing_the_others(tmp_path: Path) -> None:
+    """Lines of other splits are passed over; what is no document is told of."""
+    parts = [StreamGraph(g.name, g.operators, g.streams, {"split": s}) for g, s in zip(
+        GRAPHS, ("test", "train", "test", "test"), strict=True)]  # fmt: skip
+    write_graphs(parts, tmp_path / "set.jsonl")
+    asked = DataSet(tmp_path / "set.jsonl", "test", limit=2)
+    assert [problem.graph for problem in asked] == [parts[0], parts[2]]
+    with (tmp_path / "set.jsonl").open("a") as file:
+        file.write("{\n")
+    with pytest.raises(FormatError, match=r"set\.jsonl:5: is not valid JSON"):
+        list(DataSet(tmp_path / "set.jsonl", "test"))
+
+
+def test_commands_take_shards_as_one_data_set(run: Callable, folder: Path) -> None:
+    answer = run("describe", "set.jsonl.gz", "--json")
+    assert '"graphs": 4' in answer.out
