@@ -88,21 +88,36 @@ def cluster_(rest: "Rest", mips: str, bandwidth: str, output: Path | None) -> No
 
 
 @command.command(
-    "config", epilog="Example: streamplace flink config --cluster cluster.toml -o config/"
+    "config", epilog="Example: streamplace flink config --cluster cluster.toml --room 3 -o config/"
 )
 @click.option("--cluster", "cluster_file", type=FILE, required=True, help="TOML file.")
+@click.option(
+    "--room",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="Devices that may be added later, as new-1, new-2, …, while the others go on running.",
+)
+@click.option(
+    "--layers",
+    type=click.IntRange(1, 1000),
+    help="Operators that may be spread in unequal numbers over one device at a time, of all jobs.  "
+    "[default: 32 on up to 8 devices, 2 on 100]",
+)
 @writes("Folder for DEVICE.yaml files.", required=True)
-def config_(cluster_file: Path, output: Path) -> None:
+def config_(cluster_file: Path, room: int, layers: int | None, output: Path) -> None:
     """Write what makes each TaskManager a device of the cluster.
 
     Append each file to conf/config.yaml of its TaskManager, once, and start it again. Whatever is
-    placed later needs no restart, unless the cluster gets another device.
+    placed later needs no restart. A TaskManager that is added later needs room from the start to
+    have single subtasks of an operator placed on it: one that is started with new-1.yaml is the
+    device new-1. Whole operators can be placed on any that offers its own resource.
     """
     from streamplace.engines.flink.config import cluster_settings
     from streamplace.io.clusters import read_cluster
     from streamplace.io.files import make_folder, write_text
 
-    files = cluster_settings(read_cluster(cluster_file).devices.name)
+    files = cluster_settings(read_cluster(cluster_file).devices.name, room, layers)
     make_folder(output)
     for name, text in files.items():
         write_text(output / name, text)

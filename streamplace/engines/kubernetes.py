@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.config import Settings, device_settings
-from streamplace.engines.flink.names import GROUPS, groups_offered
 from streamplace.engines.names import resource, slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, quoted_yaml
@@ -99,8 +98,7 @@ def as_kubernetes(deployment: Deployment) -> str:
     """Kubernetes manifests of a standalone Flink cluster: a TaskManager Deployment per device."""
     control = CONTROL.format(image=IMAGE)
     devices = deployment.problem.cluster.devices
-    groups = groups_offered(len(devices.name), GROUPS if deployment.is_split else 0)
-    managers = (_task_manager(device, devices.name, groups) for device in devices)
+    managers = (_task_manager(device, devices.name) for device in devices)
     return comment(_notes(deployment)) + control + "".join(managers)
 
 
@@ -119,21 +117,21 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "       tell whether every operator runs on its device."
     yield ""
     yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
-    yield "Groups of limits (lim-…) let subtasks be placed one by one, now or later."
+    yield "Limits (lim-…) let subtasks be placed one by one, now or later."
     for group in deployment.colocated:
         yield f"Must share a device: {listed(group)}"
     for group in deployment.exlocated:
         yield f"Must not share one: {listed(group)}"
 
 
-def _task_manager(device: Device, devices: tuple[str, ...], groups: int) -> str:
+def _task_manager(device: Device, devices: tuple[str, ...]) -> str:
     memory = USUAL_MEMORY if math.isinf(float(device.memory)) else float(device.memory)
     settings = {
         "taskmanager.rpc.port": 6122,
         "taskmanager.numberOfTaskSlots": 1,
         "taskmanager.cpu.cores": float(device.cores),
         "taskmanager.memory.process.size": f"{int(memory // MEBIBYTE)}m",
-        **device_settings(device.name, devices, groups),
+        **device_settings(device.name, devices),
     }
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in _labels(device))
     return TASK_MANAGER.format(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from streamplace.engines.flink.names import GROUPS, groups_offered
+from streamplace.engines.flink.names import unborn
 from streamplace.engines.flink.spread import offers
 from streamplace.engines.names import resources, slug
 from streamplace.engines.text import quoted_yaml
@@ -11,15 +11,15 @@ Settings = Mapping[str, str | int | float]
 
 
 def device_settings(
-    device: str, devices: Sequence[str], groups: int = GROUPS
+    device: str, devices: Sequence[str], layers: int | None = None
 ) -> dict[str, str | int | float]:
     """Settings that make a TaskManager the device of this name.
 
-    >>> device_settings("a", ["a", "b"], groups=0)  # doctest: +NORMALIZE_WHITESPACE
-    {'taskmanager.resource-id': 'a', 'external-resources': 'dev-a',
-     'external-resource.dev-a.amount': 10000}
+    >>> settings = device_settings("a", ["a", "b"], layers=1)
+    >>> settings["taskmanager.resource-id"], settings["external-resource.lim-0-dev-a.amount"]
+    ('a', 1000000)
     """
-    amounts = offers(device, devices, groups)
+    amounts = offers(device, devices, layers)
     return {
         "taskmanager.resource-id": device,
         "external-resources": ";".join(amounts),
@@ -27,17 +27,22 @@ def device_settings(
     }
 
 
-def cluster_settings(devices: Sequence[str], needed: int = 0) -> dict[str, str]:
+def cluster_settings(
+    devices: Sequence[str], room: int = 0, layers: int | None = None
+) -> dict[str, str]:
     """YAML files that make TaskManagers the devices of a cluster.
 
     Parameters
     ----------
-    needed
-        Group indexes that are needed now; a large cluster offers no more.
+    room
+        Number of further devices, ``new-1`` and so on, that may come later.
+    layers
+        Operators whose subtasks are spread unevenly over the same device at a time, if not the
+        usual number.
     """
-    resources(devices)  # refuses devices that would share one
-    groups = groups_offered(len(devices), needed)
-    return {f"{slug(d)}.yaml": as_yaml(device_settings(d, devices, groups)) for d in devices}
+    every = [*devices, *unborn(devices, room)]
+    resources(every)  # refuses devices that would share one
+    return {f"{slug(d)}.yaml": as_yaml(device_settings(d, every, layers)) for d in every}
 
 
 def as_yaml(settings: Settings) -> str:

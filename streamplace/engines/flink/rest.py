@@ -214,16 +214,20 @@ class Rest:
         history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
         return [entry.get("stacktrace", "") for entry in history.get("entries", ())]
 
+    def holders(self, device: str) -> list[str]:
+        """Jobs that have a slot on a TaskManager."""
+        detail = self.get(f"/taskmanagers/{quote(device, safe='')}")
+        return sorted({slot["jobId"] for slot in detail.get("allocatedSlots", [])})
+
     def _ended_jobs(self) -> set[str]:
         return {job for job, state in self.jobs().items() if state in ENDED}
 
     def _slot_holders(self) -> set[str]:
         """Jobs that have a slot on a TaskManager that answers."""
-        found = set()
+        found: set[str] = set()
         for manager in self.task_managers():
             with suppress(Refusal):  # it has just ended
-                detail = self.get(f"/taskmanagers/{quote(manager['id'], safe='')}")
-                found |= {slot["jobId"] for slot in detail.get("allocatedSlots", [])}
+                found |= {*self.holders(manager["id"])}
         return found
 
     def _read(self, path: str, content: bytes) -> Any:

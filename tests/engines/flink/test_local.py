@@ -79,7 +79,7 @@ def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
     settings = {"jobmanager.rpc.port": "a harbour"}
     with (
         pytest.raises(SettingError, match=r"jobmanager ended; its log says: .*a harbour"),
-        local_cluster(flink, ["dev-0"], groups=1, settings=settings),
+        local_cluster(flink, ["dev-0"], layers=1, settings=settings),
     ):
         pytest.fail("it came up without a port")
 
@@ -134,7 +134,7 @@ def test_flink_1_20_pins_alike(fetched: Callable[[str], Flink], tmp_path: Path) 
     source = Path(__file__).parents[3] / "examples" / "flink" / "GraphJob.java"
     build_jar(flink, [source], jar)
     vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
-    with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], groups=2) as cluster:
+    with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], layers=2) as cluster:
         rest, arguments = Rest(cluster.url), [json.dumps(pipeline(1, 3, 1))]
         job = apply(rest, flink, Program(jar, "GraphJob", arguments), vectors)
         found = verify(rest, job, vectors)
