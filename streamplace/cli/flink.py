@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._flink import HOME, JOB, JSON, MIPS, SECONDS, asks, job_id
+from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, move_, verify_
+from streamplace.cli._flink_watch import watch_
 from streamplace.cli._options import DEFAULTS, FILE, writes
 from streamplace.cli._output import print_file, print_json, print_line, say, waiting
 
@@ -35,11 +37,18 @@ def fetch(version: str | None) -> None:
 @command.command("local", epilog="Example: streamplace flink local --devices 5")
 @click.option("--devices", type=click.IntRange(1, 64), default=5, show_default=True)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of REST.  [default: a free one]")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Go on when a TaskManager ends, and tell the number of each process, so that a loss can "
+    "be tried: kill -9 NUMBER.",
+)
 @HOME
-def local(devices: int, port: int | None, flink_home: Path | None) -> None:
+def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -> None:
     """Run a session cluster on this machine, one TaskManager per device, until Ctrl-C.
 
-    The devices are called dev-0, dev-1, …; each takes about 250 MB of memory.
+    The devices are called dev-0, dev-1, …; each takes about 250 MB of memory. When one of them
+    ends, so does the cluster, unless --keep is given.
     """
     import signal
 
@@ -54,8 +63,10 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
         say(f"starting Flink {flink.version} with {devices} TaskManagers")
         with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
             print_line(cluster.url)
+            for device in cluster.devices if keep else ():
+                say(f"TaskManager {device} is process {cluster.processes[device].pid}")
             say("ready; Ctrl-C stops it")
-            cluster.watch()
+            cluster.watch_job_manager(say) if keep else cluster.watch()
     except KeyboardInterrupt:
         say("stopped")
 
@@ -162,5 +173,5 @@ def profile_(
         say(f"note: {doubt}")
 
 
-for one in (apply_, move_, cancel_, verify_):
+for one in (apply_, jar_, move_, cancel_, verify_, watch_):
     command.add_command(one)

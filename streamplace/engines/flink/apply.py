@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.fitting import check_cluster, fitted, fitted_empty
+from streamplace.engines.flink.fitting import check_cluster, check_upload, fitted, fitted_empty
 from streamplace.engines.flink.jars import placed_jar
 from streamplace.engines.flink.pinning import Pinning, Vectors
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import POLL_SECONDS, FlinkError, Rest
+from streamplace.engines.flink.rest import FINISHED, POLL_SECONDS, FlinkError, Rest
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.state import Savepoint
 from streamplace.model.messages import quoted
@@ -36,7 +36,7 @@ def apply(
     savepoint: Savepoint | None = None,
     seconds: float = 60.0,
 ) -> str:
-    """Submit a job with a placement and wait until all of it runs; returns its id.
+    """Submit a job with a placement and wait until all of it runs, or has run; returns its id.
 
     Operators whose parallelism the job leaves open get the one that they are placed with.
 
@@ -87,6 +87,7 @@ def _placed(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
 ) -> Iterator[str]:
     """Id of the job's jar with the pinning class in it, on the cluster while the block runs."""
+    check_upload(rest)
     with placed_jar(flink, program.jar, program.libraries, answer, managed) as jar:
         uploaded = rest.upload(jar)
         try:
@@ -114,6 +115,8 @@ def _wait_started(rest: Rest, job: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while True:
         document = rest.job(job)
+        if document["state"] == FINISHED:
+            return
         if document["state"] not in STARTING:
             raise FlinkError(f"job {job} is {document['state']}: {rest.failure(job)}")
         if fault := job_fault(rest, document):

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from streamplace.engines.flink.names import unborn
 from streamplace.engines.flink.spread import offers
-from streamplace.engines.names import resources, slug
+from streamplace.engines.names import resource, resources, slug
 from streamplace.engines.text import quoted_yaml
 
 Settings = Mapping[str, str | int | float]
+EXTERNAL = "external-resources"
 
 
 def device_settings(
@@ -19,12 +20,36 @@ def device_settings(
     >>> settings["taskmanager.resource-id"], settings["external-resource.lim-0-dev-a.amount"]
     ('a', 1000000)
     """
-    amounts = offers(device, devices, layers)
-    return {
-        "taskmanager.resource-id": device,
-        "external-resources": ";".join(amounts),
-        **{f"external-resource.{name}.amount": amount for name, amount in amounts.items()},
-    }
+    return {"taskmanager.resource-id": device, **_amounts(offers(device, devices, layers))}
+
+
+def shared_settings(devices: Sequence[str]) -> dict[str, str | int | float]:
+    """Settings of every TaskManager of a cluster, whichever device it is.
+
+    They list resources, of which a TaskManager offers only those that have an amount.
+    """
+    every: dict[str, int] = {}
+    for device in devices:
+        for name, amount in offers(device, devices).items():
+            every[name] = max(amount, every.get(name, 0))
+    pins = {resource(device) for device in devices}
+    settings = _amounts(every)
+    return {k: v for k, v in settings.items() if k not in {_amount(pin) for pin in pins}}
+
+
+def own_settings(device: str, devices: Sequence[str]) -> dict[str, str | int | float]:
+    """Settings which, put over the shared ones, make a TaskManager the device of this name."""
+    shared, own = shared_settings(devices), device_settings(device, devices)
+    names = (key for key in own if key != EXTERNAL and own[key] != shared.get(key))
+    return {key: own[key] for key in names}
+
+
+def _amounts(amounts: Mapping[str, int]) -> dict[str, str | int | float]:
+    return {EXTERNAL: ";".join(amounts), **{_amount(name): n for name, n in amounts.items()}}
+
+
+def _amount(name: str) -> str:
+    return f"external-resource.{name}.amount"
 
 
 def cluster_settings(

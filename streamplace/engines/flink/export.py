@@ -17,7 +17,7 @@ from streamplace.engines.text import comment, python_table
 HOW = """\
 Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
 and start it again; later placements need no restart. The JobManager must not run the adaptive
-scheduler (jobmanager.scheduler: default), and every TaskManager must be a device of the cluster.
+scheduler (jobmanager.scheduler: default).
 Then, for a job in a jar, unchanged:
   streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
 or compile Placed.java and PlacedIds.java into it, or add placed.py to a PyFlink program; both say

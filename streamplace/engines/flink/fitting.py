@@ -25,6 +25,15 @@ def check_cluster(rest: Rest, vectors: Vectors) -> None:
     check_offers(rest.offered(), vectors)
 
 
+def check_upload(rest: Rest) -> None:
+    """Raise FlinkError for a cluster that takes no jars."""
+    if rest.settings().get("web.submit.enable", "").lower() == "false":
+        raise FlinkError(
+            f"the Flink at {rest.url} takes no jars (web.submit.enable: false); write one by "
+            "'streamplace flink jar' and run that by 'flink run', or in application mode"
+        )
+
+
 def fitted(rest: Rest, vectors: Vectors, most_mb: int | None = None) -> Fitted:
     """Pinning for what a cluster has left now, and its TaskManagers' free managed memory in MB."""
     managers = rest.task_managers()

@@ -148,6 +148,24 @@ class LocalCluster:
             self._check_alive()
             time.sleep(0.5)
 
+    def watch_job_manager(self, tell: Callable[[str], None]) -> None:
+        """Wait as long as the JobManager lives, and tell of every TaskManager that ends.
+
+        Raises
+        ------
+        SettingError
+            When the JobManager has ended; it quotes its log.
+        """
+        told: set[int] = set()
+        while True:
+            self._check_alive(JOB_MANAGER)
+            for device in self.devices:
+                process = self.processes[device]
+                if process.poll() is not None and process.pid not in told:
+                    told.add(process.pid)
+                    tell(f"TaskManager {device} (process {process.pid}) has ended")
+            time.sleep(0.5)
+
     def wait(self) -> None:
         """Wait until every device has joined and offers itself.
 
@@ -170,9 +188,10 @@ class LocalCluster:
                 )
             time.sleep(0.1)
 
-    def _check_alive(self) -> None:
-        for name, process in self.processes.items():
-            if process.poll() is not None:
+    def _check_alive(self, *names: str) -> None:
+        """Raise SettingError when one of these processes, else any, has ended."""
+        for name in names or tuple(self.processes):
+            if self.processes[name].poll() is not None:
                 words = _last_words(self.folder / name / "log")
                 raise SettingError(f"the local Flink's {name} ended; its log says: {words}")
 
