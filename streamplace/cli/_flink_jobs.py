@@ -213,7 +213,7 @@ def cancel_(
     from streamplace.engines.flink.state import saved_by, stop
 
     ended, path = job_id(rest, job), None
-    if rest.job(ended)["state"] == FINISHED:
+    if rest.jobs().get(ended) == FINISHED:
         raise SettingError(f"{finished(ended)}; there is nothing to end")
     if folder is not None:
         with waiting("saving"):

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from flink_clusters import come_back
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.apply import apply
@@ -20,7 +21,7 @@ from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.pinning import Vectors
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
-from streamplace.engines.flink.state import stop
+from streamplace.engines.flink.state import resumable, stop
 from streamplace.engines.flink.verify import verify
 from streamplace.engines.flink.watch import RETENTION, Run, Watch
 
@@ -38,15 +39,18 @@ def roomy(flink: Flink) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def rest(roomy: LocalCluster) -> Iterator[Rest]:
-    """REST of the cluster; whatever a test has lost is there again."""
+    """REST of the cluster; what a test has lost is there again, and what it has added is not."""
+    answer = Rest(roomy.url)
     for device in DEVICES:
         if roomy.processes[device].poll() is not None:
-            roomy.start(device)
-    roomy.wait()
-    answer = Rest(roomy.url)
+            come_back(answer, roomy, device)
     yield answer
     for job in answer.jobs():
         answer.cancel(job)
+    if "new-1" in roomy.processes and roomy.processes["new-1"].poll() is None:
+        roomy.kill("new-1")
+        while "new-1" in answer.offered():
+            time.sleep(0.1)
 
 
 def job_of(graph: dict[str, Any], jar: Path) -> Program:
@@ -65,8 +69,7 @@ def test_a_task_manager_is_added_while_the_others_run(
     while "new-1" not in rest.offered():
         assert roomy.processes["new-1"].poll() is None
     roomy.kill("dev-1")
-    roomy.start("dev-1")
-    roomy.wait()
+    come_back(rest, roomy, "dev-1")
     rest.wait_running(job, 120)
     assert verify(rest, job, UNEVEN).fine
     both = {"op0": ["dev-2"], "op1": ["new-1", "new-1", "dev-1"]}
@@ -76,9 +79,6 @@ def test_a_task_manager_is_added_while_the_others_run(
     assert {d: roomy.processes[d].pid for d in ("dev-0", "dev-2")} == {
         d: before[d] for d in ("dev-0", "dev-2")
     }
-    rest.cancel(job)
-    rest.cancel(other)
-    roomy.kill("new-1")
 
 
 def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
@@ -158,8 +158,8 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     (tmp_path / "told").mkdir()
     program = tally(jobs, tmp_path / "told", tmp_path / "saved")
     job = apply(rest, flink, program, TALLY)
-    while not lines(tmp_path / "told", "windows"):
-        rest.running_job(job)
+    while resumable(rest, job) is None:
+        time.sleep(0.1)
     runs: list[Run] = []
     steps: list[str] = []
     watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
@@ -171,7 +171,7 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
         while len(runs) < number:
             assert thread.is_alive(), steps
             thread.join(0.1)
-        roomy.start(lost)
+        come_back(rest, roomy, lost)
         run = runs[-1]
         assert verify(rest, run.job, run.vectors).fine
         restored = rest.get(f"/jobs/{run.job}/checkpoints")["latest"]["restored"]
@@ -179,7 +179,6 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
         before = len(lines(tmp_path / "told", "windows"))
         while len(lines(tmp_path / "told", "windows")) <= before:
             assert rest.job(run.job)["state"] not in ENDED
-        roomy.wait()
     assert [run.stand_ins for run in runs] == [{"dev-1": "dev-2"}, {"dev-1": "dev-1"}]
     stop(rest, runs[-1].job, tmp_path.as_uri())
     thread.join(30)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from flink_clusters import come_back
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.apply import apply
@@ -114,8 +115,7 @@ def test_counts_hold_after_a_task_manager_came_back(
     vectors = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]}
     job = submit({**pipeline(1, 3), "restart": True}, vectors)
     cluster.kill("dev-2")
-    cluster.start("dev-2")
-    cluster.wait()
+    come_back(rest, cluster, "dev-2")
     rest.wait_running(job)
     found = verify(rest, job, vectors)
     assert found.fine, found
