@@ -34,9 +34,10 @@ fi
 exec /docker-entrypoint.sh "$@"
 """
 NODES = (
-    "kubectl create configmap streamplace-nodes $(kubectl get nodes -l streamplace-device -o "
-    "jsonpath='{range .items[*]}--from-literal={.metadata.name}="
-    "{.metadata.labels.streamplace-device} {end}')"
+    "nodes=$(kubectl get nodes -l streamplace-device -o jsonpath='{range .items[*]}"
+    "--from-literal={.metadata.name}={.metadata.labels.streamplace-device} {end}')",
+    "kubectl create configmap streamplace-nodes $nodes --dry-run=client -o yaml |"
+    " kubectl apply -f -",
 )
 
 
@@ -70,7 +71,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield ""
     yield from node_labels(deployment)
     yield "     2. Tell the pods which device their node is, and again when that has changed:"
-    yield f"          {NODES}"
+    yield from (f"          {line}" for line in NODES)
     yield "     3. Write the jar that pins the job, and build an image of your Flink with it:"
     yield f"          streamplace flink jar JOB.jar --placement … --cluster … -o {JAR}"
     yield f"          FROM flink:2.3.0  and  COPY {JAR} /opt/flink/usrlib/"

@@ -2,8 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from streamplace.engines.flink.names import unborn
-from streamplace.engines.flink.spread import offers
+from streamplace.engines.flink.names import (
+    GROUPS,
+    PIN_UNITS,
+    index_name,
+    layers_offered,
+    limit_name,
+    unborn,
+)
+from streamplace.engines.flink.spread import OFFER, PLENTY, offers
 from streamplace.engines.names import resource, resources, slug
 from streamplace.engines.text import quoted_yaml
 
@@ -26,22 +33,22 @@ def device_settings(
 def shared_settings(devices: Sequence[str]) -> dict[str, str | int | float]:
     """Settings of every TaskManager of a cluster, whichever device it is.
 
-    They list resources, of which a TaskManager offers only those that have an amount.
+    They list the resources of all devices; a TaskManager offers those that have an amount.
     """
-    every: dict[str, int] = {}
-    for device in devices:
-        for name, amount in offers(device, devices).items():
-            every[name] = max(amount, every.get(name, 0))
-    pins = {resource(device) for device in devices}
-    settings = _amounts(every)
-    return {k: v for k, v in settings.items() if k not in {_amount(pin) for pin in pins}}
+    pins, layers = [resource(device) for device in devices], range(layers_offered(len(devices)))
+    indexes = {index_name(j): OFFER for j in range(GROUPS)}
+    amounts = indexes | {limit_name(layer, pin): PLENTY for layer in layers for pin in pins}
+    return {**_amounts(amounts), EXTERNAL: ";".join([*pins, *amounts])}
 
 
 def own_settings(device: str, devices: Sequence[str]) -> dict[str, str | int | float]:
     """Settings which, put over the shared ones, make a TaskManager the device of this name."""
-    shared, own = shared_settings(devices), device_settings(device, devices)
-    names = (key for key in own if key != EXTERNAL and own[key] != shared.get(key))
-    return {key: own[key] for key in names}
+    pin, layers = resource(device), range(layers_offered(len(devices)))
+    return {
+        "taskmanager.resource-id": device,
+        _amount(pin): PIN_UNITS,
+        **{_amount(limit_name(layer, pin)): OFFER for layer in layers},
+    }
 
 
 def _amounts(amounts: Mapping[str, int]) -> dict[str, str | int | float]:

@@ -1,6 +1,7 @@
 """The local cluster as its user meets it: up, in use from the command line, and gone again."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -72,6 +73,41 @@ def test_nothing_is_left_however_it_ends(
     while found := processes_of(lonely_home):
         assert time.monotonic() < deadline, found
         time.sleep(0.1)
+
+
+def test_it_goes_on_without_a_task_manager_when_told_to_keep(lonely_home: Path) -> None:
+    """Which process that is, is told before and after."""
+    words = ["flink", "local", "--devices", "2", "--keep", "--flink-home", str(lonely_home)]
+    process = subprocess.Popen(
+        [*STREAMPLACE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = process.stdout.readline().strip()
+        told = [process.stderr.readline() for _ in range(4)]
+        assert told[-1] == "ready; Ctrl-C stops it\n"
+        numbers = dict(re.findall(r"(dev-\d) is process (\d+)", "".join(told)))
+        os.kill(int(numbers["dev-1"]), signal.SIGKILL)
+        line = process.stderr.readline()
+        assert line == f"TaskManager dev-1 (process {numbers['dev-1']}) has ended\n"
+        assert "dev-0" in Rest(url).offered()
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_taken_port_is_told_by_the_command_before_ready(run: Callable) -> None:
+    """Be Flink there or not."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = run("flink", "local", "--port", str(port))
+    assert (answer.status, answer.out) == (2, "")
+    assert f"port {port} cannot be had" in answer.err
+    assert "ready" not in answer.err
 
 
 def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:

@@ -151,43 +151,6 @@ def lines(told: Path, kind: str) -> list[list[int]]:
     return [[int(word) for word in line.split()] for text in texts for line in text.splitlines()]
 
 
-def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
-    rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
-) -> None:
-    """Whole operators and counts; then the one that was lost is a spare itself."""
-    (tmp_path / "told").mkdir()
-    program = tally(jobs, tmp_path / "told", tmp_path / "saved")
-    job = apply(rest, flink, program, TALLY)
-    while resumable(rest, job) is None:
-        time.sleep(0.1)
-    runs: list[Run] = []
-    steps: list[str] = []
-    watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
-    ended: list[str] = []
-    thread = Thread(target=lambda: ended.append(watch.run(Run(job, TALLY))), daemon=True)
-    thread.start()
-    for lost, number in (("dev-1", 1), ("dev-2", 2)):
-        roomy.kill(lost)
-        while len(runs) < number:
-            assert thread.is_alive(), steps
-            thread.join(0.1)
-        come_back(rest, roomy, lost)
-        run = runs[-1]
-        assert verify(rest, run.job, run.vectors).fine
-        restored = rest.get(f"/jobs/{run.job}/checkpoints")["latest"]["restored"]
-        assert restored["external_path"].startswith("file:")
-        before = len(lines(tmp_path / "told", "windows"))
-        while len(lines(tmp_path / "told", "windows")) <= before:
-            assert rest.job(run.job)["state"] not in ENDED
-    assert [run.stand_ins for run in runs] == [{"dev-1": "dev-2"}, {"dev-1": "dev-1"}]
-    stop(rest, runs[-1].job, tmp_path.as_uri())
-    thread.join(30)
-    assert ended == ["FINISHED"]
-    assert all(seen == due for seen, due in lines(tmp_path / "told", "counts"))
-    windows = Counter((key, first // 100) for key, first, _ in lines(tmp_path / "told", "windows"))
-    assert set(range(10)) == {key for key, _ in windows}
-
-
 def test_a_job_whose_checkpoints_go_with_it_is_refused_by_the_watch(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
@@ -219,6 +182,44 @@ def test_a_job_that_finished_by_itself_is_told_as_that(
         answer = run("flink", *command, "--job", job)
         assert answer.status == 2
         assert f"job {job} has finished by itself" in answer.err
+
+
+def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
+    rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """Whole operators and counts; then the one that was lost is a spare itself."""
+    (tmp_path / "told").mkdir()
+    program = tally(jobs, tmp_path / "told", tmp_path / "saved")
+    job = apply(rest, flink, program, TALLY)
+    while resumable(rest, job) is None:
+        time.sleep(0.1)
+    runs: list[Run] = []
+    steps: list[str] = []
+    watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
+    ended: list[str] = []
+    thread = Thread(target=lambda: ended.append(watch.run(Run(job, TALLY))), daemon=True)
+    thread.start()
+    for lost, number in (("dev-1", 1), ("dev-2", 2)):
+        roomy.kill(lost)
+        while len(runs) < number:
+            assert thread.is_alive(), steps
+            thread.join(0.1)
+        if lost == "dev-1":
+            come_back(rest, roomy, lost)
+        run = runs[-1]
+        assert verify(rest, run.job, run.vectors).fine
+        restored = rest.get(f"/jobs/{run.job}/checkpoints")["latest"]["restored"]
+        assert restored["external_path"].startswith("file:")
+        before = len(lines(tmp_path / "told", "windows"))
+        while len(lines(tmp_path / "told", "windows")) <= before:
+            assert rest.job(run.job)["state"] not in ENDED
+    assert [run.stand_ins for run in runs] == [{"dev-1": "dev-2"}, {"dev-1": "dev-1"}]
+    stop(rest, runs[-1].job, tmp_path.as_uri())
+    thread.join(30)
+    assert ended == ["FINISHED"]
+    assert all(seen == due for seen, due in lines(tmp_path / "told", "counts"))
+    windows = Counter((key, first // 100) for key, first, _ in lines(tmp_path / "told", "windows"))
+    assert set(range(10)) == {key for key, _ in windows}
 
 
 def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
