@@ -17,7 +17,7 @@ from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, Refusal, Rest, finished
 from streamplace.engines.flink.state import Savepoint, resumable
 from streamplace.engines.flink.verify import verify
-from streamplace.errors import PlacementError
+from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.model.messages import listed, quoted
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
@@ -180,7 +180,7 @@ class Watch:
                 savepoint=saved,
                 seconds=self.seconds,
             )
-        except FlinkError as error:
+        except StreamplaceError as error:  # a further device may have been lost
             state = f"; its state is in {path}: give it to 'flink apply' by --savepoint"
             raise FlinkError(f"{error}{state if path else ''}") from None
         new = replace(run, job=job)

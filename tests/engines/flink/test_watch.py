@@ -1,6 +1,8 @@
 """Watching, with a Flink that answers what it is told to."""
 
 import copy
+import json
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -186,3 +188,54 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": [{"jobId": "j"}]}
     with pytest.raises(FlinkError, match="a job that is not placed asks for whole TaskManagers"):
         rest.running_job("old")
+
+
+def test_where_a_job_runs_is_written_for_verify(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands in stands in the file; the new id is printed, and why the command ends."""
+    monkeypatch.setattr(watching, "apply", Watched().apply)
+    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
+    flink.answers |= {
+        "GET /jobs": {"jobs": [{"id": "old", "status": "RUNNING"}]},
+        "GET /taskmanagers": [every, gone],
+        "GET /jobs/old": [*[job("old", "RUNNING", {})] * 2, job("old", "FAILED", {})],
+        "GET /jobs/new": job("new", "CANCELED", {}),
+    }
+    (tmp_path / "p.json").write_text('{"graph": "g", "assignment": {"a": "dev-0", "b": "dev-1"}}')
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    given = ("--placement", "p.json", "--spare", "dev-2", "--patience", "0", "--rest", flink.url)
+    answer = run("flink", "watch", "job.jar", *given, "--flink-home", ".", "-o", "where.json")
+    assert (answer.status, answer.out) == (0, "new\n"), answer.err
+    assert "job new runs, dev-2 for dev-1" in answer.err
+    assert "job new is CANCELED" in answer.err
+    written = json.loads((tmp_path / "where.json").read_text())
+    assert written == {"graph": "g", "assignment": {"a": "dev-0", "b": "dev-2"}}
+
+
+def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:
+    """An idle one might take what belongs elsewhere."""
+    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
+    answer = run("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
+    assert answer.status == 2
+    assert "Flink must then know all devices of the cluster" in answer.err
+
+
+def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path
+) -> None:
+    """And what to do instead."""
+    setting = {"key": "web.submit.enable", "value": "false"}
+    flink.answers["GET /jobmanager/config"] = [[setting]]
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    zipfile.ZipFile(tmp_path / "job.jar", "w").close()
+    given = ("--entry-class", "A", "--placement", "p.json", "--rest", flink.url)
+    answer = run("flink", "apply", "job.jar", *given, "--flink-home", ".")
+    assert answer.status == 2
+    assert "takes no jars (web.submit.enable: false); write one by" in answer.err
+    assert flink.requests("POST") == []
