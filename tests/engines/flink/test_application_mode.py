@@ -63,7 +63,9 @@ def unpacked(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def pods(commands: list[tuple[list[str], dict[str, str]]], log: Path) -> Iterator[None]:
+def pods(
+    commands: list[tuple[list[str], dict[str, str]]], log: Path
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes that run while the block does."""
     with log.open("wb") as out:
         running = [
@@ -77,7 +79,7 @@ def pods(commands: list[tuple[list[str], dict[str, str]]], log: Path) -> Iterato
             for command, env in commands
         ]
         try:
-            yield
+            yield running
         finally:
             for process in running:
                 with suppress(ProcessLookupError):
@@ -96,7 +98,9 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
     (tmp_path / "p.json").write_text(json.dumps({"assignment": PLACED}))
     given = ("--entry-class", "GraphJob", "--placement", "p.json", "--cluster", "c.toml")
     home = ("--flink-home", str(flink.home))
-    assert run("flink", "jar", str(graph_jar), *given, *home, "-o", "placed.jar").status == 0
+    (tmp_path / "usrlib").mkdir()
+    made = ("-o", "usrlib/placed.jar")
+    assert run("flink", "jar", str(graph_jar), *given, *home, *made).status == 0
     port = free_port()
     local = {"rest.port": port, "jobmanager.rpc.port": free_port()}
     checkpoints = {"execution.checkpointing.dir": tmp_path.as_uri()}
@@ -113,16 +117,18 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
     entry.write_text(entry.read_text().replace("/docker-entrypoint.sh", str(tmp_path / "start.sh")))
     job = spec["job"]
     main = "org.apache.flink.container.entrypoint.StandaloneApplicationClusterEntryPoint"
-    words = ["--job-classname", job["entryClass"], "--jars", str(tmp_path / "placed.jar")]
+    words = ["--job-classname", job["entryClass"]]
     arguments = ["GraphJob", json.dumps(pipeline(1, 3))]
     control = [*java, main, "--configDir", str(conf), *words, *arguments]
-    nodes = [(["sh", str(entry), "taskmanager"], {"NODE": f"node-{i}"}) for i in range(2)]
-    with pods([(control, {}), *nodes], tmp_path / "log"):
+    image = {"FLINK_HOME": str(tmp_path)}
+    nodes = [(["sh", str(entry), "taskmanager"], image | {"NODE": f"node-{i}"}) for i in range(2)]
+    with pods([(control, image), *nodes], tmp_path / "log") as processes:
         rest, deadline = Rest(f"http://127.0.0.1:{port}"), time.monotonic() + 240
         while True:
             with suppress(FlinkError):
                 if any(state == "RUNNING" for state in rest.jobs().values()):
                     break
+            assert all(p.poll() is None for p in processes), (tmp_path / "log").read_text()[-3000:]
             assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
             time.sleep(0.5)
         (one,) = rest.live_jobs()
