@@ -61,9 +61,10 @@ def watch_(
     checkpoint, with the spare in the place of the lost one. Its new id is printed. What was lost
     and comes back is a spare from then on. The command ends when the job does, unless that is why.
 
-    JAR, its options and ARGUMENTS are what the job was submitted with. Checkpoints must outlive it:
-    submit it with -D execution.checkpointing.externalized-checkpoint-retention=
-    RETAIN_ON_CANCELLATION and an execution.checkpointing.dir that all machines reach.
+    JAR, its options and ARGUMENTS are what the job was submitted with: it is submitted again.
+    Checkpoints must outlive it: submit it, here and before, with an execution.checkpointing.dir
+    that all machines reach and with
+    -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
     """
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.pinning import read_vectors

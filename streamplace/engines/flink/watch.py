@@ -90,22 +90,28 @@ class Watch:
             raise PlacementError(f"{quoted(min(taken))} is no spare: operators are placed on it")
         if missing := set(self.spares).difference(self.rest.offered()):
             raise PlacementError(f"spare {quoted(min(missing))} is no TaskManager of the cluster")
+        if unkept := self._unkept(run.job):
+            raise FlinkError(unkept)
+
+    def _unkept(self, job: str) -> str | None:
+        """Why a spare could not go on from the checkpoints of a job."""
         try:
-            found = self.rest.get(f"/jobs/{quote(run.job, safe='')}/checkpoints/config")
+            found = self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
         except Refusal:
-            self.tell(f"note: job {run.job} takes no checkpoints; it would start without state")
-            return
+            self.tell(f"note: job {job} takes no checkpoints; it would start without state")
+            return None
         kept = found["externalization"]
         if "JobManager" in found.get("checkpoint_storage", ""):
-            raise FlinkError(
-                f"job {run.job} keeps its checkpoints in the JobManager's memory, so that a spare "
+            return (
+                f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
                 "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
             )
         if not kept["enabled"] or kept["delete_on_cancellation"]:
-            raise FlinkError(
-                f"job {run.job} deletes its checkpoints when it ends, so that a spare could not go "
+            return (
+                f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
                 f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
             )
+        return None
 
     def run(self, run: Run) -> str:
         """Watch a job until it ends by itself or by someone; returns its last state.
@@ -188,4 +194,6 @@ class Watch:
         fine = verify(self.rest, job, run.vectors).fine
         self.tell(f"job {job} runs, {where}{'' if fine else '; not all of it is where it should'}")
         self.moved(new)
+        if unkept := self._unkept(job):
+            self.tell(f"note: {unkept}; give it to 'flink watch', too")
         return new
