@@ -71,10 +71,11 @@ def scripted_flink(answers: dict[str, Any]) -> Iterator[ScriptedFlink]:
         thread.join()
 
 
-def task_manager(device: str, others: list[str], managed: int = 100) -> dict[str, Any]:
-    """A TaskManager that is prepared for spreading over it and the others, by one group."""
-    limits = {f"lim-0-{other}": 1e12 for other in others} | {f"lim-0-{device}": 1e6}
-    resources = {"managedMemory": managed, "extendedResources": {device: 100.0, **limits}}
+def task_manager(device: str, devices: list[str], managed: int = 100) -> dict[str, Any]:
+    """A TaskManager that is prepared for spreading over some devices, by one group."""
+    limits = {f"lim-0-{other}": 1e6 if other == device else 1e12 for other in devices}
+    offered = {device: 100.0} | ({"lim-0": 1e6, **limits} if limits else {})
+    resources = {"managedMemory": managed, "extendedResources": offered}
     return {
         "id": device,
         "path": f"pekko.tcp://flink@{device}:6122/user/rpc/taskmanager_0",
@@ -87,7 +88,7 @@ def task_manager(device: str, others: list[str], managed: int = 100) -> dict[str
 
 def healthy(*devices: str) -> dict[str, Any]:
     """Answers of a cluster of these devices on which the job "new" comes up."""
-    managers = [task_manager(device, [o for o in devices if o != device]) for device in devices]
+    managers = [task_manager(device, [*devices]) for device in devices]
     return {
         "GET /jobmanager/config": [[{"key": "rest.port", "value": "8081"}]],
         "GET /taskmanagers": {"taskmanagers": managers},

@@ -60,7 +60,7 @@ public final class GraphJob {
         DataGeneratorSource<byte[]> source =
                 new DataGeneratorSource<>(
                         number -> bytes(payload, work(rounds)),
-                        Long.MAX_VALUE,
+                        operator.path("records").asLong(Long.MAX_VALUE),
                         RateLimiterStrategy.perSecond(operator.get("rate").asDouble()),
                         BYTES);
         return env.fromSource(source, WatermarkStrategy.noWatermarks(), operator.get("name").asText());

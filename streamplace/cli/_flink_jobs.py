@@ -65,6 +65,7 @@ def apply_(
     from streamplace.engines.flink.apply import apply
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.pinning import read_vectors
+    from streamplace.engines.flink.rest import FINISHED, finished
     from streamplace.engines.flink.state import Savepoint, left_behind
 
     if allow_non_restored and saved is None:
@@ -76,6 +77,8 @@ def apply_(
     savepoint = None if saved is None else Savepoint(saved, allow_non_restored)
     with waiting(f"submitting {program.jar.name}"):
         job = apply(rest, flink, program, vectors, savepoint=savepoint, seconds=timeout)
+    if rest.job(job)["state"] == FINISHED:
+        say(f"note: {finished(job)}")
     print_json({"job": job}) if as_json else print_line(job)
 
 
@@ -206,9 +209,12 @@ def cancel_(
 
     A job that has completed checkpoints has state: say whether to save or to drop it.
     """
+    from streamplace.engines.flink.rest import FINISHED, finished
     from streamplace.engines.flink.state import saved_by, stop
 
     ended, path = job_id(rest, job), None
+    if rest.jobs().get(ended) == FINISHED:
+        raise SettingError(f"{finished(ended)}; there is nothing to end")
     if folder is not None:
         with waiting("saving"):
             path = stop(rest, ended, folder)

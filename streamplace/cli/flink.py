@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._flink import HOME, JOB, JSON, MIPS, SECONDS, asks, job_id
+from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, move_, verify_
+from streamplace.cli._flink_watch import watch_
 from streamplace.cli._options import DEFAULTS, FILE, writes
 from streamplace.cli._output import print_file, print_json, print_line, say, waiting
 
@@ -35,11 +37,18 @@ def fetch(version: str | None) -> None:
 @command.command("local", epilog="Example: streamplace flink local --devices 5")
 @click.option("--devices", type=click.IntRange(1, 64), default=5, show_default=True)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of REST.  [default: a free one]")
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Go on when a TaskManager ends, and tell the number of each process, so that a loss can "
+    "be tried: kill -9 NUMBER.",
+)
 @HOME
-def local(devices: int, port: int | None, flink_home: Path | None) -> None:
+def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -> None:
     """Run a session cluster on this machine, one TaskManager per device, until Ctrl-C.
 
-    The devices are called dev-0, dev-1, …; each takes about 250 MB of memory.
+    The devices are called dev-0, dev-1, …; each takes about 250 MB of memory. When one of them
+    ends, so does the cluster, unless --keep is given.
     """
     import signal
 
@@ -54,8 +63,10 @@ def local(devices: int, port: int | None, flink_home: Path | None) -> None:
         say(f"starting Flink {flink.version} with {devices} TaskManagers")
         with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
             print_line(cluster.url)
+            for device in cluster.devices if keep else ():
+                say(f"TaskManager {device} is process {cluster.processes[device].pid}")
             say("ready; Ctrl-C stops it")
-            cluster.watch()
+            cluster.watch_job_manager(say) if keep else cluster.watch()
     except KeyboardInterrupt:
         say("stopped")
 
@@ -88,21 +99,36 @@ def cluster_(rest: "Rest", mips: str, bandwidth: str, output: Path | None) -> No
 
 
 @command.command(
-    "config", epilog="Example: streamplace flink config --cluster cluster.toml -o config/"
+    "config", epilog="Example: streamplace flink config --cluster cluster.toml --room 3 -o config/"
 )
 @click.option("--cluster", "cluster_file", type=FILE, required=True, help="TOML file.")
+@click.option(
+    "--room",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="Devices that may be added later, as new-1, new-2, …, while the others go on running.",
+)
+@click.option(
+    "--layers",
+    type=click.IntRange(1, 1000),
+    help="Operators that may be spread in unequal numbers over one device at a time, of all jobs.  "
+    "[default: 32 on up to 8 devices, 2 on 100]",
+)
 @writes("Folder for DEVICE.yaml files.", required=True)
-def config_(cluster_file: Path, output: Path) -> None:
+def config_(cluster_file: Path, room: int, layers: int | None, output: Path) -> None:
     """Write what makes each TaskManager a device of the cluster.
 
     Append each file to conf/config.yaml of its TaskManager, once, and start it again. Whatever is
-    placed later needs no restart, unless the cluster gets another device.
+    placed later needs no restart. A TaskManager that is added later needs room from the start to
+    have single subtasks of an operator placed on it: one that is started with new-1.yaml is the
+    device new-1. Whole operators can be placed on any that offers its own resource.
     """
     from streamplace.engines.flink.config import cluster_settings
     from streamplace.io.clusters import read_cluster
     from streamplace.io.files import make_folder, write_text
 
-    files = cluster_settings(read_cluster(cluster_file).devices.name)
+    files = cluster_settings(read_cluster(cluster_file).devices.name, room, layers)
     make_folder(output)
     for name, text in files.items():
         write_text(output / name, text)
@@ -147,5 +173,5 @@ def profile_(
         say(f"note: {doubt}")
 
 
-for one in (apply_, move_, cancel_, verify_):
+for one in (apply_, jar_, move_, cancel_, verify_, watch_):
     command.add_command(one)

@@ -1,21 +1,17 @@
-"""Kubernetes: a standalone Flink session cluster, one TaskManager Deployment per device."""
+"""Kubernetes: a session cluster with a TaskManager per device, and the same for the operator."""
 
-import math
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.config import Settings, device_settings
-from streamplace.engines.flink.names import GROUPS, groups_offered
+from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, rules, sizes
+from streamplace.engines.kubernetes_operator import application
 from streamplace.engines.names import resource, slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, quoted_yaml
 from streamplace.model.devices import Device
 
 IMAGE = "flink:2.3.0"
-MEBIBYTE = 2**20
-USUAL_MEMORY = 1728 * MEBIBYTE
-"""Flink's own default for the process of a TaskManager."""
-
 CONTROL = """\
 apiVersion: v1
 kind: Service
@@ -94,24 +90,25 @@ spec:
 """
 
 
-@export("kubernetes", suffix=".yaml")
-def as_kubernetes(deployment: Deployment) -> str:
-    """Kubernetes manifests of a standalone Flink cluster: a TaskManager Deployment per device."""
-    control = CONTROL.format(image=IMAGE)
+@export("kubernetes")
+def as_kubernetes(deployment: Deployment) -> dict[str, str]:
+    """Kubernetes manifests: a Flink session cluster, and an application for Flink's operator."""
     devices = deployment.problem.cluster.devices
-    groups = groups_offered(len(devices.name), GROUPS if deployment.is_split else 0)
-    managers = (_task_manager(device, devices.name, groups) for device in devices)
-    return comment(_notes(deployment)) + control + "".join(managers)
+    control = CONTROL.format(image=IMAGE)
+    managers = (_task_manager(device, devices.name) for device in devices)
+    return {
+        "session.yaml": comment(_notes(deployment)) + control + "".join(managers),
+        "application.yaml": application(deployment),
+    }
 
 
 def _notes(deployment: Deployment) -> Iterator[str]:
     yield f"{deployment.title}."
     yield ""
-    yield "Use: 1. Label one node per device, and nodes with special hardware, once:"
-    for device in deployment.problem.cluster.devices:
-        labels = " ".join(f"{key}={value}" for key, value in _labels(device))
-        yield f"          kubectl label node NODE {labels}"
-    yield "     2. kubectl apply -f FILE, with the image of your Flink version"
+    yield "A session cluster without an operator: jobs are submitted to it, again and again."
+    yield ""
+    yield from node_labels(deployment)
+    yield "     2. kubectl apply -f session.yaml, with the image of your Flink version"
     yield "     3. Run the job with its placement: streamplace export PLACEMENT --to flink"
     yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
     yield "       kubectl port-forward service/flink-jobmanager 8081 and then"
@@ -119,23 +116,18 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "       tell whether every operator runs on its device."
     yield ""
     yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
-    yield "Groups of limits (lim-…) let subtasks be placed one by one, now or later."
-    for group in deployment.colocated:
-        yield f"Must share a device: {listed(group)}"
-    for group in deployment.exlocated:
-        yield f"Must not share one: {listed(group)}"
+    yield "Limits (lim-…) let subtasks be placed one by one, now or later."
+    yield from rules(deployment)
 
 
-def _task_manager(device: Device, devices: tuple[str, ...], groups: int) -> str:
-    memory = USUAL_MEMORY if math.isinf(float(device.memory)) else float(device.memory)
+def _task_manager(device: Device, devices: tuple[str, ...]) -> str:
     settings = {
         "taskmanager.rpc.port": 6122,
         "taskmanager.numberOfTaskSlots": 1,
-        "taskmanager.cpu.cores": float(device.cores),
-        "taskmanager.memory.process.size": f"{int(memory // MEBIBYTE)}m",
-        **device_settings(device.name, devices, groups),
+        **sizes(device),
+        **device_settings(device.name, devices),
     }
-    selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in _labels(device))
+    selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
     return TASK_MANAGER.format(
         title=comment([f"Device {listed([device.name])}"]),
         name=slug(device.name),
@@ -143,16 +135,9 @@ def _task_manager(device: Device, devices: tuple[str, ...], groups: int) -> str:
         selector=selector.rstrip("\n"),
         image=IMAGE,
         cores=device.cores,
-        memory=int(memory // MEBIBYTE),
+        memory=mebibytes(device),
         settings=_arguments(settings),
     )
-
-
-def _labels(device: Device) -> Iterator[tuple[str, str]]:
-    """Labels of the node that is a device."""
-    yield "streamplace-device", slug(device.name)
-    for tag in sorted(device.tags):
-        yield f"streamplace-tag-{slug(tag)}", "true"
 
 
 def _arguments(settings: Settings) -> str:

@@ -27,6 +27,17 @@ def test_config_makes_task_managers_devices(run: Callable, tmp_path: Path) -> No
     assert "external-resource.lim-31-dev-small.amount" in written["big.yaml"]
 
 
+def test_config_leaves_room_for_devices_that_come_later(run: Callable, tmp_path: Path) -> None:
+    """All are told of them, so that they need not be started again."""
+    (tmp_path / "cluster.toml").write_text(CLUSTER)
+    more = ("--room", "2", "--layers", "3")
+    assert run("flink", "config", "--cluster", "cluster.toml", *more, "-o", "config").status == 0
+    written = {path.name: path.read_text() for path in (tmp_path / "config").iterdir()}
+    assert set(written) == {"big.yaml", "small.yaml", "new-1.yaml", "new-2.yaml"}
+    assert all("external-resource.lim-2-dev-new-2.amount" in text for text in written.values())
+    assert not any("lim-3-dev" in text for text in written.values())
+
+
 def test_config_of_no_cluster_is_told_in_one_line(run: Callable) -> None:
     """And writes nothing."""
     answer = run("flink", "config", "--cluster", "none.toml", "-o", "config")

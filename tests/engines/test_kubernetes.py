@@ -1,17 +1,28 @@
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine_deployments import DEPLOYMENTS
 
+from streamplace.engines.flink.spread import offers
 from streamplace.engines.kubernetes import as_kubernetes
+from streamplace.engines.names import slug
 
 yaml = pytest.importorskip("yaml")
 
 
 def manifests(deployment: str) -> list[dict[str, Any]]:
     """Return the documents of an export."""
-    return list(yaml.safe_load_all(as_kubernetes(DEPLOYMENTS[deployment])))
+    return list(yaml.safe_load_all(as_kubernetes(DEPLOYMENTS[deployment])["session.yaml"]))
+
+
+def application(deployment: str) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """Return the FlinkDeployment of an export, and the data of its ConfigMaps by name."""
+    text = as_kubernetes(DEPLOYMENTS[deployment])["application.yaml"]
+    *maps, found = yaml.safe_load_all(text)
+    return found, {one["metadata"]["name"]: one["data"] for one in maps}
 
 
 def managers(deployment: str) -> list[dict[str, Any]]:
@@ -33,6 +44,83 @@ def test_every_manifest_is_valid(deployment: str) -> None:
     validator = pytest.importorskip("kubernetes_validate")
     for document in manifests(deployment):
         validator.validate(document, validator.latest_version(), strict=True)
+
+
+def strict(schema: Any) -> Any:
+    """Schema by which fields that it does not name are faults."""
+    if isinstance(schema, dict):
+        made = {key: strict(value) for key, value in schema.items()}
+        names = "properties" in schema and isinstance(schema.get("type"), str)
+        return made | ({"additionalProperties": False} if names else {})
+    return [strict(one) for one in schema] if isinstance(schema, list) else schema
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_the_flink_deployment_is_valid(deployment: str) -> None:
+    """By the schema of Flink's operator, and its templates by that of Kubernetes."""
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = pytest.importorskip("kubernetes_validate")
+    schema = yaml.safe_load(Path(__file__).with_name("flinkdeployment.yml").read_text())
+    found, maps = application(deployment)
+    jsonschema.validate(found, strict(schema))
+    for name, data in maps.items():
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        validator.validate(document | {"data": data}, validator.latest_version(), strict=True)
+    spec = found["spec"]
+    own = spec["taskManager"]["podTemplate"]["spec"]
+    merged = {"spec": {**spec["podTemplate"]["spec"], **own}}  # as the operator does
+    pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": merged}
+    validator.validate(pod, validator.latest_version(), strict=True)
+
+
+def test_the_operator_runs_the_job_with_savepoints_on_the_nodes_that_are_devices() -> None:
+    """One TaskManager on each; a node needs the labels of its device and of all of its tags."""
+    spec = application("shop")[0]["spec"]
+    assert (spec["mode"], spec["job"]["upgradeMode"]) == ("standalone", "savepoint")
+    assert spec["taskManager"]["replicas"] == 3
+    affinity = spec["taskManager"]["podTemplate"]["spec"]["affinity"]
+    needed = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms = [term["matchExpressions"] for term in needed["nodeSelectorTerms"]]
+    assert [{e["key"]: e["values"] for e in term} for term in terms] == [
+        {"streamplace-device": ["box0"]},
+        {"streamplace-device": ["box1"]},
+        {"streamplace-device": ["gpu"], "streamplace-tag-gpu": ["true"]},
+    ]
+    assert "podAntiAffinity" in affinity
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_a_pod_starts_as_the_device_that_its_node_is(deployment: str, tmp_path: Path) -> None:
+    """Its shell looks it up; what it then offers is what this device offers, and no more."""
+    found, maps = application(deployment)
+    for name, data in maps.items():
+        folder = tmp_path / name.removeprefix("streamplace-")
+        folder.mkdir()
+        for key, text in data.items():
+            (folder / key).write_text(text.replace("/streamplace", str(tmp_path)))
+    (tmp_path / "nodes").mkdir()
+    script = tmp_path / "entry" / "entry.sh"
+    script.write_text(script.read_text().replace("exec /docker-entrypoint.sh", r"printf '%s\0'"))
+    names = list(DEPLOYMENTS[deployment].problem.cluster.devices.name)
+    for name in names:
+        (tmp_path / "nodes" / "node-1").write_text(slug(name))
+        told = subprocess.run(
+            ["sh", str(script), "taskmanager"],
+            env={**os.environ, "NODE": "node-1"},
+            capture_output=True,
+            check=True,
+        ).stdout.decode()
+        command, *options, end = told.split("\0")
+        assert (command, end) == ("taskmanager", "")
+        own = dict(option.removeprefix("-D").split("=", 1) for option in options)
+        assert own["taskmanager.resource-id"] == name
+        merged = found["spec"]["flinkConfiguration"] | own
+        keys = {n: f"external-resource.{n}.amount" for n in merged["external-resources"].split(";")}
+        offered = {n: int(merged[key]) for n, key in keys.items() if key in merged}
+        assert offered == offers(name, names)
+    (tmp_path / "nodes" / "node-1").unlink()
+    run = subprocess.run(["sh", str(script), "taskmanager"], env={**os.environ, "NODE": "node-1"})
+    assert run.returncode == 1
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))

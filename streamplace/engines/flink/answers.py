@@ -221,8 +221,9 @@ class CheckpointCounts(TypedDict):
 
 @with_config(_CHECKED)
 class Checkpoint(TypedDict):
-    """Where a checkpoint or savepoint lies."""
+    """Where a checkpoint or savepoint lies; the later one of a job has the larger number."""
 
+    id: NotRequired[int]
     external_path: NotRequired[str | None]
 
 
@@ -241,6 +242,22 @@ class Checkpoints(TypedDict):
 
     counts: CheckpointCounts
     latest: NotRequired[LatestCheckpoints | None]
+
+
+@with_config(_CHECKED)
+class Externalization(TypedDict):
+    """What becomes of the checkpoints of a job that ends."""
+
+    enabled: bool
+    delete_on_cancellation: bool
+
+
+@with_config(_CHECKED)
+class CheckpointSettings(TypedDict):
+    """How a job takes its checkpoints."""
+
+    externalization: Externalization
+    checkpoint_storage: NotRequired[str]
 
 
 Triggered = TypedDict("Triggered", {"request-id": str})
@@ -306,6 +323,7 @@ ANSWERS: dict[str, Any] = {
     "/jobs/*/plan": Plan,
     "/jobs/*/exceptions": Failures,
     "/jobs/*/checkpoints": Checkpoints,
+    "/jobs/*/checkpoints/config": CheckpointSettings,
     "/jobs/*/stop": Triggered,
     "/jobs/*/savepoints/*": Savepoint,
     "/jobs/*/vertices/*": Subtasks,

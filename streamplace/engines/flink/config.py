@@ -2,42 +2,79 @@
 
 from collections.abc import Mapping, Sequence
 
-from streamplace.engines.flink.names import GROUPS, groups_offered
-from streamplace.engines.flink.spread import offers
-from streamplace.engines.names import resources, slug
+from streamplace.engines.flink.names import (
+    GROUPS,
+    PIN_UNITS,
+    index_name,
+    layers_offered,
+    limit_name,
+    unborn,
+)
+from streamplace.engines.flink.spread import OFFER, PLENTY, offers
+from streamplace.engines.names import resource, resources, slug
 from streamplace.engines.text import quoted_yaml
 
 Settings = Mapping[str, str | int | float]
+EXTERNAL = "external-resources"
 
 
 def device_settings(
-    device: str, devices: Sequence[str], groups: int = GROUPS
+    device: str, devices: Sequence[str], layers: int | None = None
 ) -> dict[str, str | int | float]:
     """Settings that make a TaskManager the device of this name.
 
-    >>> device_settings("a", ["a", "b"], groups=0)  # doctest: +NORMALIZE_WHITESPACE
-    {'taskmanager.resource-id': 'a', 'external-resources': 'dev-a',
-     'external-resource.dev-a.amount': 10000}
+    >>> settings = device_settings("a", ["a", "b"], layers=1)
+    >>> settings["taskmanager.resource-id"], settings["external-resource.lim-0-dev-a.amount"]
+    ('a', 1000000)
     """
-    amounts = offers(device, devices, groups)
+    return {"taskmanager.resource-id": device, **_amounts(offers(device, devices, layers))}
+
+
+def shared_settings(devices: Sequence[str]) -> dict[str, str | int | float]:
+    """Settings of every TaskManager of a cluster, whichever device it is.
+
+    They list the resources of all devices; a TaskManager offers those that have an amount.
+    """
+    pins, layers = [resource(device) for device in devices], range(layers_offered(len(devices)))
+    indexes = {index_name(j): OFFER for j in range(GROUPS)}
+    amounts = indexes | {limit_name(layer, pin): PLENTY for layer in layers for pin in pins}
+    return {**_amounts(amounts), EXTERNAL: ";".join([*pins, *amounts])}
+
+
+def own_settings(device: str, devices: Sequence[str]) -> dict[str, str | int | float]:
+    """Settings which, put over the shared ones, make a TaskManager the device of this name."""
+    pin, layers = resource(device), range(layers_offered(len(devices)))
     return {
         "taskmanager.resource-id": device,
-        "external-resources": ";".join(amounts),
-        **{f"external-resource.{name}.amount": amount for name, amount in amounts.items()},
+        _amount(pin): PIN_UNITS,
+        **{_amount(limit_name(layer, pin)): OFFER for layer in layers},
     }
 
 
-def cluster_settings(devices: Sequence[str], needed: int = 0) -> dict[str, str]:
+def _amounts(amounts: Mapping[str, int]) -> dict[str, str | int | float]:
+    return {EXTERNAL: ";".join(amounts), **{_amount(name): n for name, n in amounts.items()}}
+
+
+def _amount(name: str) -> str:
+    return f"external-resource.{name}.amount"
+
+
+def cluster_settings(
+    devices: Sequence[str], room: int = 0, layers: int | None = None
+) -> dict[str, str]:
     """YAML files that make TaskManagers the devices of a cluster.
 
     Parameters
     ----------
-    needed
-        Group indexes that are needed now; a large cluster offers no more.
+    room
+        Number of further devices, ``new-1`` and so on, that may come later.
+    layers
+        Operators whose subtasks are spread unevenly over the same device at a time, if not the
+        usual number.
     """
-    resources(devices)  # refuses devices that would share one
-    groups = groups_offered(len(devices), needed)
-    return {f"{slug(d)}.yaml": as_yaml(device_settings(d, devices, groups)) for d in devices}
+    every = [*devices, *unborn(devices, room)]
+    resources(every)  # refuses devices that would share one
+    return {f"{slug(d)}.yaml": as_yaml(device_settings(d, every, layers)) for d in every}
 
 
 def as_yaml(settings: Settings) -> str:

@@ -8,14 +8,16 @@ from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.config import cluster_settings
 from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.jars import placed_java
+from streamplace.engines.flink.names import GROUPS, layers_offered
 from streamplace.engines.flink.pinning import Pinning, deployment_vectors, pinning
+from streamplace.engines.flink.spread import Limits
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, python_table
 
 HOW = """\
 Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
 and start it again; later placements need no restart. The JobManager must not run the adaptive
-scheduler (jobmanager.scheduler: default), and every TaskManager must be a device of the cluster.
+scheduler (jobmanager.scheduler: default).
 Then, for a job in a jar, unchanged:
   streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
 or compile Placed.java and PlacedIds.java into it, or add placed.py to a PyFlink program; both say
@@ -31,14 +33,16 @@ CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placeme
 def as_flink(deployment: Deployment) -> dict[str, str]:
     """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name
-    answer = pinning(deployment_vectors(deployment), devices)
+    limits = Limits.untouched(devices, GROUPS)
+    answer = pinning(deployment_vectors(deployment), limits)
     head = [f"{deployment.title}.", *HOW.splitlines(), CHECK]
     placement = {
         "about": head,
         "parallelism": deployment.problem.graph.operators.parallel,
         "assignment": deployment.placement.as_dict(),
     }
-    settings = cluster_settings(devices, len(answer.spread))
+    layers = max(layers_offered(len(devices)), limits.layers_taken)
+    settings = cluster_settings(devices, layers=layers)
     return {
         "placement.json": _json(placement),
         "groups.json": _json(_groups(deployment, answer)),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from streamplace.engines.flink.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.names import GROUPS
+from streamplace.engines.flink.names import unborn
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.names import resource, resources
 from streamplace.errors import SettingError, StreamplaceError
@@ -148,6 +148,24 @@ class LocalCluster:
             self._check_alive()
             time.sleep(0.5)
 
+    def watch_job_manager(self, tell: Callable[[str], None]) -> None:
+        """Wait as long as the JobManager lives, and tell of every TaskManager that ends.
+
+        Raises
+        ------
+        SettingError
+            When the JobManager has ended; it quotes its log.
+        """
+        told: set[int] = set()
+        while True:
+            self._check_alive(JOB_MANAGER)
+            for device in self.devices:
+                process = self.processes[device]
+                if process.poll() is not None and process.pid not in told:
+                    told.add(process.pid)
+                    tell(f"TaskManager {device} (process {process.pid}) has ended")
+            time.sleep(0.5)
+
     def wait(self) -> None:
         """Wait until every device has joined and offers itself.
 
@@ -170,9 +188,10 @@ class LocalCluster:
                 )
             time.sleep(0.1)
 
-    def _check_alive(self) -> None:
-        for name, process in self.processes.items():
-            if process.poll() is not None:
+    def _check_alive(self, *names: str) -> None:
+        """Raise SettingError when one of these processes, else any, has ended."""
+        for name in names or tuple(self.processes):
+            if self.processes[name].poll() is not None:
                 words = _last_words(self.folder / name / "log")
                 raise SettingError(f"the local Flink's {name} ended; its log says: {words}")
 
@@ -183,7 +202,8 @@ def local_cluster(
     devices: Sequence[str],
     *,
     settings: Settings | None = None,
-    groups: int = GROUPS,
+    layers: int | None = None,
+    room: int = 0,
     port: int | None = None,
     hosts: Mapping[str, Host] | None = None,
 ) -> Iterator[LocalCluster]:
@@ -192,6 +212,11 @@ def local_cluster(
     The processes die with this one, however it ends (on Linux, where a child can ask for that).
     Devices that have a host run there; ``settings`` must then give the JobManager an address that
     the hosts reach.
+
+    Parameters
+    ----------
+    room
+        Number of further devices, ``new-1`` and so on, that can be started later.
     """
     resources(devices)
     if port is not None:
@@ -205,10 +230,12 @@ def local_cluster(
         (folder / "log4j.properties").write_text(_LOG4J)
         _configure(folder / JOB_MANAGER, shared)
         cluster.start(JOB_MANAGER)
-        for device in devices:
-            own = device_settings(device, devices, groups)
+        every = [*devices, *unborn(devices, room)]
+        for device in every:
+            own = device_settings(device, every, layers)
             own.update(_address(cluster.hosts.get(device)))
             _configure(folder / device, {**shared, **own})
+        for device in devices:
             cluster.start(device)
         cluster.wait()
         yield cluster

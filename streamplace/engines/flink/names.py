@@ -4,8 +4,9 @@ Every TaskManager stands for one device and offers
 
 - one resource of its own, ``dev-k``: a slot that asks for a unit of it can only be cut
   from this TaskManager. It pins whole operators;
-- for every group index j and every device m a resource ``lim-j-m``: it bounds how many slots of
-  group j this TaskManager can take, see `streamplace.engines.flink.spread`.
+- for every index j a resource ``lim-j``, and for every layer l and every device m a resource
+  ``lim-l-m``: they bound how many slots of a spread group it can take, see
+  `streamplace.engines.flink.spread`.
 """
 
 import re
@@ -16,30 +17,67 @@ from streamplace.engines.names import resource
 PIN_UNITS = 10_000
 """Slots that can be pinned to one TaskManager at a time, over all jobs."""
 GROUPS = 32
-"""Group indexes that a TaskManager offers unless told otherwise: spread groups alive at a time."""
-MOST_LINES = 1_000_000
-"""Settings of all devices together; larger clusters get as many groups as they need now."""
+"""Indexes that a TaskManager offers: spread groups alive on it at a time."""
+MOST_LIMITS = 256
+"""Limits of all layers that a TaskManager offers, as long as there is one layer."""
+UNBORN = "new-"
+"""How devices are called that the TaskManagers leave room for."""
 FUSED = " -> "
 """Between the names of operators that Flink fused into one task."""
 _SUBTASK = re.compile(r"(.+?)#+(\d+)")
 
 
-def limit_name(group: int, device: str) -> str:
-    """Name of the resource that bounds the slots of a group on a device.
+def index_name(index: int) -> str:
+    """Name of the resource that bounds the slots of a group on every device alike.
+
+    >>> index_name(2)
+    'lim-2'
+    """
+    return f"lim-{index}"
+
+
+def limit_name(layer: int, pin: str) -> str:
+    """Name of the resource that bounds the slots of a group further, where ``pin`` is offered.
 
     >>> limit_name(2, "dev-3")
     'lim-2-dev-3'
     """
-    return f"lim-{group}-{resource(device)}"
+    return f"lim-{layer}-{pin}"
 
 
-def groups_offered(devices: int, needed: int) -> int:
-    """Group indexes that every TaskManager of a cluster of so many devices should offer.
+def limited(layer: int, name: str) -> str | None:
+    """Resource of the device whose slots are bounded by a resource of a layer; None for others.
 
-    >>> groups_offered(5, needed=1), groups_offered(1000, needed=1)
-    (32, 1)
+    >>> limited(2, "lim-2-dev-3"), limited(2, "lim-22"), limited(2, "dev-3")
+    ('dev-3', None, None)
     """
-    return GROUPS if GROUPS * devices**2 <= MOST_LINES else needed
+    start = limit_name(layer, "")
+    return name.removeprefix(start) if name.startswith(start) else None
+
+
+def layers_offered(devices: int) -> int:
+    """Layers that every TaskManager of a cluster of so many devices should offer.
+
+    >>> layers_offered(5), layers_offered(100), layers_offered(1000)
+    (32, 2, 1)
+    """
+    return max(1, min(GROUPS, MOST_LIMITS // max(1, devices)))
+
+
+def unborn(devices: Iterable[str], number: int) -> list[str]:
+    """Names of devices that are not there yet.
+
+    >>> unborn(["dev-0", "new-1"], 2)
+    ['new-2', 'new-3']
+    """
+    taken = {resource(device) for device in devices}
+    found: list[str] = []
+    i = 1
+    while len(found) < number:
+        if resource(f"{UNBORN}{i}") not in taken:
+            found.append(f"{UNBORN}{i}")
+        i += 1
+    return found
 
 
 def operator_name(task: str) -> str:

@@ -5,14 +5,14 @@ processing element. A parallel operator whose subtasks are placed on several dev
 that is spread in counts; parallel operators whose subtasks are placed alike share it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.chains import unfused
-from streamplace.engines.flink.names import GROUPS, subtask_owner
-from streamplace.engines.flink.spread import pin_demand, spread_demand
+from streamplace.engines.flink.names import subtask_owner
+from streamplace.engines.flink.spread import Limits, pin_demand
 from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
@@ -40,11 +40,12 @@ class Pinning:
 
     Examples
     --------
-    >>> answer = pinning({"src": "a", "map": ["a", "b", "b"]}, ["a", "b"])
+    >>> limits = Limits.untouched(["a", "b"])
+    >>> answer = pinning({"src": "a", "map": ["a", "b", "b"]}, limits)
     >>> answer.operators, answer.parallelism
     ({'src': 'a', 'map': 'spread-0'}, {'map': 3})
     >>> answer.groups
-    {'a': {'dev-a': 1}, 'spread-0': {'lim-0-dev-a': 1000000, 'lim-0-dev-b': 500000}}
+    {'a': {'dev-a': 1}, 'spread-0': {'lim-0': 500000, 'lim-0-dev-a': 1000000}}
     >>> answer.spread
     {'spread-0': {'a': 1, 'b': 2}}
     """
@@ -55,17 +56,15 @@ class Pinning:
     spread: dict[str, dict[str, int]]
 
 
-def pinning(
-    vectors: Vectors, devices: Sequence[str], free: Iterable[int] = range(GROUPS)
-) -> Pinning:
+def pinning(vectors: Vectors, limits: Limits) -> Pinning:
     """Pinning of operators on the devices of a cluster.
 
     Parameters
     ----------
-    free
-        Indexes that no other spread group alive on the cluster uses.
+    limits
+        What spread groups may still take; what they take is taken from it.
     """
-    answer, indexes = Pinning({}, {}, {}, {}), iter(free)
+    answer = Pinning({}, {}, {}, {})
     spread: dict[tuple[str, ...], str] = {}
     for operator, vector in vectors.items():
         used = tuple(devices_of(vector))
@@ -73,7 +72,7 @@ def pinning(
             group = used[0]
             answer.groups.setdefault(group, pin_demand(group))
         else:
-            group = spread.get(used) or _spread(answer, used, devices, indexes)
+            group = spread.get(used) or _spread(answer, used, limits)
             spread[used] = group
         if not isinstance(vector, str):
             answer.parallelism[operator] = len(vector)
@@ -86,20 +85,11 @@ def devices_of(vector: Sequence[str] | str) -> Sequence[str]:
     return [vector] if isinstance(vector, str) else vector
 
 
-def _spread(
-    answer: Pinning, vector: Sequence[str], devices: Sequence[str], indexes: Iterable[int]
-) -> str:
-    """Name of a new spread group with the next free index."""
-    index = next(iter(indexes), None)
-    if index is None:
-        raise PlacementError(
-            "more operators are spread over several devices than the cluster has free group "
-            "indexes; end other jobs, place some operators whole, or start the TaskManagers "
-            "with more groups"
-        )
-    group = f"spread-{index}"
+def _spread(answer: Pinning, vector: Sequence[str], limits: Limits) -> str:
+    """Name of a new spread group."""
+    group = f"spread-{len(answer.spread)}"
     answer.spread[group] = counts(vector)
-    answer.groups[group] = spread_demand(answer.spread[group], devices, index)
+    answer.groups[group] = limits.take(answer.spread[group])
     return group
 
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamplace.engines.flink.apply import check_cluster, fitted
+from streamplace.engines.flink.fitting import check_cluster, fitted
 from streamplace.engines.flink.hook import Placed
 from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
 from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.spread import Limits
 
 
 def placed(
@@ -38,7 +39,7 @@ def placed(
     else:
         vectors = read_vectors(Path(placement))
     if rest is None:
-        answer = pinning(vectors, devices)
+        answer = pinning(vectors, Limits.untouched(devices))
     else:
         cluster = Rest(rest)
         check_cluster(cluster, vectors)

@@ -19,6 +19,7 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
 
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
+FINISHED = "FINISHED"
 FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a job that runs: one that has read all of its input has finished."""
@@ -87,6 +88,10 @@ class Rest:
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
         return managers
 
+    def settings(self) -> dict[str, str]:
+        """Return what the JobManager's configuration says, by key."""
+        return {row["key"]: row["value"] for row in self.get("/jobmanager/config")}
+
     def offered(self) -> dict[str, dict[str, float]]:
         """TaskManager → the external resources that it has in all."""
         return {
@@ -112,6 +117,8 @@ class Rest:
             When it or one of its tasks does not; it quotes why, where that is known.
         """
         document = self.job(job)
+        if document["state"] == FINISHED:
+            raise FlinkError(f"{finished(job)}; only a job that runs has anything to show")
         if document["state"] != "RUNNING":
             why = f": {self.failure(job)}" if document["state"] in FAILED else ""
             raise FlinkError(
@@ -122,9 +129,21 @@ class Rest:
             if vertex["status"] not in AT_WORK:
                 raise FlinkError(
                     f"job {shown(job)} does not run yet, or not any more: its task "
-                    f"{quoted(vertex['name'])} is {shown(vertex['status'])}; wait until all run"
+                    f"{quoted(vertex['name'])} is {shown(vertex['status'])}; "
+                    f"{self._advice(job) or 'wait until all run'}"
                 )
         return document
+
+    def _advice(self, job: str) -> str | None:
+        """What helps a job that waits for slots, where others have some of every TaskManager."""
+        holders = [set(self.holders(manager["id"])) for manager in self.task_managers()]
+        if any(job in jobs or not jobs for jobs in holders):
+            return None
+        return (
+            "it has no slot, while every TaskManager has slots of other jobs: a job that is not "
+            "placed asks for whole TaskManagers, so submit it by 'streamplace flink apply', or end "
+            "the others"
+        )
 
     def live_jobs(self) -> list[str]:
         """Ids of the jobs that have not ended, running or not."""
@@ -192,6 +211,8 @@ class Rest:
         deadline = time.monotonic() + seconds
         while True:
             document = self.job(job)
+            if document["state"] == FINISHED:
+                raise FlinkError(f"{finished(job)} before all of it ran")
             if document["state"] in ENDED:
                 raise FlinkError(f"job {shown(job)} is {document['state']}: {self.failure(job)}")
             if all(vertex["status"] == "RUNNING" for vertex in document["vertices"]):
@@ -214,16 +235,20 @@ class Rest:
         history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
         return [entry.get("stacktrace", "") for entry in history.get("entries", ())]
 
+    def holders(self, device: str) -> list[str]:
+        """Jobs that have a slot on a TaskManager."""
+        detail = self.get(f"/taskmanagers/{quote(device, safe='')}")
+        return sorted({slot["jobId"] for slot in detail.get("allocatedSlots", [])})
+
     def _ended_jobs(self) -> set[str]:
         return {job for job, state in self.jobs().items() if state in ENDED}
 
     def _slot_holders(self) -> set[str]:
         """Jobs that have a slot on a TaskManager that answers."""
-        found = set()
+        found: set[str] = set()
         for manager in self.task_managers():
             with suppress(Refusal):  # it has just ended
-                detail = self.get(f"/taskmanagers/{quote(manager['id'], safe='')}")
-                found |= {slot["jobId"] for slot in detail.get("allocatedSlots", [])}
+                found |= {*self.holders(manager["id"])}
         return found
 
     def _read(self, path: str, content: bytes) -> Any:
@@ -262,6 +287,11 @@ class Rest:
                 f"{self.url} redirects{there}, which is not followed; give Flink's own address"
             )
         return answer.content
+
+
+def finished(job: str) -> str:
+    """What became of a job that nobody ended."""
+    return f"job {shown(job)} has finished by itself, having read all of its input"
 
 
 def root_cause(trace: str) -> str:

@@ -14,7 +14,7 @@ REMEDY = (
 
 def cluster_fault(rest: Rest) -> str | None:
     """What is wrong with the scheduler that a cluster's configuration asks for."""
-    settings = {row["key"]: row["value"] for row in rest.get("/jobmanager/config")}
+    settings = rest.settings()
     if settings.get("scheduler-mode", "").lower() == "reactive":
         return f"the cluster is in reactive mode, {REMEDY}"
     if settings.get("jobmanager.scheduler", "").lower() == "adaptive":

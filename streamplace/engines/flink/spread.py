@@ -1,18 +1,32 @@
 """Spreading the slots of one group over TaskManagers in given counts, on a running cluster.
 
 Flink knows no "two here, one there". What it does know is that a slot fits a TaskManager only if
-every resource it asks for is left there. TaskManager k offers ``lim-j-k`` = A, and ``lim-j-m`` = H
-for all m ≠ k, for every group index j. Each slot of group j with counts c asks, for **every** m,
+every resource it asks for is left there. TaskManager k offers
 
-    lim-j-m = ⌊A / c_m⌋  where c_m > 0,    A + 1  where c_m = 0.
+- ``lim-j`` = A for every index j,
+- ``lim-l-k`` = A and, for all m ≠ k, ``lim-l-m`` = H, for every layer l.
+
+Each slot of a group with index j, layer l and counts c, the largest of them C, asks for ⌊A / C⌋ of
+``lim-j`` and, for **every** device m, be it there or not, for
+
+    lim-l-m = nothing  where c_m = C,    ⌊A / c_m⌋  where 0 < c_m < C,    A + 1  where c_m = 0.
 
 Then TaskManager m holds at most c_m slots of the group; and as Σ c_m is their number, whatever
-order Flink fills them in ends with exactly c. Live groups must have different indexes.
+order Flink fills them in ends with exactly c. Groups that share a device must have different
+indexes, and those that both have less than their C there different layers: only there does a layer
+give anything away.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from streamplace.engines.flink.names import GROUPS, PIN_UNITS, limit_name
+from streamplace.engines.flink.names import (
+    GROUPS,
+    PIN_UNITS,
+    index_name,
+    layers_offered,
+    limit_name,
+)
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.messages import quoted
@@ -21,44 +35,114 @@ OFFER = 10**6
 PLENTY = 10**12
 MOST_SLOTS = 999
 """Slots of one group on one device: beyond, ⌊A / c⌋ would leave room for another."""
+Demand = dict[str, int]
 
 
-def offers(device: str, devices: Sequence[str], groups: int = GROUPS) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What spread groups may still take of TaskManagers.
+
+    Attributes
+    ----------
+    pins
+        The resources of all devices that the TaskManagers know of, be they there or not.
+    indexes, layers
+        Device → numbers of those that no group has taken there.
+
+    Examples
+    --------
+    >>> limits = Limits.untouched(["a", "b", "c"])
+    >>> limits.take({"a": 2, "b": 1})
+    {'lim-0': 500000, 'lim-0-dev-b': 1000000, 'lim-0-dev-c': 1000001}
+    >>> limits.take({"b": 1, "c": 1})
+    {'lim-1': 1000000, 'lim-0-dev-a': 1000001}
+    """
+
+    pins: tuple[str, ...]
+    indexes: dict[str, set[int]]
+    layers: dict[str, set[int]]
+
+    @classmethod
+    def untouched(cls, devices: Sequence[str], layers: int | None = None) -> "Limits":
+        """Limits of TaskManagers on which nothing runs."""
+        count = layers_offered(len(devices)) if layers is None else layers
+        indexes = {device: set(range(GROUPS)) for device in devices}
+        pins = tuple(resource(device) for device in devices)
+        return cls(pins, indexes, {device: set(range(count)) for device in devices})
+
+    @property
+    def layers_taken(self) -> int:
+        """Layers that the TaskManagers need for what was taken of ``GROUPS`` of them."""
+        taken = (set(range(GROUPS)) - free for free in self.layers.values())
+        return max((1 + max(numbers) for numbers in taken if numbers), default=0)
+
+    def take(self, counts: Mapping[str, int]) -> Demand:
+        """Resources that every slot of a group asks for, to be spread in these counts."""
+        most = max(counts.values())
+        if unknown := set(counts).difference(self.indexes):
+            raise PlacementError(
+                f"{quoted(min(unknown))} is no device of the cluster that operators can be spread "
+                "over, yet subtasks are placed on it"
+            )
+        if most > MOST_SLOTS:
+            crowded = next(device for device, count in counts.items() if count == most)
+            raise PlacementError(
+                f"{most} subtasks of one operator on {quoted(crowded)}; "
+                f"Flink can be told at most {MOST_SLOTS}, spread them"
+            )
+        index = _taken(self.indexes, list(counts), "group indexes")
+        low = [device for device, count in counts.items() if count < most]
+        layer = _taken(self.layers, low, "layers for uneven numbers of subtasks")
+        placed = {resource(device): count for device, count in counts.items()}
+        limits = {
+            limit_name(layer, pin): OFFER // placed[pin] if pin in placed else OFFER + 1
+            for pin in self.pins
+            if placed.get(pin, 0) < most
+        }
+        return {index_name(index): OFFER // most, **limits}
+
+
+def _taken(free: dict[str, set[int]], devices: Sequence[str], what: str) -> int:
+    """First number that is free on all of these devices, and is not any more."""
+    common = set[int].intersection(*(free[device] for device in devices)) if devices else {0}
+    if not common:
+        raise _used_up(free, devices, what)
+    for device in devices:
+        free[device].remove(min(common))
+    return min(common)
+
+
+def _used_up(free: dict[str, set[int]], devices: Sequence[str], what: str) -> PlacementError:
+    scarce = min(devices, key=lambda device: len(free[device]))
+    why = (
+        f"TaskManager {quoted(scarce)} has no free {what} left"
+        if not free[scarce]
+        else f"no one number of the {what} is free on all of its TaskManagers"
+    )
+    return PlacementError(
+        f"an operator cannot be spread: {why}; end other jobs that spread operators over it, place "
+        "some operators whole, or configure the TaskManagers with more "
+        "('streamplace flink config --layers')"
+    )
+
+
+def offers(device: str, devices: Sequence[str], layers: int | None = None) -> dict[str, int]:
     """Amount of every external resource that the TaskManager of a device offers.
 
-    >>> offers("a", ["a", "b"], groups=1)
-    {'dev-a': 10000, 'lim-0-dev-a': 1000000, 'lim-0-dev-b': 1000000000000}
+    >>> list(offers("a", ["a", "b"], layers=1))[-4:]
+    ['lim-30', 'lim-31', 'lim-0-dev-a', 'lim-0-dev-b']
+    >>> offers("a", ["a", "b"], layers=1)["lim-0-dev-b"]
+    1000000000000
     """
+    count = layers_offered(len(devices)) if layers is None else layers
     limits = {
-        limit_name(j, other): OFFER if other == device else PLENTY
-        for j in range(groups)
+        limit_name(layer, resource(other)): OFFER if other == device else PLENTY
+        for layer in range(count)
         for other in devices
     }
-    return {resource(device): PIN_UNITS, **limits}
+    return {resource(device): PIN_UNITS, **{index_name(j): OFFER for j in range(GROUPS)}, **limits}
 
 
-def pin_demand(device: str) -> dict[str, int]:
+def pin_demand(device: str) -> Demand:
     """Resources that a slot asks for to be cut from the TaskManager of a device."""
     return {resource(device): 1}
-
-
-def spread_demand(counts: Mapping[str, int], devices: Sequence[str], group: int) -> dict[str, int]:
-    """Resources that every slot of a group asks for, to be spread in these counts.
-
-    >>> spread_demand({"a": 2, "b": 1}, ["a", "b", "c"], group=0)
-    {'lim-0-dev-a': 500000, 'lim-0-dev-b': 1000000, 'lim-0-dev-c': 1000001}
-    """
-    if unknown := set(counts).difference(devices):
-        raise PlacementError(
-            f"{quoted(min(unknown))} is no device of the cluster, yet subtasks are placed on it"
-        )
-    if crowded := [d for d in devices if counts.get(d, 0) > MOST_SLOTS]:
-        raise PlacementError(
-            f"{counts[crowded[0]]} subtasks of one operator on {quoted(crowded[0])}; "
-            f"Flink can be told at most {MOST_SLOTS}, spread them"
-        )
-    return {limit_name(group, d): _demand(counts.get(d, 0)) for d in devices}
-
-
-def _demand(count: int) -> int:
-    return OFFER // count if count else OFFER + 1

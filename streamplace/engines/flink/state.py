@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.answers import Checkpoint, Job
 from streamplace.engines.flink.answers import Savepoint as SavepointAnswer
 from streamplace.engines.flink.rest import (
     ENDED,
@@ -45,7 +45,10 @@ class Saved:
     checkpoints
         Number of checkpoints and savepoints that were completed.
     last
-        Path of the last savepoint, else of the last checkpoint; None where neither is in a file.
+        Path of the last savepoint or checkpoint, the later of them; None where neither is in a
+        file.
+    is_savepoint
+        Whether that is a savepoint.
     """
 
     job: str
@@ -53,6 +56,7 @@ class Saved:
     state: str
     checkpoints: int
     last: str | None
+    is_savepoint: bool = False
 
     def __str__(self) -> str:
         if self.state not in ENDED:
@@ -80,10 +84,31 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
     completed = int(answer["counts"]["completed"])
     if not completed:
         return None
-    latest = answer.get("latest") or {}
-    paths = ((latest.get(kind) or {}).get("external_path") for kind in ("savepoint", "completed"))
-    last = next((path for path in paths if path and not path.startswith("<")), None)
-    return Saved(job, str(document["name"]), str(document["state"]), completed, last)
+    latest: dict[str, Checkpoint | None] = answer.get("latest") or {}
+    found = ((kind, latest.get(kind)) for kind in ("savepoint", "completed"))
+    kept = [(kind, row) for kind, row in found if row is not None and _path(row)]
+    nothing: tuple[str, Checkpoint] = ("", {})
+    kind, row = max(kept, key=lambda pair: pair[1].get("id", 0), default=nothing)
+    name, state = str(document["name"]), str(document["state"])
+    return Saved(job, name, state, completed, _path(row), kind == "savepoint")
+
+
+def resumable(rest: Rest, job: str) -> str | None:
+    """Path of what a job can go on from: what it saved last, else what it began from."""
+    if (saved := saved_by(rest, job)) is not None:
+        return saved.last
+    try:
+        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+    except FlinkError:  # 404: it takes none
+        return None
+    restored: Checkpoint | None = latest.get("restored")
+    return None if restored is None else _path(restored)
+
+
+def _path(row: Checkpoint) -> str | None:
+    """Where a checkpoint lies, if in a file."""
+    path = row.get("external_path")
+    return path if path and not path.startswith("<") else None
 
 
 def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:

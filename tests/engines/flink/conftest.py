@@ -2,12 +2,12 @@
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_clusters import come_back
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import VERSION, Flink, fetch_flink, fetched_home
@@ -66,12 +66,6 @@ def jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return jar
 
 
-def address(rest: Rest, device: str) -> str | None:
-    """Where a device's TaskManager takes calls, if the cluster knows one."""
-    paths = {manager["id"]: manager["path"] for manager in rest.task_managers()}
-    return paths.get(device)
-
-
 @pytest.fixture
 def rest(cluster: LocalCluster) -> Iterator[Rest]:
     """REST of the shared cluster; no job is left on it.
@@ -81,10 +75,7 @@ def rest(cluster: LocalCluster) -> Iterator[Rest]:
     answer = Rest(cluster.url)
     for device in cluster.devices:
         if cluster.processes[device].poll() is not None:
-            before = address(answer, device)
-            cluster.start(device)
-            while address(answer, device) in (None, before):  # the old one may still be listed
-                time.sleep(0.1)
+            come_back(answer, cluster, device)
     cluster.wait()
     yield answer
     for job in answer.get("/jobs")["jobs"]:

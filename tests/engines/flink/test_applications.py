@@ -22,7 +22,7 @@ def test_jobs_have_the_operators_and_streams_of_their_files(flink: Flink, tmp_pa
     built = tmp_path / "applications.jar"
     build_jar(flink, sorted(FOLDER.joinpath("jobs").glob("*.java")), built)
     unchained = {"pipeline.operator-chaining.enabled": False}
-    with local_cluster(flink, ["dev-0"], settings=unchained, groups=1) as cluster:
+    with local_cluster(flink, ["dev-0"], settings=unchained, layers=1) as cluster:
         assert_all_agree(cluster, built)
 
 

@@ -211,14 +211,54 @@ def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) 
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 
 
-def test_an_unprepared_task_manager_is_named_where_something_is_spread(call: Apply) -> None:
-    """Not a want of free group indexes, which is what it leads to."""
-    answers = healthy("dev-0", "dev-1", "dev-2")
-    bare = task_manager("dev-2", []) | {"totalResource": {"managedMemory": 100}}
-    answers["GET /taskmanagers"]["taskmanagers"][2] = bare
-    told = "TaskManager 'dev-2' does not offer 'lim-0-dev-0', so no operator can be spread"
+def test_an_unprepared_task_manager_is_named_where_something_is_spread_over_it(
+    call: Apply,
+) -> None:
+    """Not a want of free group indexes; what is spread elsewhere needs nothing of it."""
+    answers = healthy("dev-0", "dev-1")
+    answers["GET /taskmanagers"]["taskmanagers"].append(task_manager("dev-2", []))
+    told = "TaskManager 'dev-2' does not offer 'lim-0', so no operator can be spread over it"
+    call(answers, {"map": ["dev-0", "dev-2"]}, PlacementError, told)
+    call(answers, {"map": ["dev-0", "dev-1"]})
+    call(answers, {"map": ["dev-2"]})
+
+
+def test_a_task_manager_without_room_for_another_is_named(call: Apply) -> None:
+    """It was started with what an older cluster file said."""
+    answers = healthy("dev-0", "dev-1")
+    answers["GET /taskmanagers"]["taskmanagers"][1] = task_manager("dev-1", ["dev-1"])
+    told = "TaskManager 'dev-1' does not offer 'lim-0-dev-0', so no operator can be spread over it"
+    call(answers, {"map": ["dev-0", "dev-1", "dev-1"]}, PlacementError, told)
+
+
+def test_a_task_manager_that_nobody_left_room_for_is_named(call: Apply) -> None:
+    """It would take what it was not told to refuse."""
+    answers = healthy("dev-0", "dev-1")
+    late = task_manager("dev-2", ["dev-0", "dev-1", "dev-2"])
+    answers["GET /taskmanagers"]["taskmanagers"].append(late)
+    told = "TaskManager 'dev-2' came to the cluster without room left for it"
     call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
-    call(answers)  # whole operators elsewhere need nothing of it
+    call(answers, {"map": ["dev-2"]})
+
+
+def test_group_indexes_that_are_used_up_are_told_as_that(call: Apply) -> None:
+    answers = healthy("dev-0", "dev-1")
+    for manager in answers["GET /taskmanagers"]["taskmanagers"]:
+        left = manager["totalResource"]["extendedResources"] | {"lim-0": 5e5}
+        manager["freeResource"] = manager["totalResource"] | {"extendedResources": left}
+    told = "TaskManager 'dev-0' has no free group indexes left; end other jobs"
+    call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
+    call(answers, {"map": ["dev-0"]})
+
+
+def test_a_job_that_is_not_placed_and_holds_a_task_manager_is_named(call: Apply) -> None:
+    """Not a want of free group indexes, which it takes with all the rest."""
+    answers = healthy("dev-0", "dev-1")
+    for manager in answers["GET /taskmanagers"]["taskmanagers"]:
+        manager["freeResource"] = {"managedMemory": 0}
+    answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
+    told = "TaskManager 'dev-0' is taken whole by 'j-1': a job that is not placed takes all"
+    call(answers, refused=FlinkError, match=told)
 
 
 def test_an_unprepared_task_manager_that_is_placed_on_is_named(call: Apply) -> None:

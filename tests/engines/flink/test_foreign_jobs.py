@@ -18,6 +18,7 @@ from streamplace.engines.flink.move import Move
 from streamplace.engines.flink.pinning import pinning
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.spread import Limits
 from streamplace.engines.flink.state import Savepoint, left_behind, stop
 from streamplace.engines.flink.verify import verify
 
@@ -133,7 +134,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
 
     In a process of its own the planner numbers operators from 1, in the JobManager it goes on.
     """
-    for name, text in placed_java(pinning(SQL, cluster.devices)).items():
+    for name, text in placed_java(pinning(SQL, Limits.untouched(cluster.devices))).items():
         (tmp_path / name).write_text(text)
     compile_java(flink, sorted(tmp_path.glob("*.java")), tmp_path)
     jar = shutil.copyfile(jobs, tmp_path / "jobs.jar")

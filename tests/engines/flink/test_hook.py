@@ -8,6 +8,7 @@ import pytest
 
 from streamplace.engines.flink.hook import Placed, managed_shares
 from streamplace.engines.flink.pinning import Vectors, pinning
+from streamplace.engines.flink.spread import Limits
 
 DEVICES = ["a", "b"]
 
@@ -107,7 +108,7 @@ def executed(nodes: list[Node], vectors: Vectors, managed: dict[str, int]) -> di
             getTransformations=lambda: nodes, executeAsync=lambda graph: graph
         ),
     )
-    answer = pinning(vectors, DEVICES)
+    answer = pinning(vectors, Limits.untouched(DEVICES))
     Placed(
         env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed
     ).execute_async()

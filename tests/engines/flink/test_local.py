@@ -1,6 +1,7 @@
 """The local cluster as its user meets it: up, in use from the command line, and gone again."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -74,12 +75,47 @@ def test_nothing_is_left_however_it_ends(
         time.sleep(0.1)
 
 
+def test_it_goes_on_without_a_task_manager_when_told_to_keep(lonely_home: Path) -> None:
+    """Which process that is, is told before and after."""
+    words = ["flink", "local", "--devices", "2", "--keep", "--flink-home", str(lonely_home)]
+    process = subprocess.Popen(
+        [*STREAMPLACE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = process.stdout.readline().strip()
+        told = [process.stderr.readline() for _ in range(4)]
+        assert told[-1] == "ready; Ctrl-C stops it\n"
+        numbers = dict(re.findall(r"(dev-\d) is process (\d+)", "".join(told)))
+        os.kill(int(numbers["dev-1"]), signal.SIGKILL)
+        line = process.stderr.readline()
+        assert line == f"TaskManager dev-1 (process {numbers['dev-1']}) has ended\n"
+        assert "dev-0" in Rest(url).offered()
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_taken_port_is_told_by_the_command_before_ready(run: Callable) -> None:
+    """Be Flink there or not."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = run("flink", "local", "--port", str(port))
+    assert (answer.status, answer.out) == (2, "")
+    assert f"port {port} cannot be had" in answer.err
+    assert "ready" not in answer.err
+
+
 def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:
     """In the words of the process that ended."""
     settings = {"jobmanager.rpc.port": "a harbour"}
     with (
         pytest.raises(SettingError, match=r"jobmanager ended; its log says: .*a harbour"),
-        local_cluster(flink, ["dev-0"], groups=1, settings=settings),
+        local_cluster(flink, ["dev-0"], layers=1, settings=settings),
     ):
         pytest.fail("it came up without a port")
 
@@ -134,7 +170,7 @@ def test_flink_1_20_pins_alike(fetched: Callable[[str], Flink], tmp_path: Path) 
     source = Path(__file__).parents[3] / "examples" / "flink" / "GraphJob.java"
     build_jar(flink, [source], jar)
     vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
-    with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], groups=2) as cluster:
+    with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], layers=2) as cluster:
         rest, arguments = Rest(cluster.url), [json.dumps(pipeline(1, 3, 1))]
         job = apply(rest, flink, Program(jar, "GraphJob", arguments), vectors)
         found = verify(rest, job, vectors)

@@ -144,3 +144,18 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
     with pytest.raises(FlinkError, match="no disk; the job runs again where it ran"):
         run(started=started)
     assert started == [("dev-0", "s3://b/chk-3")]
+
+
+def test_a_job_that_finished_by_itself_does_not_go_back(
+    run: Callable[..., Started], flink: ScriptedFlink
+) -> None:
+    """Its last checkpoint would have it read again what it has read."""
+    flink.answers |= {
+        "GET /jobs/old/savepoints/t1": FAILED,
+        "GET /jobs/old": job("old", "FINISHED", {}),
+        "GET /jobs/old/checkpoints": RETAINED,
+    }
+    started = Started([])
+    with pytest.raises(FlinkError, match=r"old has finished by itself.* nothing is moved"):
+        run(started=started)
+    assert started == []

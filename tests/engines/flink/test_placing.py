@@ -4,12 +4,14 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from flink_clusters import come_back
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.apply import apply, free_groups
+from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.pinning import vectors_of
@@ -33,6 +35,11 @@ def random_vectors(seed: int, cluster: LocalCluster) -> tuple[dict, dict[str, li
     return pipeline(*parallelism), vectors
 
 
+def left(rest: Rest) -> dict[str, Any]:
+    """What TaskManagers have left of their resources."""
+    return {row["id"]: row["freeResource"]["extendedResources"] for row in rest.task_managers()}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_placements_land_exactly(
     seed: int, rest: Rest, submit: Submit, cluster: LocalCluster
@@ -47,14 +54,14 @@ def test_cancelled_jobs_can_be_placed_again_elsewhere(
     rest: Rest, submit: Submit, cluster: LocalCluster
 ) -> None:
     """Another placement of the same job, and the group indexes are free again."""
-    before = free_groups(rest)
+    before = left(rest)
     for device in cluster.devices[1:3]:
         vectors = {"op0": ["dev-0"], "op1": [device], "op2": ["dev-0", device]}
         job = submit(pipeline(1, 1, 2), vectors)
         assert verify(rest, job, vectors).fine
         rest.cancel(job)
         rest.cancel(job)  # an ended job is left alone
-        assert free_groups(rest) == before
+        assert left(rest) == before
 
 
 def test_operators_that_were_fused_when_measured_land_together(rest: Rest, submit: Submit) -> None:
@@ -108,8 +115,7 @@ def test_counts_hold_after_a_task_manager_came_back(
     vectors = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]}
     job = submit({**pipeline(1, 3), "restart": True}, vectors)
     cluster.kill("dev-2")
-    cluster.start("dev-2")
-    cluster.wait()
+    come_back(rest, cluster, "dev-2")
     rest.wait_running(job)
     found = verify(rest, job, vectors)
     assert found.fine, found
@@ -118,7 +124,7 @@ def test_counts_hold_after_a_task_manager_came_back(
 def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: Path) -> None:
     """It ignores pins, so that nothing it shows can be trusted."""
     settings = {"jobmanager.scheduler": "adaptive"}
-    with local_cluster(flink, ["dev-0"], settings=settings, groups=1) as cluster:
+    with local_cluster(flink, ["dev-0"], settings=settings, layers=1) as cluster:
         rest, vectors = Rest(cluster.url), {"op0": ["dev-0"], "op1": ["dev-0"]}
         arguments = [json.dumps(pipeline(1, 1))]
         with pytest.raises(FlinkError, match="scheduler is Adaptive, which ignores placements"):

@@ -1,0 +1,115 @@
+"""``streamplace flink jar``: a jar that pins its job, for clusters that take none."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamplace.cli import _options
+from streamplace.cli._flink import HOME, PLACEMENT
+from streamplace.cli._options import FILE
+from streamplace.cli._output import say
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.pinning import Pinning, Vectors
+
+
+@click.command(
+    "jar",
+    epilog="Example: streamplace flink jar job.jar --placement placement.json "
+    "--cluster cluster.toml -o placed.jar",
+)
+@click.argument("jar", type=FILE)
+@PLACEMENT
+@click.option(
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="All devices of the cluster (TOML), also those that are not used.",
+)
+@click.option(
+    "--room",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="Devices that may be added later, as 'flink config' was told.",
+)
+@click.option("--entry-class", help="Main class of the job.  [default: the jar's own]")
+@click.option(
+    "--library",
+    "libraries",
+    type=FILE,
+    multiple=True,
+    help="A further jar of the job, put into it.",
+)
+@click.option(
+    "--managed-memory",
+    default="64MiB",
+    show_default=True,
+    help="What each TaskManager has of it (taskmanager.memory.managed.size).",
+)
+@_options.writes("Write the jar to this file.", required=True)
+@HOME
+def jar_(
+    jar: Path,
+    placement: Path,
+    cluster_file: Path | None,
+    room: int,
+    entry_class: str | None,
+    libraries: tuple[Path, ...],
+    managed_memory: str,
+    output: Path,
+    flink_home: Path | None,
+) -> None:
+    """Write a jar that runs JAR's job where it is placed, for clusters that take no uploads.
+
+    It is JAR with two small classes beside it: Flink runs the class Placed, whose first argument is
+    the job's own main class. 'flink run' takes it, and so does application mode, also where
+    web.submit.enable is false. It takes group indexes from 0 on, so of the jobs that spread
+    operators over the same devices only one can be run like that at a time; 'apply' asks the
+    cluster which are free.
+    """
+    from streamplace.engines.flink.dist import find_flink
+    from streamplace.engines.flink.jars import MAIN, check_jar, placed_jar
+    from streamplace.engines.flink.pinning import read_vectors
+    from streamplace.engines.flink.program import Program
+    from streamplace.model.units import size_bytes
+
+    _options.spare_inputs(output)
+    vectors = read_vectors(placement)
+    answer = _pinning(vectors, cluster_file, room)
+    for one in (jar, *libraries):
+        check_jar(one)
+    entry = Program(jar, entry_class).entry
+    memory = int(size_bytes(managed_memory) // 2**20)
+    managed = dict.fromkeys(_devices(vectors), memory)
+    with placed_jar(find_flink(flink_home), jar, libraries, answer, managed) as made:
+        shutil.copyfile(made, output)
+    say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")
+
+
+def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinning":
+    """Pinning on an empty cluster."""
+    from streamplace.engines.flink.names import unborn
+    from streamplace.engines.flink.pinning import devices_of, pinning
+    from streamplace.engines.flink.spread import Limits
+    from streamplace.io.clusters import read_cluster
+
+    if cluster_file is not None:
+        devices = list(read_cluster(cluster_file).devices.name)
+    elif any(len(set(devices_of(vector))) > 1 for vector in vectors.values()):
+        raise SettingError(
+            "subtasks are placed one by one, and Flink must then know all devices of the cluster, "
+            "also those that it must not use; give --cluster"
+        )
+    else:
+        devices = sorted(_devices(vectors))
+    return pinning(vectors, Limits.untouched([*devices, *unborn(devices, room)]))
+
+
+def _devices(vectors: "Vectors") -> set[str]:
+    from streamplace.engines.flink.pinning import devices_of
+
+    return {device for vector in vectors.values() for device in devices_of(vector)}

@@ -1,0 +1,150 @@
+"""Fitting a placement to a cluster: what its TaskManagers offer, and what is left of that."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count, takewhile
+from typing import Any
+
+from streamplace.engines.flink.names import index_name, limit_name, limited
+from streamplace.engines.flink.pinning import Pinning, Vectors, devices_of, pinning
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.scheduler import cluster_fault
+from streamplace.engines.flink.spread import Limits
+from streamplace.engines.names import resource
+from streamplace.errors import PlacementError
+from streamplace.model.messages import listed, quoted
+
+Managers = Sequence[dict[str, Any]]
+Fitted = tuple[Pinning, dict[str, int]]
+ALL, LEFT = "totalResource", "freeResource"
+
+
+def check_cluster(rest: Rest, vectors: Vectors) -> None:
+    """Raise what is wrong with a cluster, seen from a placement."""
+    if fault := cluster_fault(rest):
+        raise FlinkError(fault)
+    check_offers(rest.offered(), vectors)
+
+
+def check_upload(rest: Rest) -> None:
+    """Raise FlinkError for a cluster that takes no jars."""
+    if rest.settings().get("web.submit.enable", "").lower() == "false":
+        raise FlinkError(
+            f"the Flink at {rest.url} takes no jars (web.submit.enable: false); write one by "
+            "'streamplace flink jar' and run that by 'flink run', or in application mode"
+        )
+
+
+def fitted(rest: Rest, vectors: Vectors, most_mb: int | None = None) -> Fitted:
+    """Pinning for what a cluster has left now, and its TaskManagers' free managed memory in MB."""
+    managers = rest.task_managers()
+    _check_left(rest, managers, _used(vectors))
+    return _fitted(managers, vectors, LEFT, most_mb)
+
+
+def fitted_empty(rest: Rest, vectors: Vectors, most_mb: int | None = None) -> Fitted:
+    """Pinning and managed memory as if nothing ran on a cluster."""
+    return _fitted(rest.task_managers(), vectors, ALL, most_mb)
+
+
+def limits_of(managers: Managers, used: Collection[str], kind: str = LEFT) -> Limits:
+    """What spread groups may still take of the TaskManagers that are used."""
+    rows = {manager["id"]: manager for manager in managers if manager["id"] in used}
+    known = [_known(row) for row in rows.values()]
+    pins = sorted(set[str].intersection(*known).union(map(resource, rows))) if known else []
+    indexes = {device: _numbers(row, kind, "") for device, row in rows.items()}
+    layers = {device: _numbers(row, kind, resource(device)) for device, row in rows.items()}
+    return Limits(tuple(pins), indexes, layers)
+
+
+def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -> None:
+    """Raise PlacementError for a device that the cluster lacks or that cannot be pinned to."""
+    for operator, vector in vectors.items():
+        is_spread = len(set(devices_of(vector))) > 1
+        for device in devices_of(vector):
+            if device not in offered:
+                raise PlacementError(
+                    f"operator {quoted(operator)} is on {quoted(device)}, which is no TaskManager "
+                    f"of the cluster; it has {listed(tuple(offered))}"
+                )
+            pin = resource(device)
+            if pin not in offered[device]:
+                raise _unprepared(device, pin, "nothing can be pinned to it")
+            for name in (index_name(0), limit_name(0, pin)) if is_spread else ():
+                if name not in offered[device]:
+                    raise _unprepared(device, name, "no operator can be spread over it")
+
+
+def _fitted(managers: Managers, vectors: Vectors, kind: str, most_mb: int | None) -> Fitted:
+    answer = pinning(vectors, limits_of(managers, _spread_over(vectors), kind))
+    for group, counts in answer.spread.items():
+        for manager in managers:
+            _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
+    managed = {row["id"]: int(row[kind]["managedMemory"]) for row in managers}
+    return answer, {
+        name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
+    }
+
+
+def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: int) -> None:
+    """Raise PlacementError where a TaskManager could hold more or fewer slots than it should."""
+    offered, device = _amounts(manager, ALL), manager["id"]
+    most = {name: int(offered.get(name, 0) // amount) for name, amount in demand.items()}
+    scarce = min(most, key=lambda name: most[name])
+    if most[scarce] < wanted:
+        raise _unprepared(device, scarce, "no operator can be spread over it and others")
+    if most[scarce] > wanted:
+        raise PlacementError(
+            f"TaskManager {quoted(device)} came to the cluster without room left for it, and would "
+            "take subtasks that are placed elsewhere; start the others again with what "
+            "'streamplace flink config' writes for all of them, or this one with no other "
+            f"resource than {quoted(resource(device))}"
+        )
+
+
+def _check_left(rest: Rest, managers: Managers, used: Collection[str]) -> None:
+    """Raise FlinkError for a TaskManager that a job which is not placed has taken whole."""
+    for manager in managers:
+        device = manager["id"]
+        if device in used and _amounts(manager, LEFT).get(resource(device), 0) < 1:
+            raise FlinkError(
+                f"TaskManager {quoted(device)} is taken whole by {listed(rest.holders(device))}: a "
+                "job that is not placed takes all that a TaskManager has for each of its slots; "
+                "end it, or submit it by 'streamplace flink apply'"
+            )
+
+
+def _unprepared(device: str, name: str, why: str) -> PlacementError:
+    return PlacementError(
+        f"TaskManager {quoted(device)} does not offer {quoted(name)}, so {why}; add what "
+        "'streamplace flink config' writes to its config.yaml and start it again"
+    )
+
+
+def _used(vectors: Vectors) -> set[str]:
+    return {device for vector in vectors.values() for device in devices_of(vector)}
+
+
+def _spread_over(vectors: Vectors) -> set[str]:
+    """Devices of the operators that are spread."""
+    return {d for v in vectors.values() if len(set(devices_of(v))) > 1 for d in devices_of(v)}
+
+
+def _amounts(manager: Mapping[str, Any], kind: str) -> Mapping[str, float]:
+    found: Mapping[str, float] = manager[kind].get("extendedResources", {})
+    return found
+
+
+def _known(manager: Mapping[str, Any]) -> set[str]:
+    """Resources of the devices that a TaskManager knows of."""
+    return {pin for name in _amounts(manager, ALL) if (pin := limited(0, name)) is not None}
+
+
+def _numbers(manager: Mapping[str, Any], kind: str, pin: str) -> set[int]:
+    """Numbers of the indexes, or of the layers of a device, that are untouched."""
+    total, left = _amounts(manager, ALL), _amounts(manager, kind)
+
+    def name(number: int) -> str:
+        return limit_name(number, pin) if pin else index_name(number)
+
+    offered = takewhile(lambda number: name(number) in total, count())
+    return {number for number in offered if left.get(name(number)) == total[name(number)]}

@@ -1,0 +1,199 @@
+"""Watching: a placed job for whose devices, once they are lost, spares stand in.
+
+Pins are hard: a job never moves by itself. While a device is lost it restarts in vain. So it is
+ended here and started from its last checkpoint with a spare in the place of what is lost.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.pinning import Vectors, devices_of
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, Refusal, Rest, finished
+from streamplace.engines.flink.state import Savepoint, resumable
+from streamplace.engines.flink.verify import verify
+from streamplace.errors import PlacementError, StreamplaceError
+from streamplace.model.messages import listed, quoted
+
+RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
+LOOK_SECONDS = 1.0
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A job and where it runs.
+
+    Attributes
+    ----------
+    stand_ins
+        Device of the placement → the one that stands in for it.
+    """
+
+    job: str
+    vectors: Vectors
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> set[str]:
+        """Devices that it needs."""
+        return {device for vector in self.vectors.values() for device in devices_of(vector)}
+
+    def without(self, stand_ins: Mapping[str, str]) -> "Run":
+        """Return the same job with other devices in the place of some."""
+        vectors: dict[str, list[str] | str] = {
+            name: stand_ins.get(vector, vector)
+            if isinstance(vector, str)
+            else [stand_ins.get(device, device) for device in vector]
+            for name, vector in self.vectors.items()
+        }
+        origins = {new: old for old, new in self.stand_ins.items()}
+        new = {origins.get(lost, lost): spare for lost, spare in stand_ins.items()}
+        return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A cluster, its spares, and what is needed to submit the job to it again.
+
+    Attributes
+    ----------
+    spares
+        Devices that stand in for lost ones, in this order.
+    tell
+        Is told every step.
+    moved
+        Is told of every job that was started.
+    patience
+        Seconds in which a lost device may come back.
+    seconds
+        In which the job must have come up again.
+    """
+
+    rest: Rest
+    flink: Flink
+    program: Program
+    spares: tuple[str, ...]
+    tell: Tell
+    moved: Callable[[Run], None]
+    patience: float = 30.0
+    seconds: float = 120.0
+
+    def check(self, run: Run) -> None:
+        """Raise what would hinder a spare from standing in."""
+        if taken := run.devices.intersection(self.spares):
+            raise PlacementError(f"{quoted(min(taken))} is no spare: operators are placed on it")
+        if missing := set(self.spares).difference(self.rest.offered()):
+            raise PlacementError(f"spare {quoted(min(missing))} is no TaskManager of the cluster")
+        if unkept := self._unkept(run.job):
+            raise FlinkError(unkept)
+
+    def _unkept(self, job: str) -> str | None:
+        """Why a spare could not go on from the checkpoints of a job."""
+        try:
+            found = self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+        except Refusal:
+            self.tell(f"note: job {job} takes no checkpoints; it would start without state")
+            return None
+        kept = found["externalization"]
+        if "JobManager" in found.get("checkpoint_storage", ""):
+            return (
+                f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
+                "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
+            )
+        if not kept["enabled"] or kept["delete_on_cancellation"]:
+            return (
+                f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
+                f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
+            )
+        return None
+
+    def run(self, run: Run) -> str:
+        """Watch a job until it ends by itself or by someone; returns its last state.
+
+        Raises
+        ------
+        FlinkError
+            When it failed on devices that are all there, or cannot be started with a spare.
+        """
+        self.check(run)
+        since, told = time.monotonic(), [""]
+        while True:
+            state, lost = self._look(run)
+            if state in ENDED and (state != "FAILED" or not lost):
+                return self._ended(run, state)
+            if lost != told:
+                since, told = time.monotonic(), lost
+                if lost:
+                    self.tell(f"lost: {listed(lost)}; waiting {self.patience:g} s for it")
+            elif lost and time.monotonic() - since > self.patience:
+                since, run = math.inf, self._replaced(run, lost)
+            time.sleep(LOOK_SECONDS)
+
+    def _look(self, run: Run) -> tuple[str, list[str]]:
+        """State of a job and the devices that it lacks; an answer is waited for."""
+        told = False
+        while True:
+            try:
+                state = str(self.rest.job(run.job)["state"])
+                return state, sorted(run.devices.difference(self.rest.offered()))
+            except Refusal:
+                raise
+            except FlinkError as error:
+                if not told:
+                    self.tell(f"{error}; asking again")
+                told = True
+            time.sleep(LOOK_SECONDS)
+
+    def _ended(self, run: Run, state: str) -> str:
+        if state == "FAILED":
+            cause = self.rest.failure(run.job)
+            raise FlinkError(f"job {run.job} failed on devices that are all there: {cause}")
+        told = finished(run.job) if state == FINISHED else f"job {run.job} is {state}"
+        self.tell(told)
+        return state
+
+    def _replaced(self, run: Run, lost: list[str]) -> Run:
+        """Start a job anew with spares in the place of lost devices; it waits where none is left.
+
+        What was lost and came back is a spare, too.
+        """
+        offered, used = self.rest.offered(), run.devices
+        spares = [*self.spares, *run.stand_ins]
+        free = [device for device in spares if device in offered and device not in used]
+        if len(free) < len(lost):
+            self.tell(f"no spare is left for {listed(lost[len(free) :])}; the job waits for it")
+            return run
+        stand_ins = dict(zip(lost, free, strict=False))
+        path = resumable(self.rest, run.job)
+        self.tell(f"ending job {run.job}; it goes on from {path or 'its beginning'}")
+        self.rest.cancel(run.job)
+        return self._started(run.without(stand_ins), path)
+
+    def _started(self, run: Run, path: str | None) -> Run:
+        saved = None if path is None else Savepoint(path)
+        try:
+            job = apply(
+                self.rest,
+                self.flink,
+                self.program,
+                run.vectors,
+                savepoint=saved,
+                seconds=self.seconds,
+            )
+        except StreamplaceError as error:  # a further device may have been lost
+            state = f"; its state is in {path}: give it to 'flink apply' by --savepoint"
+            raise FlinkError(f"{error}{state if path else ''}") from None
+        new = replace(run, job=job)
+        where = ", ".join(f"{spare} for {device}" for device, spare in run.stand_ins.items())
+        fine = verify(self.rest, job, run.vectors).fine
+        self.tell(f"job {job} runs, {where}{'' if fine else '; not all of it is where it should'}")
+        self.moved(new)
+        if unkept := self._unkept(job):
+            self.tell(f"note: {unkept}; give it to 'flink watch', too")
+        return new

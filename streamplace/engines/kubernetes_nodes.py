@@ -1,0 +1,52 @@
+"""Nodes of Kubernetes that are devices: their labels, their sizes, and what people must do."""
+
+import math
+from collections.abc import Iterator
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.config import Settings
+from streamplace.engines.names import slug
+from streamplace.engines.text import listed
+from streamplace.model.devices import Device
+
+DEVICE = "streamplace-device"
+MEBIBYTE = 2**20
+USUAL_MEMORY = 1728 * MEBIBYTE
+"""Flink's own default for the process of a TaskManager."""
+
+
+def labels(device: Device) -> Iterator[tuple[str, str]]:
+    """Labels of the node that is a device."""
+    yield DEVICE, slug(device.name)
+    for tag in sorted(device.tags):
+        yield f"streamplace-tag-{slug(tag)}", "true"
+
+
+def sizes(device: Device) -> Settings:
+    """What a TaskManager is told of the size of its device."""
+    return {
+        "taskmanager.cpu.cores": float(device.cores),
+        "taskmanager.memory.process.size": f"{mebibytes(device)}m",
+    }
+
+
+def mebibytes(device: Device) -> int:
+    """Memory of a device."""
+    memory = float(device.memory)
+    return int((USUAL_MEMORY if math.isinf(memory) else memory) // MEBIBYTE)
+
+
+def node_labels(deployment: Deployment) -> Iterator[str]:
+    """Say how nodes become devices."""
+    yield "Use: 1. Label one node per device, and nodes with special hardware, once:"
+    for device in deployment.problem.cluster.devices:
+        pairs = " ".join(f"{key}={value}" for key, value in labels(device))
+        yield f"          kubectl label node NODE {pairs}"
+
+
+def rules(deployment: Deployment) -> Iterator[str]:
+    """Groups of operators, for people."""
+    for group in deployment.colocated:
+        yield f"Must share a device: {listed(group)}"
+    for group in deployment.exlocated:
+        yield f"Must not share one: {listed(group)}"

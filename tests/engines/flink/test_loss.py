@@ -1,0 +1,261 @@
+"""What comes and goes on a real cluster: TaskManagers, spares, jobs that are not placed."""
+
+import json
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from flink_clusters import come_back
+from flink_graphs import pipeline
+
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink, find_java
+from streamplace.engines.flink.local import LocalCluster, local_cluster
+from streamplace.engines.flink.pinning import Vectors
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
+from streamplace.engines.flink.state import resumable, stop
+from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.watch import RETENTION, Run, Watch
+
+pytestmark = pytest.mark.xdist_group("flink")
+DEVICES = ["dev-0", "dev-1", "dev-2"]
+UNEVEN: dict[str, list[str]] = {"op0": ["dev-0"], "op1": ["dev-0", "dev-1", "dev-1"]}
+
+
+@pytest.fixture(scope="module")
+def roomy(flink: Flink) -> Iterator[LocalCluster]:
+    """A cluster of three devices with room for another; it takes no jar but by REST."""
+    with local_cluster(flink, DEVICES, layers=2, room=1) as running:
+        yield running
+
+
+@pytest.fixture
+def rest(roomy: LocalCluster) -> Iterator[Rest]:
+    """REST of the cluster; what a test has lost is there again, and what it has added is not."""
+    answer = Rest(roomy.url)
+    for device in DEVICES:
+        if roomy.processes[device].poll() is not None:
+            come_back(answer, roomy, device)
+    yield answer
+    for job in answer.jobs():
+        answer.cancel(job)
+    if "new-1" in roomy.processes and roomy.processes["new-1"].poll() is None:
+        roomy.kill("new-1")
+        while "new-1" in answer.offered():
+            time.sleep(0.1)
+
+
+def job_of(graph: dict[str, Any], jar: Path) -> Program:
+    """The job that runs a graph."""
+    return Program(jar, "GraphJob", [json.dumps(graph)])
+
+
+def test_a_task_manager_is_added_while_the_others_run(
+    rest: Rest, roomy: LocalCluster, flink: Flink, graph_jar: Path
+) -> None:
+    """A job that restarts does not flow over to it, and a new one is spread over it."""
+    program = job_of({**pipeline(1, 3), "restart": True}, graph_jar)
+    before = {device: roomy.processes[device].pid for device in DEVICES}
+    job = apply(rest, flink, program, UNEVEN)
+    roomy.start("new-1")
+    while "new-1" not in rest.offered():
+        assert roomy.processes["new-1"].poll() is None
+    roomy.kill("dev-1")
+    come_back(rest, roomy, "dev-1")
+    rest.wait_running(job, 120)
+    assert verify(rest, job, UNEVEN).fine
+    both = {"op0": ["dev-2"], "op1": ["new-1", "new-1", "dev-1"]}
+    other = apply(rest, flink, program, both)
+    assert verify(rest, other, both).fine
+    assert verify(rest, job, UNEVEN).fine
+    assert {d: roomy.processes[d].pid for d in ("dev-0", "dev-2")} == {
+        d: before[d] for d in ("dev-0", "dev-2")
+    }
+
+
+def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
+    rest: Rest, flink: Flink, graph_jar: Path
+) -> None:
+    """Each takes from the other what it needs, and is named for it."""
+    program = job_of(pipeline(1, 1), graph_jar)
+    jar = rest.upload(graph_jar)
+    ordinary = rest.run_jar(jar, "GraphJob", program.arguments)
+    rest.wait_running(ordinary)
+    everywhere = {"op0": DEVICES[:1], "op1": DEVICES[1:2], "op2": DEVICES[2:]}
+    wider = job_of({**pipeline(1, 1, 1), "restart": True}, graph_jar)
+    with pytest.raises(FlinkError, match=f"is taken whole by '{ordinary}': a job that is not"):
+        apply(rest, flink, wider, everywhere)
+    rest.cancel(ordinary)
+    apply(rest, flink, wider, everywhere)
+    ordinary = rest.run_jar(jar, "GraphJob", wider.arguments)
+    rest.delete(f"/jars/{jar}")
+    assert uploaded(rest) == []
+    deadline = time.monotonic() + 30
+    while not (told := why_not_running(rest, ordinary)):
+        assert time.monotonic() < deadline
+    assert "a job that is not placed asks for whole TaskManagers" in told
+
+
+def why_not_running(rest: Rest, job: str) -> str:
+    """What is told of a job that does not run, once it waits for slots or restarts for them."""
+    try:
+        rest.running_job(job)
+    except FlinkError as error:
+        print(error)
+        return str(error) if "wait until all run" not in str(error) else ""
+    return ""
+
+
+def uploaded(rest: Rest) -> list[Any]:
+    """Jars on a cluster."""
+    with urlopen(f"{rest.url}/jars") as answer:
+        return list(json.load(answer)["files"])
+
+
+def tally(jobs: Path, told: Path, saved: Path) -> Program:
+    """A job with state that checks itself, and takes checkpoints that outlive it."""
+    settings = {
+        "execution.checkpointing.interval": "300 ms",
+        "execution.checkpointing.dir": saved.as_uri(),
+        RETENTION: "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "10000",
+        "restart-strategy.fixed-delay.delay": "500 ms",
+    }
+    return Program(jobs, "TallyJob", (str(told), "500"), settings=settings)
+
+
+TALLY: Vectors = {
+    "numbers": ["dev-0"],
+    "Map": ["dev-1"],
+    "KeyedProcess": ["dev-0", "dev-1", "dev-1"],
+    "Process": ["dev-0", "dev-1", "dev-1"],
+    "Writer": ["dev-0", "dev-1", "dev-1"],
+    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
+    "Process (2)": ["dev-1", "dev-1"],
+    "Writer (2)": ["dev-0", "dev-0"],
+}
+
+
+def lines(told: Path, kind: str) -> list[list[int]]:
+    """Numbers that the job told."""
+    texts = (path.read_text() for path in told.glob(f"{kind}-*"))
+    return [[int(word) for word in line.split()] for text in texts for line in text.splitlines()]
+
+
+def test_a_job_whose_checkpoints_go_with_it_is_refused_by_the_watch(
+    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    program = tally(jobs, tmp_path, tmp_path / "saved")
+    settings = {key: value for key, value in program.settings.items() if key != RETENTION}
+    bare = Program(jobs, "TallyJob", (str(tmp_path), "500"), settings=settings)
+    job = apply(rest, flink, bare, TALLY)
+    watch = Watch(rest, flink, bare, ("dev-2",), lambda _: None, lambda _: None)
+    with pytest.raises(FlinkError, match=r"deletes its checkpoints.*=RETAIN_ON_CANCELLATION"):
+        watch.run(Run(job, TALLY))
+    assert rest.live_jobs() == [job]
+
+
+def test_a_job_that_finished_by_itself_is_told_as_that(
+    run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
+) -> None:
+    """By every command that looks for a running one."""
+    short = pipeline(1, 1)
+    short["operators"][0]["records"] = 10
+    graph = json.dumps(short)
+    (tmp_path / "p.json").write_text('{"assignment": {"op0": "dev-0", "op1": "dev-1"}}')
+    given = ("--placement", "p.json", "--rest", rest.url)
+    submitted = (str(graph_jar), "--entry-class", "GraphJob", "--flink-home", str(flink.home))
+    answer = run("flink", "apply", *submitted, *given, "--", graph)
+    assert answer.status == 0, answer.err
+    job = answer.out.strip()
+    assert rest.wait(job, ENDED) == "FINISHED"
+    for command in (("profile", "--rest", rest.url), ("cancel", "--rest", rest.url)):
+        answer = run("flink", *command, "--job", job)
+        assert answer.status == 2
+        assert f"job {job} has finished by itself" in answer.err
+
+
+def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
+    rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """Whole operators and counts; then the one that was lost is a spare itself."""
+    (tmp_path / "told").mkdir()
+    program = tally(jobs, tmp_path / "told", tmp_path / "saved")
+    job = apply(rest, flink, program, TALLY)
+    while resumable(rest, job) is None:
+        time.sleep(0.1)
+    runs: list[Run] = []
+    steps: list[str] = []
+    watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
+    ended: list[str] = []
+    thread = Thread(target=lambda: ended.append(watch.run(Run(job, TALLY))), daemon=True)
+    thread.start()
+    for lost, number in (("dev-1", 1), ("dev-2", 2)):
+        roomy.kill(lost)
+        while len(runs) < number:
+            assert thread.is_alive(), steps
+            thread.join(0.1)
+        if lost == "dev-1":
+            come_back(rest, roomy, lost)
+        run = runs[-1]
+        assert verify(rest, run.job, run.vectors).fine
+        restored = rest.get(f"/jobs/{run.job}/checkpoints")["latest"]["restored"]
+        assert restored["external_path"].startswith("file:")
+        before = len(lines(tmp_path / "told", "windows"))
+        while len(lines(tmp_path / "told", "windows")) <= before:
+            assert rest.job(run.job)["state"] not in ENDED
+    assert [run.stand_ins for run in runs] == [{"dev-1": "dev-2"}, {"dev-1": "dev-1"}]
+    stop(rest, runs[-1].job, tmp_path.as_uri())
+    thread.join(30)
+    assert ended == ["FINISHED"]
+    assert all(seen == due for seen, due in lines(tmp_path / "told", "counts"))
+    windows = Counter((key, first // 100) for key, first, _ in lines(tmp_path / "told", "windows"))
+    assert set(range(10)) == {key for key, _ in windows}
+
+
+def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
+    run: Callable, flink: Flink, graph_jar: Path, tmp_path: Path
+) -> None:
+    """By 'flink run', which needs no upload."""
+    (tmp_path / "c.toml").write_text(
+        'bandwidth = "1 Gbps"\ndevices = [{name = "dev-0"}, {name = "dev-1"}]\n'
+    )
+    assignment = {"op0": "dev-1", "op1#0": "dev-0", "op1#1": "dev-1", "op1#2": "dev-1"}
+    (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))
+    settings = {"web.submit.enable": "false"}
+    given = (str(graph_jar), "--entry-class", "GraphJob", "--placement", "p.json")
+    home, graph = ("--flink-home", str(flink.home)), json.dumps(pipeline(1, 3))
+    with local_cluster(flink, DEVICES[:2], settings=settings) as cluster:
+        answer = run("flink", "apply", *given, *home, "--rest", cluster.url, "--", graph)
+        assert answer.status == 2
+        assert "takes no jars (web.submit.enable: false); write one by" in answer.err
+        answer = run("flink", "jar", *given, *home, "--cluster", "c.toml", "-o", "placed.jar")
+        assert answer.status == 0, answer.err
+        assert "run it by: flink run -c Placed placed.jar GraphJob ARGUMENTS" in answer.err
+        (tmp_path / "config.yaml").write_text("rest.address: 127.0.0.1\n")
+        java = [find_java(), *flink.java_options(), "-cp", ":".join(map(str, flink.jars))]
+        address = cluster.url.removeprefix("http://")
+        words = ["run", "-d", "-m", address, "-c", "Placed", "placed.jar", "GraphJob", graph]
+        done = subprocess.run(
+            [*java, "org.apache.flink.client.cli.CliFrontend", *words],
+            env={**os.environ, "FLINK_CONF_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        rest = Rest(cluster.url)
+        (job,) = rest.live_jobs()
+        rest.wait_running(job)
+        vectors = {"op0": ["dev-1"], "op1": ["dev-0", "dev-1", "dev-1"]}
+        assert verify(rest, job, vectors).fine

@@ -1,0 +1,241 @@
+"""Watching, with a Flink that answers what it is told to."""
+
+import copy
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+
+from streamplace.engines.flink import watch as watching
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.pinning import Vectors
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.state import Savepoint, resumable, saved_by
+from streamplace.engines.flink.verify import Verification
+from streamplace.engines.flink.watch import Run, Watch
+from streamplace.errors import StreamplaceError
+
+VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
+KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
+LATEST = {
+    "completed": {"id": 7, "external_path": "s3://b/chk-7"},
+    "savepoint": {"id": 5, "external_path": "s3://b/sp-5"},
+    "restored": {"id": 3, "external_path": "s3://b/chk-3"},
+}
+SAVED = {"counts": {"completed": 7}, "latest": LATEST}
+
+
+def lacking(answers: dict[str, Any], *devices: str) -> dict[str, Any]:
+    """Answer of a cluster that has lost some of its TaskManagers."""
+    found = copy.deepcopy(answers["GET /taskmanagers"])
+    found["taskmanagers"] = [row for row in found["taskmanagers"] if row["id"] not in devices]
+    return dict(found)
+
+
+@pytest.fixture
+def flink() -> Iterator[ScriptedFlink]:
+    """A cluster of four on which the job "old" runs and takes checkpoints."""
+    answers = healthy("dev-0", "dev-1", "dev-2", "dev-3") | {
+        "GET /jobs/old": job("old", "RUNNING", {"map": "RUNNING"}),
+        "GET /jobs/old/checkpoints/config": KEPT,
+        "GET /jobs/old/checkpoints": SAVED,
+        "GET /jobs/old/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": "a.B: c"}]}},
+    }
+    with scripted_flink(answers) as answering:
+        yield answering
+
+
+class Watched:
+    """What a watch told and started."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.runs: list[Run] = []
+        self.paths: list[str | None] = []
+
+    def apply(self, *_: Any, savepoint: Savepoint | None, seconds: float) -> str:
+        """Start a job, as ``apply`` does."""
+        self.paths.append(None if savepoint is None else savepoint.path)
+        return "new"
+
+
+@pytest.fixture
+def watch(flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Watched]:
+    """Watch the job until it ends."""
+
+    def call(
+        *spares: str, raises: type[StreamplaceError] | None = None, match: str = ""
+    ) -> Watched:
+        found = Watched()
+        monkeypatch.setattr(watching, "apply", found.apply)
+        monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+        monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+        program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
+        one = Watch(
+            Rest(flink.url), home, program, spares, found.steps.append, found.runs.append, 0.0
+        )
+        if raises is None:
+            one.run(Run("old", VECTORS))
+        else:
+            with pytest.raises(raises, match=match):
+                one.run(Run("old", VECTORS))
+        return found
+
+    return call
+
+
+def test_a_spare_stands_in_everywhere_for_what_is_lost(
+    watch: Callable[..., Watched], flink: ScriptedFlink
+) -> None:
+    """From the last checkpoint; and what was lost stands in when it is back."""
+    every = flink.answers["GET /taskmanagers"]
+    gone, gone_too = lacking(flink.answers, "dev-1"), lacking(flink.answers, "dev-2")
+    flink.answers |= {
+        "GET /taskmanagers": [every, *[gone] * 4, *[gone_too] * 4, every],
+        "GET /jobs/old": [job("old", "FAILED", {})],
+        "GET /jobs/new": [*[job("new", "FAILED", {})] * 4, job("new", "FINISHED", {})],
+        "GET /jobs/new/checkpoints": {"counts": {"completed": 0}, "latest": LATEST},
+    }
+    found = watch("dev-2")
+    first, second = found.runs
+    assert first.vectors == {"map": ["dev-0", "dev-2", "dev-2"], "sink": "dev-2"}
+    assert second.vectors == VECTORS
+    assert found.paths == ["s3://b/chk-7", "s3://b/chk-3"]
+    assert found.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
+    assert found.steps[-1] == "job new has finished by itself, having read all of its input"
+
+
+def test_without_a_spare_left_the_job_is_waited_for(
+    watch: Callable[..., Watched], flink: ScriptedFlink
+) -> None:
+    """It is told once, and nothing is ended."""
+    restarting = job("old", "RESTARTING", {})
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
+    flink.answers |= {
+        "GET /taskmanagers": [every, every, *[gone] * 20, every],
+        "GET /jobs/old": [*[restarting] * 30, job("old", "CANCELED", {})],
+    }
+    found = watch("dev-2")
+    assert found.steps == [
+        "lost: 'dev-0', 'dev-1'; waiting 0 s for it",
+        "no spare is left for 'dev-1'; the job waits for it",
+        "job old is CANCELED",
+    ]
+    assert flink.requests("PATCH") == []
+
+
+def test_a_job_that_fails_on_devices_that_are_there_is_told(
+    watch: Callable[..., Watched], flink: ScriptedFlink
+) -> None:
+    """A spare would not help it."""
+    flink.answers["GET /jobs/old"] = job("old", "FAILED", {})
+    watch("dev-2", raises=FlinkError, match="failed on devices that are all there: a.B: c")
+
+
+@pytest.mark.parametrize(
+    ("spare", "answers", "told"),
+    [
+        ("dev-1", {}, "'dev-1' is no spare: operators are placed on it"),
+        ("dev-9", {}, "spare 'dev-9' is no TaskManager of the cluster"),
+        (
+            "dev-2",
+            {"externalization": {"enabled": True, "delete_on_cancellation": True}},
+            "deletes its checkpoints when it ends",
+        ),
+        ("dev-2", KEPT | {"checkpoint_storage": "JobManagerCheckpointStorage"}, "JobManager's mem"),
+    ],
+)
+def test_what_would_hinder_a_spare_is_told_at_once(
+    watch: Callable[..., Watched],
+    flink: ScriptedFlink,
+    spare: str,
+    answers: dict[str, Any],
+    told: str,
+) -> None:
+    """While all is well."""
+    if answers:
+        flink.answers["GET /jobs/old/checkpoints/config"] = answers
+    watch(spare, raises=StreamplaceError, match=told)
+
+
+def test_the_later_of_savepoint_and_checkpoint_counts(flink: ScriptedFlink) -> None:
+    """By its number; a job that has saved nothing goes on from what it began from."""
+    rest = Rest(flink.url)
+    saved = saved_by(rest, "old")
+    assert saved is not None
+    assert (saved.last, saved.is_savepoint) == ("s3://b/chk-7", False)
+    flink.answers["GET /jobs/old/checkpoints"] = {"counts": {"completed": 0}, "latest": LATEST}
+    assert saved_by(rest, "old") is None
+    assert resumable(rest, "old") == "s3://b/chk-3"
+    del flink.answers["GET /jobs/old/checkpoints"]
+    assert resumable(rest, "old") is None
+
+
+def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
+    flink: ScriptedFlink,
+) -> None:
+    """Only where it has no slot, and others have some of each."""
+    flink.answers["GET /jobs/old"] = job("old", "RUNNING", {"map": "SCHEDULED"})
+    rest = Rest(flink.url)
+    with pytest.raises(FlinkError, match="wait until all run"):
+        rest.running_job("old")
+    for device in ("dev-0", "dev-1", "dev-2", "dev-3"):
+        flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": [{"jobId": "j"}]}
+    with pytest.raises(FlinkError, match="a job that is not placed asks for whole TaskManagers"):
+        rest.running_job("old")
+
+
+def test_where_a_job_runs_is_written_for_verify(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands in stands in the file; the new id is printed, and why the command ends."""
+    monkeypatch.setattr(watching, "apply", Watched().apply)
+    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
+    flink.answers |= {
+        "GET /jobs": {"jobs": [{"id": "old", "status": "RUNNING"}]},
+        "GET /taskmanagers": [every, gone],
+        "GET /jobs/old": [*[job("old", "RUNNING", {})] * 2, job("old", "FAILED", {})],
+        "GET /jobs/new": job("new", "CANCELED", {}),
+    }
+    (tmp_path / "p.json").write_text('{"graph": "g", "assignment": {"a": "dev-0", "b": "dev-1"}}')
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    given = ("--placement", "p.json", "--spare", "dev-2", "--patience", "0", "--rest", flink.url)
+    answer = run("flink", "watch", "job.jar", *given, "--flink-home", ".", "-o", "where.json")
+    assert (answer.status, answer.out) == (0, "new\n"), answer.err
+    assert "job new runs, dev-2 for dev-1" in answer.err
+    assert "job new is CANCELED" in answer.err
+    written = json.loads((tmp_path / "where.json").read_text())
+    assert written == {"graph": "g", "assignment": {"a": "dev-0", "b": "dev-2"}}
+
+
+def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:
+    """An idle one might take what belongs elsewhere."""
+    (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
+    answer = run("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
+    assert answer.status == 2
+    assert "Flink must then know all devices of the cluster" in answer.err
+
+
+def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path
+) -> None:
+    """And what to do instead."""
+    setting = {"key": "web.submit.enable", "value": "false"}
+    flink.answers["GET /jobmanager/config"] = [[setting]]
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    zipfile.ZipFile(tmp_path / "job.jar", "w").close()
+    given = ("--entry-class", "A", "--placement", "p.json", "--rest", flink.url)
+    answer = run("flink", "apply", "job.jar", *given, "--flink-home", ".")
+    assert answer.status == 2
+    assert "takes no jars (web.submit.enable: false); write one by" in answer.err
+    assert flink.requests("POST") == []
