@@ -117,6 +117,10 @@ class Move:
             return stopped_at(self.rest, job, request)
         except FlinkError:
             saved = saved_by(self.rest, job)
+            if self.rest.job(job)["state"] == "FINISHED" and not (saved and saved.is_savepoint):
+                raise FlinkError(
+                    f"job {job} came to its end before it could be saved; there is nothing to move"
+                ) from None
             if saved is None or saved.last is None or saved.state not in ENDED:
                 raise
             return saved.last

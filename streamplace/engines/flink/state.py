@@ -46,6 +46,8 @@ class Saved:
         Number of checkpoints and savepoints that were completed.
     last
         Path of the last savepoint, else of the last checkpoint; None where neither is in a file.
+    is_savepoint
+        Whether that is a savepoint.
     """
 
     job: str
@@ -53,6 +55,7 @@ class Saved:
     state: str
     checkpoints: int
     last: str | None
+    is_savepoint: bool
 
     def __str__(self) -> str:
         if self.state not in ENDED:
@@ -82,8 +85,10 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
         return None
     latest = answer.get("latest") or {}
     paths = ((latest.get(kind) or {}).get("external_path") for kind in ("savepoint", "completed"))
-    last = next((path for path in paths if path and not path.startswith("<")), None)
-    return Saved(job, str(document["name"]), str(document["state"]), completed, last)
+    found = [None if not path or path.startswith("<") else path for path in paths]
+    last = found[0] or found[1]
+    state = str(document["state"])
+    return Saved(job, str(document["name"]), state, completed, last, found[0] is not None)
 
 
 def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:

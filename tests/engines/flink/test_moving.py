@@ -144,3 +144,15 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
     with pytest.raises(FlinkError, match="no disk; the job runs again where it ran"):
         run(started=started)
     assert started == [("dev-0", "s3://b/chk-3")]
+
+
+@pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
+def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
+    run: Callable[..., Started], flink: ScriptedFlink, saved: dict[str, Any]
+) -> None:
+    """From its last checkpoint it would tell twice what it had told since."""
+    flink.answers |= {"GET /jobs/old/savepoints/t1": FAILED, "GET /jobs/old/checkpoints": saved}
+    started = Started([])
+    with pytest.raises(FlinkError, match=r"^job old came to its end before it could be saved; "):
+        run(started=started)
+    assert started == []
