@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamsim.jit import kernel
+from streamsim.jit import kernel, patient
 from streamsim.topology import group_by, topological_order
 
 Floats = NDArray[np.float64]
@@ -106,7 +106,10 @@ def flow_of(
     per_tuple = np.ones(m) if selectivity is None else np.array(selectivity, np.float64)[by_source]
     joining = np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_)
     label = np.arange(m) if inputs is None else np.array(inputs, np.int64)
-    joining, port_start, port, in_start, in_streams = _ports(joining, head, label[by_source])
+    label = label[by_source]
+    kin = np.argsort(np.where(joining[head], label, 0), kind="stable").astype(np.int32)
+    joining, port_start, port, in_start, found = _ports(joining, head[kin], label[kin], kin)
+    in_streams = kin[found]
     flowing = propagate_rates(rates, tail, head, per_tuple, panes, port_start, port)
     return Flow(
         order,
@@ -147,6 +150,7 @@ def unequal_inputs(flow: Flow) -> tuple[int, int, float, float] | None:
     return pair[0], pair[1], float(into[flow.port[f]]), float(into[flow.port[e]])
 
 
+@patient
 @kernel
 def _lay_out(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
     """Operators in topological order; streams by the position of their source, and their ends.
@@ -174,35 +178,32 @@ def _lay_out(n: int, source: Ints, target: Ints) -> tuple[Ints, Ints, Ints, Ints
     return order, by_source, tail, head, start, end
 
 
+@patient
 @kernel
 def _ports(
-    joins: Flags, target: Ints, label: NDArray[np.int64]
+    joins: Flags, target: Ints, label: NDArray[np.int64], kin: Ints
 ) -> tuple[Flags, Ints, Ints, Ints, Ints]:
     """Who has several ports, the first port of each [N + 1] and that of every stream [M].
 
-    Then ``in_start`` and ``in_streams``: streams of one label into one operator that joins are
-    neighbours there.
+    Then ``in_start``, and where the streams into each operator stand in ``kin``. That is the order
+    that targets and labels come in: of the streams into an operator that joins, those of one label
+    are neighbours there. (Sorted by numpy, for a sort takes seconds to compile.)
     """
     n = len(joins)
-    in_start, in_streams = group_by(target, n)
+    in_start, found = group_by(target, n)
     several, start, port = np.zeros(n, np.bool_), np.zeros(n + 1, np.int32), np.empty_like(target)
     for v in range(n):
-        into = in_streams[in_start[v] : in_start[v + 1]]
         at = start[v]
-        if joins[v] and len(into) > 1:
-            into[:] = into[np.argsort(label[into], kind="mergesort")]
-            for i in range(len(into)):
-                if i > 0 and label[into[i]] != label[into[i - 1]]:
-                    at += 1
-                port[into[i]] = at
-        else:
-            for e in into:
-                port[e] = at
+        for i in range(in_start[v], in_start[v + 1]):
+            if joins[v] and i > in_start[v] and label[found[i]] != label[found[i - 1]]:
+                at += 1
+            port[kin[found[i]]] = at
         several[v] = at > start[v]
         start[v + 1] = at + 1
-    return several, start, port, in_start, in_streams
+    return several, start, port, in_start, found
 
 
+@patient
 @kernel
 def propagate_rates(
     rate: Floats,
@@ -256,6 +257,7 @@ def _output(rate: float, row: int, windows: Floats) -> float:
     return output
 
 
+@patient
 @kernel
 def _groups(rate: Floats, joins: Flags, source: Ints, target: Ints) -> tuple[Ints, Ints]:
     """Operators that generate tuples, and the group of each, numbered by first source.

@@ -9,14 +9,20 @@ calls them should be borrowing itself and be handed its buffers.
 They are paid for once more where they are compiled: to take a NamedTuple of arrays apart that comes
 from Python is more code than most kernels have of their own. A kernel therefore has two forms, and
 what other kernels call can be called by kernels alone.
+
+To compile one takes a second, and whoever places one small graph on a new installation would wait
+for dozens. What prepares a graph is therefore *patient*: Python runs it, to the same bits, until
+that has cost as much, or something large comes, or another process has compiled it.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from multiprocessing import current_process
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
+import numpy as np
 from numba import config, types
 from numba.core import event
 from numba.core.registry import CPUDispatcher
@@ -33,20 +39,54 @@ COMMON: Final[dict[str, Any]] = {
     "nogil": True,
     "no_cfunc_wrapper": True,
 }
-NOTICEABLE: Final = 1.0
+NOTICEABLE: Final = 0.5
 """Seconds of compiling after which people are told what they wait for."""
+PATIENCE: Final = 0.3
+"""Seconds that Python may spend on a patient kernel before that is compiled."""
+SMALL: Final = 5000
+"""Numbers that a patient kernel is handed at most, for Python to be quick enough."""
 TELLING: Final = ("MainProcess", "SpawnProcess-1")
 """Who tells: of workers, which all compile at the same time, the first."""
 
 
 class Kernel(CPUDispatcher):
-    """A compiled function; kernels that call it get a form of it that Python cannot call."""
+    """A compiled function; kernels that call it get a form of it that Python cannot call.
+
+    Attributes
+    ----------
+    patience
+        Seconds that Python may still spend on calls for something small, before it is compiled.
+    """
+
+    patience = 0.0
+    _cache: KernelCache
 
     def __init__(self, py_func: Callable[..., Any], *rest: Any, **options: Any) -> None:
         super().__init__(py_func, *rest, **options)
         _kept(self)
         within = {**self.targetoptions, "no_cpython_wrapper": True}
         self._within = _kept(CPUDispatcher(py_func, targetoptions=within))
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        """Return what answers a call of a kind that nothing is compiled for yet."""
+        if _python.runs:
+            return self.py_func
+        if self.patience > 0 and sum(map(_size, args)) <= SMALL and not self._is_kept(args):
+            return self._by_python
+        return super()._compile_for_args(*args, **kws)  # type: ignore[misc]
+
+    def _is_kept(self, args: tuple[Any, ...]) -> bool:
+        kinds = tuple(self.typeof_pyval(arg) for arg in args)
+        return self._cache.has(kinds, self.targetctx)
+
+    def _by_python(self, *args: Any, **kws: Any) -> Any:
+        _python.runs, since = True, time.perf_counter()
+        try:
+            with np.errstate(all="ignore"):
+                return self.py_func(*args, **kws)
+        finally:
+            _python.runs = False
+            self.patience -= time.perf_counter() - since
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile what a kernel calls, once for whole numbers of all kinds and constants."""
@@ -55,6 +95,21 @@ class Kernel(CPUDispatcher):
     def get_overload(self, sig: Any) -> Any:
         """Return what a kernel calls."""
         return self._within.get_overload(sig)
+
+
+class _Python(threading.local):
+    """Whether this thread runs a kernel by Python, and so all kernels that it calls."""
+
+    runs = False
+
+
+_python = _Python()
+
+
+def _size(argument: Any) -> int:
+    if isinstance(argument, tuple):
+        return sum(map(_size, argument))
+    return argument.size if isinstance(argument, np.ndarray) else 1
 
 
 def _kept(dispatcher: Any) -> Any:
@@ -113,6 +168,16 @@ def compiling_seconds() -> float:
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function for use from Python and from other kernels."""
     return _compiled(function, COMMON)
+
+
+def patient(function: Callable[P, R]) -> Callable[P, R]:
+    """Let Python answer the first calls of a kernel that prepares a graph.
+
+    It must come to the same bits: nothing in the kernel may overflow.
+    """
+    if isinstance(function, Kernel):
+        function.patience = PATIENCE
+    return function
 
 
 def borrowing_kernel(function: Callable[P, R]) -> Callable[P, R]:

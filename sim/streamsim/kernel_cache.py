@@ -55,6 +55,12 @@ class KernelCache(NullCache):
         self._options = _spelt_options(options)
         self._source = Path(function.__code__.co_filename).absolute()
 
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Whether anything is on disk for a signature."""
+        target_context.refresh()
+        name = self._name(sig, target_context.codegen())
+        return any((folder / name).is_file() for folder in _folders(self._source.parent))
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled for a signature, where that is on disk and whole."""
         target_context.refresh()

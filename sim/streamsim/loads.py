@@ -12,7 +12,7 @@ from streamsim.equation import (
     nic_load,
 )
 from streamsim.instance import Instance
-from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel, patient
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -47,6 +47,7 @@ def add_stream(instance: Instance, loads: Floats, e: int, a: int, b: int, share:
     loads[ingress_at(d, b)] += share * ingress
 
 
+@patient
 @borrowing_kernel
 def full_rate_loads(instance: Instance, placement: Ints, loads: Floats) -> None:
     """Write the load of every resource at full rate."""

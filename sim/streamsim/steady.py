@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
-from streamsim.jit import inlined_kernel, kernel
+from streamsim.jit import inlined_kernel, kernel, patient
 from streamsim.loads import (
     busiest_core,
     full_rate_loads,
@@ -127,6 +127,7 @@ def _top(kind: str, loads: Floats) -> Bottleneck:
     return Bottleneck(kind, int(where[0]), peer, float(loads[where]))
 
 
+@patient
 @kernel
 def _plain(instance: Instance, placements: Ints, out: Floats) -> None:
     d = len(instance.device_type)

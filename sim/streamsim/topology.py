@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsim.jit import kernel
+from streamsim.jit import kernel, patient
 
 Ints = NDArray[np.int32]
 
@@ -24,6 +24,7 @@ def group_by(keys: Ints, n: int) -> tuple[Ints, Ints]:
     return start, positions
 
 
+@patient
 @kernel
 def topological_order(n: int, source: Ints, target: Ints) -> Ints:
     """Operators in breadth-first topological order; shorter than n where there is a cycle."""
@@ -50,6 +51,7 @@ def topological_order(n: int, source: Ints, target: Ints) -> Ints:
     return order[:end]
 
 
+@patient
 @kernel
 def undirected(
     source: Ints, target: Ints, weight: NDArray[np.int64], n: int

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from streamsim import Instance
-from streamsim.jit import kernel
+from streamsim.jit import kernel, patient
 from streamsim.loads import has_several_cores
 from streamsim.steady import is_plain
 from streamsim.topology import group_by
@@ -88,6 +88,7 @@ def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
     )
 
 
+@patient
 @kernel
 def _entries(
     n: int, source: Ints, target: Ints, traffic: Floats, tuples: Floats

@@ -16,6 +16,7 @@ CPU_CORES, HEAP_MB = 0.001, 1
 """What every slot gets beside its shares of managed memory and of the network buffers."""
 _PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
 """Name, number of the SQL planner, and what a helper of a sink is called besides."""
+_HELPER = re.compile(r": [A-Za-z -]+(?=( \(\d+\))?$)")
 Counts = dict[str, dict[str, int]]
 """Group → TaskManager → number of its slots there."""
 
@@ -56,11 +57,15 @@ class Placed:
 
         self._set_parallelism()
         graph = self._env._generate_stream_graph(clear_transformations=True, job_name=job_name)
-        nodes = list(graph.getStreamNodes().toArray())
-        planned = planned_names((n.getOperatorName(), n.getOperatorDescription()) for n in nodes)
-        faults = [fault for node in nodes if (fault := self._put(node, planned))]
-        if faults := [*self._namesakes(nodes), *faults]:
+        nodes, names = list(graph.getStreamNodes().toArray()), node_names(graph)
+        if faults := [fault for node in nodes if (fault := self._put(node, names[node.getId()]))]:
             raise ValueError(f"streamplace: {'; '.join(faults)}")
+        for node in nodes:
+            description, name = str(node.getOperatorDescription()), names[node.getId()]
+            stem, _ = _stem(str(node.getOperatorName()), description)
+            if name != stem:  # the plan that Flink shows tells namesakes apart, too
+                number = name.removeprefix(f"{stem} (").removesuffix(")")
+                node.setOperatorDescription(f"{description} [namesake {number}]")
         jvm = get_gateway().jvm
         managed = managed_shares(self._slots(nodes), self._managed)
         if needy := [group for group, share in managed.items() if share < 1]:
@@ -80,40 +85,30 @@ class Placed:
             operation
             for end in self._env._j_stream_execution_environment.getTransformations()
             for operation in end.getTransitivePredecessors()
+            if not operation.isParallelismConfigured()
         ]
-        planned = planned_names((o.getName(), o.getDescription()) for o in operations)
+        if not operations:
+            return
+        draft = node_names(self._env._generate_stream_graph(clear_transformations=False))
         for operation in operations:
-            names = _names(operation.getUid(), operation.getName(), planned)
+            name = draft.get(operation.getId()) or plain(operation.getName())
+            names = _names(operation.getUid(), name)
             wanted = next((self._parallelism[n] for n in names if n in self._parallelism), None)
-            if wanted is not None and not operation.isParallelismConfigured():
+            if wanted is not None:
                 operation.setParallelism(wanted, True)
 
-    def _put(self, node: Any, planned: dict[str, str]) -> str | None:
+    def _put(self, node: Any, name: str) -> str | None:
         """Put an operator into its group; returns what is wrong with it."""
-        names = _names(node.getTransformationUID(), node.getOperatorName(), planned)
-        operator = next((name for name in names if name in self._operators), None)
+        names = _names(node.getTransformationUID(), name)
+        operator = next((one for one in names if one in self._operators), None)
         if operator is None:
-            return f"operator {names[-2]!r} is not placed"
+            return f"operator {name!r} is not placed"
         wanted, given = self._parallelism.get(operator), int(node.getParallelism())
         is_helper = operator not in names[:-1]
         if wanted is not None and (given > wanted if is_helper else given != wanted):
             return f"operator {operator!r} has parallelism {given} but is placed for {wanted}"
         node.setSlotSharingGroup(self._operators[operator])
         return None
-
-    def _namesakes(self, nodes: Iterable[Any]) -> list[str]:
-        """What is wrong with operators that bear the same name and no uid that is placed."""
-        bearers = Counter(
-            plain(str(node.getOperatorName()))
-            for node in nodes
-            if node.getTransformationUID() not in self._operators
-        )
-        return [
-            f"{number} operators are called {name!r}, so they cannot be placed apart; "
-            "give each a name of its own"
-            for name, number in bearers.items()
-            if number > 1 and name in self._operators
-        ]
 
     def _slots(self, nodes: Iterable[Any]) -> Counts:
         """Slots of the groups that use managed memory."""
@@ -142,33 +137,52 @@ def managed_shares(slots: Counts, managed: dict[str, int]) -> dict[str, int]:
     }
 
 
-def planned_names(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """SQL operators by their names and descriptions: the name of each that does not change.
+def node_names(graph: Any) -> dict[int, str]:
+    """Names of a stream graph's operators by their ids.
 
-    The planner numbers operators anew with every submission, but in the same order.
-
-    >>> planned_names([("Calc[7]", "[7]:Calc(x)"), ("Calc[9]", "[9]:Calc(y)"), ("a[1]", "a[1]")])
-    {'Calc[7]': 'Calc', 'Calc[9]': 'Calc (2)'}
+    Without the numbers that the SQL planner gives, for they differ with every submission; those of
+    one name are numbered, in the order of the planner, else as they follow one another.
     """
-    found: dict[str, dict[int, str]] = {}
-    for name, description in shown:
-        match = _PLANNED.fullmatch(plain(str(name)))
-        if match and f"[{match[2]}]:" in str(description):
-            stem = match[1] + (match[3] or "")
-            found.setdefault(stem, {})[int(match[2])] = plain(str(name))
+    bearers: dict[str, list[tuple[int, int, int]]] = {}
+    for place, node in enumerate(_in_order(graph)):
+        stem, planned = _stem(str(node.getOperatorName()), str(node.getOperatorDescription()))
+        bearers.setdefault(stem, []).append((planned, place, node.getId()))
     return {
-        numbers[number]: stem if i == 1 else f"{stem} ({i})"
-        for stem, numbers in found.items()
-        for i, number in enumerate(sorted(numbers), 1)
+        own: stem if i == 1 else f"{stem} ({i})"
+        for stem, group in bearers.items()
+        for i, (_, _, own) in enumerate(sorted(group), 1)
     }
 
 
-def _names(uid: str | None, name: str, planned: dict[str, str]) -> list[str]:
+def _stem(name: str, description: str) -> tuple[str, int]:
+    """Name without the planner's number, and the number; 0 where the planner gave none."""
+    match = _PLANNED.fullmatch(plain(name))
+    if match is None or f"[{match[2]}]:" not in description:
+        return plain(name), 0
+    return match[1] + (match[3] or ""), int(match[2])
+
+
+def _in_order(graph: Any) -> list[Any]:
+    """Nodes of a stream graph, breadth first from the sources, each after all of its inputs."""
+    sources = sorted(graph.getSourceIDs().toArray())
+    waiting, seen = [graph.getStreamNode(one) for one in sources], set(sources)
+    done: dict[int, Any] = {}
+    for node in waiting:
+        inputs = (edge.getSourceId() for edge in node.getInEdges().toArray())
+        if node.getTransformationUID() is None and not all(one in done for one in inputs):
+            seen.discard(node.getId())  # another input will come back to it
+            continue
+        done[node.getId()] = node
+        for edge in node.getOutEdges().toArray():
+            if edge.getTargetId() not in seen:
+                seen.add(edge.getTargetId())
+                waiting.append(graph.getStreamNode(edge.getTargetId()))
+    return list(done.values())
+
+
+def _names(uid: str | None, name: str) -> list[str]:
     """What an operator may be known by: uid, name, or the sink that it is a helper of."""
-    given = plain(str(name))
-    given = planned.get(given, given)
-    owner = re.sub(r": [A-Za-z -]+$", "", given)
-    return [*([uid] if uid else []), given, owner]
+    return [*([uid] if uid else []), name, _HELPER.sub("", name)]
 
 
 def plain(name: str) -> str:

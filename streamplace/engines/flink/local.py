@@ -67,6 +67,7 @@ _COMMON: Settings = {
     "cluster.registration.initial-timeout": 100,
     "resourcemanager.standalone.start-up-time": 1000,
     "pekko.ask.timeout": "120 s",  # a busy machine is no dead one
+    "pekko.startup-timeout": "120 s",
     "heartbeat.timeout": 120_000,
     "heartbeat.interval": 2_000,
     "metrics.fetcher.update-interval": 500,

@@ -7,7 +7,7 @@ from streamplace.engines.flink.apply import apply, check
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.pinning import Vectors, counts, devices_of
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, Rest, finished
+from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
 from streamplace.engines.flink.state import Savepoint, begin_stop, saved_by, stopped_at
 from streamplace.engines.flink.tasks import read_vertices
 from streamplace.engines.flink.verify import verify
@@ -117,12 +117,12 @@ class Move:
             return stopped_at(self.rest, job, request)
         except FlinkError:
             saved = saved_by(self.rest, job)
+            if self.rest.job(job)["state"] == "FINISHED" and not (saved and saved.is_savepoint):
+                raise FlinkError(
+                    f"job {job} came to its end before it could be saved; there is nothing to move"
+                ) from None
             if saved is None or saved.last is None or saved.state not in ENDED:
                 raise
-            if saved.state == FINISHED and not saved.is_savepoint:
-                raise FlinkError(
-                    f"{finished(job)} before it was stopped; nothing is moved"
-                ) from None
             return saved.last
 
     def _started(self, vectors: Counted, path: str) -> str:

@@ -21,7 +21,7 @@ from streamsim.equation import (
     n_resources,
     nic_load,
 )
-from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel, patient
 
 from streamplace.model.level import Level
 
@@ -80,6 +80,7 @@ def new_walk(level: Level, place: Ints, seed: int) -> Walk:
     )
 
 
+@patient
 @inlined_kernel
 def _size(level: Level) -> int:
     """Length of the load vector, which has no NICs where these do not limit."""
@@ -123,6 +124,7 @@ def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
                 loads[b] += handling_load(tuples, level.overhead, level.cores[b])
 
 
+@patient
 @kernel
 def peak_of(level: Level, place: Ints) -> float:
     """Peak of a placement of the units, from scratch."""

@@ -1,6 +1,9 @@
 """The examples that run on a Flink of their own, with short measuring times."""
 
 import importlib.util
+import os
+import resource
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -23,27 +26,65 @@ def example(name: str) -> ModuleType:
     return module
 
 
-def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
-    """Spread what computes, keep together what talks; measured, with margin.
+class Crowd:
+    """How many cores others take on this machine, from when it is made until it is asked."""
 
-    Where neither counts nothing is gained or lost, up to what else the machine does meanwhile.
-    """
-    if reason := why_unlimited():
-        pytest.skip(reason)
-    appendix = example("flink_appendix_a")
+    def __init__(self) -> None:
+        self._began, self._before = time.monotonic(), self._others()
+
+    def cores(self) -> float:
+        """On the average."""
+        return (self._others() - self._before) / (time.monotonic() - self._began)
+
+    @staticmethod
+    def _others() -> float:
+        """Core seconds that went to neither this process nor those that it has waited for."""
+        user, nice, system, _, _, *rest = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+        ticks = sum(map(int, (user, nice, system, *rest[:3])))
+        own = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return ticks / os.sysconf("SC_CLK_TCK") - sum(use.ru_utime + use.ru_stime for use in own)
+
+
+def gains(appendix: ModuleType, flink: Flink) -> dict[tuple[str, str], float]:
+    """How much faster it is to spread the operators than to keep them together."""
     measured = {
         (cell.cpu, cell.payload, cell.placement): cell.measured
         for cell in appendix.measured_cells(flink, seconds=5)
     }
-    gain = {
+    return {
         (cpu, size): measured[cpu, size, "P2"] / measured[cpu, size, "P1"]
         for cpu in ("HIGH", "LOW")
         for size in ("BIG", "SMALL")
     }
-    assert gain["HIGH", "BIG"] > 1.1
-    assert gain["HIGH", "SMALL"] > 1.8
-    assert gain["LOW", "BIG"] < 0.5
-    assert 0.8 < gain["LOW", "SMALL"] < 1.25
+
+
+def is_as_in_the_paper(gain: dict[tuple[str, str], float]) -> bool:
+    """Spread what computes, keep together what talks; with margin."""
+    return (
+        gain["HIGH", "BIG"] > 1.1
+        and gain["HIGH", "SMALL"] > 1.8
+        and gain["LOW", "BIG"] < 0.5
+        and 0.8 < gain["LOW", "SMALL"] < 1.25
+    )
+
+
+def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
+    """Where neither counts nothing is gained or lost.
+
+    What is measured while others take the cores that the devices should have says nothing.
+    """
+    if reason := why_unlimited():
+        pytest.skip(reason)
+    appendix = example("flink_appendix_a")
+    needed = appendix.CORES * len(appendix.DEVICES)
+    for _ in range(2):
+        crowd = Crowd()
+        gain = gains(appendix, flink)
+        others = crowd.cores()
+        if is_as_in_the_paper(gain):
+            return
+        assert others > (os.cpu_count() or 1) - needed, gain
+    pytest.skip(f"others take {others:.1f} cores here, so the devices lack theirs: {gain}")
 
 
 def test_the_loop_ends_verified_where_devices_cannot_be_limited(

@@ -13,12 +13,16 @@ from streamplace.engines.flink.spread import Limits
 DEVICES = ["a", "b"]
 
 
-class Set(list[str]):
+class Set(list[Any]):
     """A collection as Java has it."""
 
     def isEmpty(self) -> bool:
         """Whether nothing is in it."""
         return not self
+
+    def toArray(self) -> list[Any]:
+        """What is in it."""
+        return [*self]
 
 
 class Node:
@@ -28,9 +32,13 @@ class Node:
         self, name: str, parallelism: int = 1, *, uses: str = "", said: bool = True
     ) -> None:
         self.name, self.parallelism, self.said, self.group = name, parallelism, said, ""
+        self.description = name
+        self.inputs, self.outputs = Set(), Set()
+        self.getId = lambda: id(self)
+        self.getInEdges, self.getOutEdges = lambda: self.inputs, lambda: self.outputs
         self.getTransformationUID = self.getUid = lambda: None
         self.getOperatorName = self.getName = lambda: self.name
-        self.getOperatorDescription = self.getDescription = lambda: self.name
+        self.getOperatorDescription = lambda: self.description
         self.getParallelism = lambda: self.parallelism
         self.isParallelismConfigured = lambda: self.said
         self.getTransitivePredecessors = lambda: [self]
@@ -41,6 +49,16 @@ class Node:
     def setSlotSharingGroup(self, group: str) -> None:
         """Remember the group."""
         self.group = group
+
+    def setOperatorDescription(self, description: str) -> None:
+        """Remember the description."""
+        self.description = description
+
+    def feeds(self, other: "Node") -> None:
+        """Have it send to another one."""
+        edge = SimpleNamespace(getSourceId=self.getId, getTargetId=other.getId)
+        self.outputs.append(edge)
+        other.inputs.append(edge)
 
     def setParallelism(self, number: int, _: bool) -> None:
         """Remember the number of subtasks."""
@@ -99,6 +117,8 @@ def executed(nodes: list[Node], vectors: Vectors, managed: dict[str, int]) -> di
     """Group → managed memory of its slots, as the environment executes it."""
     resources: dict[str, Any] = {}
     graph = SimpleNamespace(
+        getSourceIDs=lambda: Set(id(node) for node in nodes if not node.inputs),
+        getStreamNode={id(node): node for node in nodes}.get,
         getStreamNodes=lambda: SimpleNamespace(toArray=lambda: nodes),
         setSlotSharingGroupResource=resources.update,
     )
@@ -135,10 +155,20 @@ def test_helpers_of_a_sink_may_have_fewer_subtasks() -> None:
     assert [node.group for node in nodes] == ["b", "b"]
 
 
-def test_operators_of_one_name_are_refused_by_name() -> None:
-    """Nobody could say which of them goes where."""
-    with pytest.raises(ValueError, match=r"2 operators are called 'Map'.*a name of its own"):
-        executed([Node("Map"), Node("Map")], {"Map": ["a"], "Map (2)": ["b"]}, {})
+def test_operators_of_one_name_are_placed_apart_and_shown_apart() -> None:
+    """Numbered from the source on, whatever order the graph lists them in."""
+    last, source, first = Node("Map"), Node("Source: src"), Node("Map", 2, said=False)
+    source.feeds(first)
+    first.feeds(last)
+    executed([last, source, first], {"src": ["a"], "Map": ["a"] * 3, "Map (2)": ["b"]}, {})
+    assert [node.group for node in (source, first, last)] == ["a", "a", "b"]
+    assert [node.parallelism for node in (first, last)] == [3, 1]
+    assert [node.description for node in (first, last)] == ["Map", "Map [namesake 2]"]
+
+
+def test_an_operator_that_is_not_placed_is_refused_by_its_number() -> None:
+    with pytest.raises(ValueError, match=r"operator 'Map \(2\)' is not placed"):
+        executed([Node("Map"), Node("Map")], {"Map": ["a"]}, {})
 
 
 def test_managed_memory_goes_to_the_slots_that_use_it() -> None:

@@ -16,11 +16,9 @@ from flink_graphs import pipeline
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.local import local_cluster
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.verify import verify
 from streamplace.errors import SettingError
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -161,17 +159,3 @@ def test_the_ten_minutes_of_the_guide(
     }
     (tmp_path / "placement.json").write_text(json.dumps(document))
     assert run("flink", "verify", *placed).status == 1
-
-
-def test_flink_1_20_pins_alike(fetched: Callable[[str], Flink], tmp_path: Path) -> None:
-    """The internal classes that pinning changes are there, and do the same."""
-    flink = fetched("1.20.5")
-    jar = tmp_path / "job.jar"
-    source = Path(__file__).parents[3] / "examples" / "flink" / "GraphJob.java"
-    build_jar(flink, [source], jar)
-    vectors = {"op0": ["dev-2"], "op1": ["dev-0", "dev-1", "dev-1"], "op2": ["dev-1"]}
-    with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], layers=2) as cluster:
-        rest, arguments = Rest(cluster.url), [json.dumps(pipeline(1, 3, 1))]
-        job = apply(rest, flink, Program(jar, "GraphJob", arguments), vectors)
-        found = verify(rest, job, vectors)
-    assert found.fine, found

@@ -146,16 +146,13 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
     assert started == [("dev-0", "s3://b/chk-3")]
 
 
-def test_a_job_that_finished_by_itself_does_not_go_back(
-    run: Callable[..., Started], flink: ScriptedFlink
+@pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
+def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
+    run: Callable[..., Started], flink: ScriptedFlink, saved: dict[str, Any]
 ) -> None:
-    """Its last checkpoint would have it read again what it has read."""
-    flink.answers |= {
-        "GET /jobs/old/savepoints/t1": FAILED,
-        "GET /jobs/old": job("old", "FINISHED", {}),
-        "GET /jobs/old/checkpoints": RETAINED,
-    }
+    """From its last checkpoint it would tell twice what it had told since."""
+    flink.answers |= {"GET /jobs/old/savepoints/t1": FAILED, "GET /jobs/old/checkpoints": saved}
     started = Started([])
-    with pytest.raises(FlinkError, match=r"old has finished by itself.* nothing is moved"):
+    with pytest.raises(FlinkError, match=r"^job old came to its end before it could be saved; "):
         run(started=started)
     assert started == []

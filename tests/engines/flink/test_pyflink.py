@@ -43,7 +43,16 @@ def python_jar() -> Path:
             },
         ),
         # the last on the cluster: TaskManagers may end a while after a Python job was cancelled
-        ("numbers_job", {"numbers": "dev-2", "square": "dev-0", "pick": "dev-1", "show": "dev-2"}),
+        (
+            "numbers_job",
+            {
+                "numbers": "dev-2",
+                "Map": "dev-0",
+                "Map (2)": "dev-1",
+                "pick": "dev-1",
+                "show": "dev-2",
+            },
+        ),
     ],
 )
 def test_a_program_runs_where_it_was_placed(

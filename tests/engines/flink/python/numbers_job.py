@@ -1,4 +1,4 @@
-"""A PyFlink job on a remote cluster, pinned by the exported module beside it."""
+"""A PyFlink job with namesakes on a remote cluster, pinned by the exported module beside it."""
 
 import sys
 
@@ -23,6 +23,7 @@ env.configure(settings)
 env.set_parallelism(1)
 numbers = NumberSequenceSource(0, 10**12)
 source = env.from_source(numbers, WatermarkStrategy.no_watermarks(), "numbers")
-squares = source.map(lambda x: x * x, output_type=Types.LONG()).name("square")
-squares.filter(lambda x: x % 1000 == 0).name("pick").print().name("show")
+squares = source.map(lambda x: x * x, output_type=Types.LONG())
+less = squares.map(lambda x: x - 1, output_type=Types.LONG())
+less.filter(lambda x: x % 1000 == 0).name("pick").print().name("show")
 print(placed(env).execute_async("numbers").get_job_id())

@@ -1,0 +1,91 @@
+"""Jobs as others write them, moved twice by one command: results are as if they had not moved."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from moved_jobs import FAST, SLOW, Watched, write_spread
+
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.local import LocalCluster
+from streamplace.engines.flink.rest import Rest
+
+pytestmark = pytest.mark.xdist_group("flink")
+Settings = dict[str, str]
+
+
+def settings(chaining: str, backend: str) -> Settings:
+    """Settings of a job whose operators are chained, or not, and keep their state somewhere."""
+    return {"pipeline.operator-chaining.enabled": chaining, "state.backend.type": backend}
+
+
+@pytest.fixture
+def watched(rest: Rest, jobs: Path, tmp_path: Path) -> Callable[..., tuple[Watched, list[str]]]:
+    """A job, and what it tells when nobody moves it."""
+
+    def start(given: Settings, entry: str, *before: str) -> tuple[Watched, list[str]]:
+        alone = Watched(rest, jobs, tmp_path / "alone", entry, before, given)
+        told = alone.finished(alone.start(FAST))
+        assert len(told) > 20
+        return Watched(rest, jobs, tmp_path / "moved", entry, before, given), told
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("entry", "chaining", "then", "backend"),
+    [
+        ("EventsJob", "true", "false", "rocksdb"),
+        ("TipsJob", "true", "true", "hashmap"),
+        ("FaresJob", "false", "true", "rocksdb"),
+    ],
+)
+def test_jobs_tell_what_they_would_have_told_unmoved(
+    entry: str,
+    chaining: str,
+    then: str,
+    backend: str,
+    watched: Callable[..., tuple[Watched, list[str]]],
+    run: Callable,
+    rest: Rest,
+    flink: Flink,
+    cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    """Keyed state, windows, a join and sinks with transactions; two subtasks, no uids.
+
+    In the end the job goes on as it was first started, by Flink alone.
+    """
+    job, told = watched(settings(chaining, backend), entry)
+    running = job.start(SLOW)
+    for step, now in enumerate((then, chaining)):
+        job.tells_more()
+        placement = write_spread(tmp_path / "p.json", rest, running, cluster.devices, step)
+        options = ("--placement", placement)
+        running = job.move(run, flink.home, *options, settings=settings(now, backend))
+    job.tells_more()
+    assert job.resumed(running) == told
+
+
+@pytest.mark.parametrize(("query", "chaining"), [("5", "false"), ("8", "true")])
+def test_queries_of_nexmark_tell_what_they_would_have_told_unmoved(
+    query: str,
+    chaining: str,
+    watched: Callable[..., tuple[Watched, list[str]]],
+    run: Callable,
+    rest: Rest,
+    flink: Flink,
+    cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    """Measured, placed and moved by one command, and then where a placement says."""
+    given = settings(chaining, "hashmap")
+    job, told = watched(given, "NexmarkJob", query)
+    running = job.start(SLOW)
+    job.tells_more()
+    running = job.move(run, flink.home, "--seconds", "2", settings=given)
+    job.tells_more()
+    placement = write_spread(tmp_path / "p.json", rest, running, cluster.devices, 1)
+    running = job.move(run, flink.home, "--placement", placement, settings=given)
+    job.tells_more()
+    assert job.resumed(running) == told

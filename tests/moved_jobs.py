@@ -1,0 +1,116 @@
+"""Jobs that tell their results in files: started as others do, moved, and finished."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamplace.engines.flink.rest import ENDED, Rest
+from streamplace.engines.flink.state import stop
+from streamplace.engines.flink.tasks import read_vertices
+
+COUNT, SLOW, FAST = 100_000, 200, 1_000_000
+"""Tuples of a job, and how many a second while it is watched and when it shall end."""
+PARALLELISM = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A job of the tests' jar on a cluster.
+
+    Attributes
+    ----------
+    before
+        Its first arguments.
+    settings
+        That it is started with.
+    """
+
+    rest: Rest
+    jar: Path
+    folder: Path
+    entry: str
+    before: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def arguments(self, per_second: int) -> list[str]:
+        """What the job is told."""
+        return [*self.before, str(COUNT), str(per_second), self.folder.as_uri()]
+
+    def start(self, per_second: int, savepoint: str | None = None) -> str:
+        """Submit it as others do; returns its id."""
+        request: dict[str, Any] = {
+            "entryClass": self.entry,
+            "programArgsList": self.arguments(per_second),
+            "parallelism": PARALLELISM,
+            "flinkConfiguration": dict(self.settings),
+        }
+        if savepoint is not None:
+            request["savepointPath"] = savepoint
+        job: str = self.rest.post(f"/jars/{self.rest.upload(self.jar)}/run", request)["jobid"]
+        return job
+
+    def results(self) -> list[str]:
+        """What it has told for good, in an order of its own."""
+        files = (path for path in self.folder.rglob("*") if path.name[0] not in "._")
+        texts = (path.read_text() for path in files if path.is_file())
+        return sorted(line for text in texts for line in text.splitlines())
+
+    def tells_more(self) -> None:
+        """Wait until it has told something more."""
+        before, deadline = len(self.results()), time.monotonic() + 120
+        while len(self.results()) <= before:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def finished(self, job: str) -> list[str]:
+        """Everything that a job has told when it has come to its end."""
+        assert self.rest.wait(job, ENDED, 120) == "FINISHED", self.rest.failure(job)
+        return self.results()
+
+    def resumed(self, job: str) -> list[str]:
+        """Everything that it tells when it is stopped and goes on, as it was first started."""
+        path = stop(self.rest, job, f"{self.folder.as_uri()}-saved")
+        return self.finished(self.start(FAST, path))
+
+    def move(
+        self, run: Callable[..., Any], home: Path, *options: str, settings: Mapping[str, str]
+    ) -> str:
+        """Move it by the command; returns its new id."""
+        more = [word for pair in settings.items() for word in ("-D", "=".join(pair))]
+        place = ("--rest", self.rest.url, "--flink-home", str(home))
+        saved = ("--savepoints", f"{self.folder.as_uri()}-saved", "-p", str(PARALLELISM))
+        job = ("--entry-class", self.entry, *more, *options)
+        command = ("flink", "move", str(self.jar), *place, *saved, *job)
+        answer = run(*command, "--", *self.arguments(SLOW))
+        assert answer.status == 0, answer.err
+        found: str = answer.out.strip()
+        assert self.rest.live_jobs() == [found]
+        return found
+
+
+def spread(rest: Rest, job: str, devices: Sequence[str], step: int) -> dict[str, Any]:
+    """Placement of a running job whose operators, and subtasks, are next to one another nowhere."""
+    assignment, parallelism = {}, {}
+    operators = [
+        (name, vertex.parallelism)
+        for vertex in read_vertices(rest, job, rest.job(job))
+        for name in vertex.operators
+    ]
+    for i, (name, number) in enumerate(operators):
+        parallelism[name] = number
+        names = [f"{name}#{k}" for k in range(number)] if number > 1 else [name]
+        for k, subtask in enumerate(names):
+            assignment[subtask] = devices[(i + step + k * (1 + step)) % len(devices)]
+    return {
+        "assignment": assignment,
+        "parallelism": {name: number for name, number in parallelism.items() if number > 1},
+    }
+
+
+def write_spread(path: Path, rest: Rest, job: str, devices: Sequence[str], step: int) -> str:
+    """Write such a placement; returns the file's name."""
+    path.write_text(json.dumps(spread(rest, job, devices, step)))
+    return str(path)

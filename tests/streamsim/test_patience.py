@@ -1,0 +1,127 @@
+"""Patient kernels: Python answers first, to the same bits, and compiling waits until it pays."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from numba import config
+from streamsim import jit, resource_loads, throughput
+from streamsim.jit import Kernel, compiling_seconds
+from streamsim.loads import has_several_cores
+from streamsim.steady import is_plain
+from streamsim.topology import undirected
+from streamsim_strategies import Description, Ints, placed, placed_joins
+
+from streamplace.model.level import operators_level
+from streamplace.placers.anneal.walk import new_walk, peak_of
+
+CODE = """
+from streamsim.jit import kernel, patient
+
+@patient
+@kernel
+def total(values):
+    found = 0
+    for value in values:
+        found += value
+    return found
+"""
+
+
+@contextmanager
+def kernels(
+    change: Callable[[pytest.MonkeyPatch, ModuleType, str, Kernel], None],
+) -> Iterator[None]:
+    """Have all kernels changed while the block runs."""
+    homes = [m for name, m in sys.modules.items() if name.startswith(("streamsim", "streamplace"))]
+    with pytest.MonkeyPatch.context() as patch:
+        for home in homes:
+            for name, value in list(vars(home).items()):
+                if isinstance(value, Kernel):
+                    change(patch, home, name, value)
+        yield
+
+
+def by_python(patch: pytest.MonkeyPatch, home: ModuleType, name: str, kernel: Kernel) -> None:
+    """A kernel is the function that it was made of."""
+    patch.setattr(home, name, kernel.py_func)
+
+
+def compiled(patch: pytest.MonkeyPatch, home: ModuleType, name: str, kernel: Kernel) -> None:
+    """A kernel has no patience."""
+    patch.setattr(kernel, "patience", 0.0)
+
+
+def answers(description: Description, places: Ints) -> list[bytes]:
+    """What prepares and judges a problem, bit by bit."""
+    instance = description.instance
+    level = operators_level(instance, is_plain(instance), has_several_cores(instance))
+    loads = resource_loads(instance, places[0])
+    weight = np.arange(len(instance.source), dtype=np.int64)
+    near = undirected(instance.source, instance.target, weight, instance.n_operators)
+    walk = new_walk(level, places[0], seed=0)
+    found = [
+        *instance,
+        *level,
+        *near,
+        *walk,
+        throughput(instance, places),
+        peak_of(level, places[0]),
+    ]
+    return [np.asarray(one).tobytes() for one in (*found, loads.links, loads.devices, loads.egress)]
+
+
+@settings(max_examples=60)
+@given(placed(count=3) | placed_joins(count=3))
+def test_python_comes_to_the_same_bits(case: tuple[Description, Ints]) -> None:
+    with np.errstate(all="ignore"), kernels(by_python):
+        first = answers(*case)
+    with kernels(compiled):
+        assert answers(*case) == first
+
+
+@pytest.fixture
+def total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[int], bool]]:
+    """A patient kernel, as a new process has it: its answers, and whether it was compiled."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    (tmp_path / "sums.py").write_text(CODE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def call(*sizes: int) -> tuple[list[int], bool]:
+        sys.modules.pop("sums", None)
+        import sums
+
+        before = compiling_seconds()
+        found = [int(sums.total(np.arange(size))) for size in sizes]
+        return found, compiling_seconds() > before
+
+    return call
+
+
+def test_small_calls_compile_nothing(total: Callable[..., tuple[list[int], bool]]) -> None:
+    assert total(3, 4, 5) == ([3, 6, 10], False)
+
+
+def test_a_large_call_compiles_at_once(total: Callable[..., tuple[list[int], bool]]) -> None:
+    assert total(jit.SMALL + 1) == ([jit.SMALL * (jit.SMALL + 1) // 2], True)
+
+
+def test_what_has_been_called_often_is_compiled(
+    total: Callable[..., tuple[list[int], bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "PATIENCE", 1e-9)
+    assert total(3) == ([3], False)
+    assert total(3, 4) == ([3, 6], True)
+
+
+def test_what_is_kept_on_disk_is_used(
+    total: Callable[..., tuple[list[int], bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total(jit.SMALL + 1)
+    monkeypatch.setattr(Kernel, "_by_python", None)
+    assert total(3) == ([3], False)
