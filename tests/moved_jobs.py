@@ -11,7 +11,7 @@ from streamplace.engines.flink.rest import ENDED, Rest
 from streamplace.engines.flink.state import stop
 from streamplace.engines.flink.tasks import read_vertices
 
-COUNT, SLOW, FAST = 100_000, 200, 1_000_000
+COUNT, SLOW, FAST = 150_000, 500, 1_000_000
 """Tuples of a job, and how many a second while it is watched and when it shall end."""
 PARALLELISM = 2
 
