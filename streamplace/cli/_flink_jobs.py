@@ -165,6 +165,7 @@ def _placed_anew(
 ) -> "Vectors":
     """Placement of a running job, measured now."""
     from streamplace.api import place
+    from streamplace.engines.flink.background import background
     from streamplace.engines.flink.cluster import cluster_toml
     from streamplace.engines.flink.pinning import vectors_of
     from streamplace.engines.flink.profile import profile
@@ -177,7 +178,10 @@ def _placed_anew(
     for doubt in seen.doubts:
         say(f"note: {doubt}")
     if cluster_file is None:
-        text = cluster_toml(rest, mips, str(DEFAULTS["bandwidth"]))
+        with waiting(f"watching the TaskManagers for {seconds:g} s"):
+            java, overhead = background(rest, job, seconds)
+        bandwidth = str(DEFAULTS["bandwidth"])
+        text = cluster_toml(rest, mips, bandwidth, java.java if java.managers else None, overhead)
         cluster = parse_cluster(text.encode(), "the cluster")
     else:
         cluster = read_cluster(cluster_file)

@@ -80,15 +80,35 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     show_default=True,
     help="Of every link; Flink does not measure it.",
 )
+@JOB
+@SECONDS
 @writes("Write the cluster to this TOML file.")
-def cluster_(rest: "Rest", mips: str, bandwidth: str, output: Path | None) -> None:
-    """Write the TaskManagers of a cluster as devices, for place and the others."""
+def cluster_(
+    rest: "Rest",
+    mips: str,
+    bandwidth: str,
+    job: str | None,
+    seconds: float,
+    output: Path | None,
+) -> None:
+    """Write the TaskManagers of a cluster as devices, for place and the others.
+
+    What Java itself takes of TaskManagers on this machine is measured and reserved, and, where a
+    job runs, what sending and receiving a tuple costs. --mips is the speed of a core of the
+    devices, as for profile. Everything can be changed in the file.
+    """
+    from streamplace.engines.flink.background import background
     from streamplace.engines.flink.cluster import cluster_toml, unpinnable
     from streamplace.io.clusters import parse_cluster
     from streamplace.io.files import write_text
 
-    text = cluster_toml(rest, mips, bandwidth)
+    with waiting(f"watching for {seconds:g} s"):
+        seen, overhead = background(rest, job, seconds)
+    java = seen.java if seen.managers else None
+    text = cluster_toml(rest, mips, bandwidth, java, overhead)
     size = parse_cluster(text.encode(), "the cluster").n_devices
+    if java is None:
+        say("note: what Java itself takes is not measured, no TaskManager is on this machine")
     for device in unpinnable(rest):
         say(f"note: nothing can be pinned to {device}; see: streamplace export --to flink")
     if output is None:

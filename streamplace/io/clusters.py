@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamplace.errors import ClusterError
 from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.schema import parse_toml
@@ -14,8 +15,8 @@ from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.columns import Floats
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
-from streamplace.model.messages import shown
-from streamplace.model.units import Quantity, bandwidth_bps, seconds
+from streamplace.model.messages import quoted, shown
+from streamplace.model.units import Quantity, bandwidth_bps, mips, seconds
 
 
 def read_cluster(path: Path) -> Cluster:
@@ -51,14 +52,20 @@ def parse_constraints(content: bytes, where: str) -> Constraints:
 
 
 def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
-    """Cluster from validated tables."""
+    """Cluster from validated tables; what is reserved, framing and headroom are taken off.
+
+    So whatever places or simulates has what is left for operators and payloads.
+    """
     check_size(sum(row.get("count", 1) for row in tables["devices"]))
     devices = Devices.of(d for row in tables["devices"] for d in _devices(row))
+    use = 1.0 - tables.get("headroom", 0.0)
+    wire = use / (1.0 + tables.get("framing", 0.0))
+    devices = _left(devices, [r for row in tables["devices"] for r in _reserved(row)], use, wire)
     links = tables.get("links", [])
     for link in links:
         with located(_label(link)):
             devices.index(link["from"]), devices.index(link["to"])
-    bandwidth = _matrix(devices, tables, "bandwidth", bandwidth_bps, 1e9)
+    bandwidth = wire * _matrix(devices, tables, "bandwidth", bandwidth_bps, 1e9)
     latency = _matrix(devices, tables, "latency", seconds, 0.0)
     costs = {}
     for cost in ("overhead", "gap"):
@@ -103,11 +110,37 @@ def constraints_to_tables(constraints: Constraints) -> dict[str, Any]:
 
 
 def _devices(row: dict[str, Any]) -> list[Device]:
-    facts = {key: row[key] for key in row if key not in ("name", "count", "tags")}
+    facts = {key: row[key] for key in row if key not in ("name", "count", "tags", "reserved")}
     tags = frozenset(row.get("tags", ()))
     if "count" not in row:
         return [Device(row["name"], tags=tags, **facts)]
     return [Device(f"{row['name']}{i}", tags=tags, **facts) for i in range(row["count"])]
+
+
+def _reserved(row: dict[str, Any]) -> list[float]:
+    with located(f"device {quoted(row['name'])}: reserved"):
+        return [mips(row.get("reserved", 0.0))] * row.get("count", 1)
+
+
+def _left(devices: Devices, reserved: list[float], use: float, wire: float) -> Devices:
+    """Devices with what is left of them for operators and payloads."""
+    left = devices.mips - np.array(reserved) / devices.cores
+    for name, speed in zip(devices.name, left, strict=True):
+        if speed <= 0:
+            raise ClusterError(
+                f"all of device {quoted(name)} is reserved, so nothing can run there; reserve "
+                "less than its mips times its cores, or leave it out"
+            )
+    return Devices(
+        devices.name,
+        use * left,
+        devices.cores,
+        devices.tags,
+        devices.memory,
+        wire * devices.egress_bps,
+        wire * devices.ingress_bps,
+        devices.watts,
+    )
 
 
 def _matrix(

@@ -169,6 +169,12 @@ class DeviceToml(TypedDict):
         Annotated[_Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
     ]
     cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
+    reserved: NotRequired[
+        Annotated[
+            _Quantity,
+            Field(description="of all its cores together, taken by others, such as Java: MIPS"),
+        ]
+    ]
     tags: NotRequired[_List[str]]
     memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '16 GB'")]]
     egress: NotRequired[
@@ -211,6 +217,15 @@ class ClusterToml(TypedDict):
     ]
     gap: NotRequired[
         Annotated[_Quantity, Field(description="link seconds per remote tuple, besides its bytes")]
+    ]
+    framing: NotRequired[
+        Annotated[_Number, Field(description="bytes on the wire per byte of payload, besides it")]
+    ]
+    headroom: NotRequired[
+        Annotated[
+            float,
+            Field(ge=0, lt=1, description="share of every CPU, card and link that is left free"),
+        ]
     ]
     joules_per_byte: NotRequired[
         Annotated[_Number, Field(description="energy of sending a byte over a link")]

@@ -1,12 +1,13 @@
 """Cluster and constraints files."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamplace.errors import StreamplaceError
+from streamplace.errors import ClusterError, StreamplaceError
 from streamplace.io.clusters import (
     parse_cluster,
     parse_constraints,
@@ -130,3 +131,29 @@ def test_a_small_file_cannot_ask_for_a_huge_cluster() -> None:
     """Devices are counted before they are made: a million would need terabytes."""
     rows = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
     assert refusal(parse_cluster, f"devices = [{rows}]").startswith("a cluster of 1024000 devices")
+
+
+CALIBRATED = b"""
+bandwidth = "100 Mbps"
+framing = 0.25
+headroom = 0.1
+devices = [
+  {name = "d", count = 2, mips = 1000, cores = 2, reserved = "200 MIPS", egress = "50 Mbps"},
+  {name = "e", mips = 1000},
+]
+"""
+
+
+def test_what_is_reserved_and_left_free_is_taken_off_a_cluster() -> None:
+    """Reserved CPU is that of all cores together; headers and headroom shrink links and cards."""
+    cluster = parse_cluster(CALIBRATED, "c")
+    assert cluster.devices.mips.tolist() == pytest.approx([810, 810, 900])
+    assert cluster.devices.egress_bps.tolist() == pytest.approx([36e6, 36e6, math.inf])
+    assert cluster.bandwidth_bps[0, 1] == pytest.approx(72e6)
+
+
+def test_a_device_of_which_all_is_reserved_is_refused() -> None:
+    """Nothing could run there."""
+    text = b'devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]'
+    with pytest.raises(ClusterError, match="all of device 'd' is reserved"):
+        parse_cluster(text, "c")

@@ -7,20 +7,44 @@ from urllib.parse import urlsplit
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_toml
+from streamplace.model.units import mips as parsed_mips
+
+FRAMING = 0.05
+"""Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
+HEADROOM = 0.05
+"""Part of every CPU and link that stays free: bursts leave that much of a full one unused."""
 
 
-def cluster_toml(rest: Rest, mips: str, bandwidth: str) -> str:
+def cluster_toml(
+    rest: Rest,
+    mips: str,
+    bandwidth: str,
+    java: float | None = None,
+    overhead: float | None = None,
+) -> str:
     """Cluster file of the TaskManagers; what REST does not tell is as given.
 
     TaskManagers on one host share its cores evenly.
+
+    Parameters
+    ----------
+    java
+        Core seconds per second that Java takes of each besides its tasks; None where unmeasured.
+    overhead
+        Core seconds per remote tuple and end; None where unmeasured.
     """
     managers = rest.task_managers()
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(map(_host, managers))
     head = f"# TaskManagers of the Flink at {rest.url}; speed and network are not measured.\n"
-    tables = [_table(manager, mips, crowd[_host(manager)]) for manager in managers]
-    return f"{head}bandwidth = {quoted_toml(bandwidth)}\n{''.join(tables)}"
+    costs = f"framing = {FRAMING}  # headers, per byte of payload\n"
+    costs += f"headroom = {HEADROOM}  # part of every CPU and link that stays free, for bursts\n"
+    if overhead is not None:
+        costs += f"overhead = {overhead:.3g}  # s of a core per remote tuple and end, measured\n"
+    reserved = "" if java is None else _reserved(java * parsed_mips(mips))
+    tables = [_table(manager, mips, crowd[_host(manager)]) + reserved for manager in managers]
+    return f"{head}bandwidth = {quoted_toml(bandwidth)}\n{costs}{''.join(tables)}"
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -30,6 +54,10 @@ def unpinnable(rest: Rest) -> list[str]:
         for manager in rest.task_managers()
         if resource(manager["id"]) not in manager["totalResource"].get("extendedResources", {})
     ]
+
+
+def _reserved(speed: float) -> str:
+    return f"reserved = {speed:.3g}  # MIPS that Java takes besides the tasks, measured\n"
 
 
 def _table(manager: dict[str, Any], mips: str, crowd: int) -> str:

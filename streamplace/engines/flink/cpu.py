@@ -7,7 +7,7 @@ cheap operators. The threads' own CPU time does not. Every thread bears its task
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +15,11 @@ from typing import NamedTuple
 _THREAD = re.compile(
     r'^"(.+?) \((\d+)/\d+\)#\d+" .*?\bcpu=([\d.]+)ms elapsed=([\d.]+)s', re.MULTILINE
 )
+_ANY = re.compile(r'^"([^"\n]+)" .*?\bcpu=([\d.]+)ms elapsed=([\d.]+)s', re.MULTILINE)
+_TASK_NAME = re.compile(r".+ \(\d+/\d+\)#\d+", re.DOTALL)
+_NETWORK = "Flink Netty "
+_COMPILERS = ("C1 CompilerThread", "C2 CompilerThread")
+_LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
 _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 
@@ -34,9 +39,42 @@ class Cores(NamedTuple):
     threads: int = 0
 
 
+class BackgroundTimes(NamedTuple):
+    """Seconds of CPU that a process's threads have had besides its tasks, and how long it lives."""
+
+    java: float
+    network: float
+    elapsed: float
+
+
 def local_task_managers() -> list[int]:
     """Process ids of the TaskManagers on this machine."""
     return [pid for pid, words in _processes() if _MAIN in words]
+
+
+def listening_ports(process: int) -> set[int]:
+    """Ports that a process listens on, in its own network; none where that cannot be seen."""
+    folder = Path(f"/proc/{process}")
+    with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+        sockets = set(_links(folder / "fd"))
+        rows = [
+            line.split()
+            for table in ("tcp", "tcp6")
+            for line in (folder / "net" / table).read_text().splitlines()[1:]
+        ]
+        return {
+            int(row[1].rpartition(":")[2], 16)
+            for row in rows
+            if row[3] == _LISTENS and f"socket:[{row[9]}]" in sockets
+        }
+    return set()
+
+
+def _links(folder: Path) -> Iterator[str]:
+    """What the links in a folder lead to."""
+    for link in folder.iterdir():
+        with suppress(OSError):  # it was closed meanwhile
+            yield str(link.readlink())
 
 
 def runs_python() -> bool:
@@ -54,13 +92,25 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 
 def thread_times() -> dict[tuple[int, str, str], ThreadTime]:
     """Times so far of every task's thread, by (process, task, subtask)."""
+    return {
+        (pid, *key): times
+        for pid, dump in _dumps(local_task_managers())
+        for key, times in read_threads(dump).items()
+    }
+
+
+def background_times(processes: Iterable[int]) -> dict[int, BackgroundTimes]:
+    """Times so far of all that is no task, by process."""
+    dumps = _dumps(processes)
+    return {pid: found for pid, dump in dumps if (found := read_background(dump)) is not None}
+
+
+def _dumps(processes: Iterable[int]) -> Iterator[tuple[int, str]]:
+    """Process id and thread dump of Java processes."""
     jcmd = shutil.which("jcmd")
-    found: dict[tuple[int, str, str], ThreadTime] = {}
-    for pid in local_task_managers() if jcmd else ():
+    for pid in processes if jcmd else ():
         command = [str(jcmd), str(pid), "Thread.print"]
-        dump = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        found.update({(pid, *key): times for key, times in read_threads(dump).items()})
-    return found
+        yield pid, subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def read_threads(dump: str) -> dict[tuple[str, str], ThreadTime]:
@@ -78,6 +128,25 @@ def read_threads(dump: str) -> dict[tuple[str, str], ThreadTime]:
             namesake.threads + 1,
         )
     return found
+
+
+def read_background(dump: str) -> BackgroundTimes | None:
+    """Times in a Java thread dump of what is no task; None where it tells none.
+
+    >>> read_background('''"VM Thread" os_prio=0 cpu=20.00ms elapsed=9.00s tid=1
+    ... "Flink Netty Client (0) Thread 0" #9 cpu=5.00ms elapsed=8.00s tid=2
+    ... "C2 CompilerThread0" #5 cpu=900.00ms elapsed=9.00s tid=3
+    ... "a (1/2)#0" #11 cpu=70.00ms elapsed=2.00s tid=4''')
+    BackgroundTimes(java=0.02, network=0.005, elapsed=9.0)
+    """
+    java = network = longest = 0.0
+    for name, cpu, elapsed in _ANY.findall(dump):
+        longest = max(longest, float(elapsed))
+        if name.startswith(_NETWORK):
+            network += float(cpu) / 1000
+        elif not name.startswith(_COMPILERS) and not _TASK_NAME.fullmatch(name):
+            java += float(cpu) / 1000
+    return BackgroundTimes(java, network, longest) if longest else None
 
 
 def cores_by_task(

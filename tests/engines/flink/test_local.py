@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -138,7 +139,11 @@ def test_the_ten_minutes_of_the_guide(
     address = ("--rest", rest.url)
     everywhere = {"op0": ["dev-0"], "op1": ["dev-1", "dev-2"], "op2": ["dev-0"]}
     first = apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(job)]), everywhere)
-    assert run("flink", "cluster", *address, "-o", "cluster.toml").status == 0
+    watched = ("--seconds", "2", "-o", "cluster.toml")
+    assert run("flink", "cluster", *address, *watched).status == 0
+    measured = tomllib.loads((tmp_path / "cluster.toml").read_text())
+    assert all(0 < device["reserved"] < 2500 for device in measured["devices"])
+    assert 0 < measured["overhead"] < 1e-2
     answer = run("flink", "profile", *address, "--seconds", "2", "-o", "graph.json")
     assert "3 operators" in answer.err
     rest.cancel(first)

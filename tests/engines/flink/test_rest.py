@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from lazy_flink import Clock
 
 from streamplace.cli.main import main
+from streamplace.engines.flink import background, sampling
 from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import sampling
 from streamplace.engines.flink.rest import FlinkError, Rest
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -64,6 +64,7 @@ def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else runs on this machine is none of the tests' business."""
     monkeypatch.setattr(profiling, "thread_times", dict)
     monkeypatch.setattr(profiling, "runs_python", lambda: False)
+    monkeypatch.setattr(background, "local_task_managers", list)
 
 
 @pytest.mark.parametrize("how", BROKEN)
@@ -216,7 +217,7 @@ def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path:
     tables = tomllib.loads((tmp_path / "cluster.toml").read_text("utf-8"))
     assert [device["name"] for device in tables["devices"]] == names
     assert {device["mips"] for device in tables["devices"]} == {"10 MIPS"}
-    assert set(tables) == {"bandwidth", "devices"}
+    assert set(tables) == {"bandwidth", "framing", "headroom", "devices"}
 
 
 @pytest.mark.parametrize("memory", ["1\n[[devices]]\nname = 'evil'", True, 1.5, -1, [], 10**30])

@@ -1,0 +1,381 @@
+"""Predicted against measured: jobs on a real Flink whose devices have little CPU and network.
+
+Run ``python benchmarks/calibration.py -o docs/``. Every job is measured under two probe placements,
+all on one device and dealt out in turn, and under ten others that are then predicted from the
+probes. A line of ``assets/calibration.jsonl`` is appended for every run, so that a stopped command
+goes on; afterwards ``calibration.md`` gets its table and ``assets/calibration.svg`` is drawn. Needs
+Linux, root and a JDK, and takes about 25 seconds a run. ``--table`` measures nothing.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from argparse import ArgumentParser
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from calibrating import PROBES, Calibration, Run, bare_cluster, cluster_of, java_of
+
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink, find_flink
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.limited import cgroups, limited_cluster
+from streamplace.engines.flink.local import LocalCluster
+from streamplace.engines.flink.plan import Task, read_plan
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sampling import sample
+from streamplace.evaluate.figures import GREY, new_figure, save
+
+ROOT = Path(__file__).parents[1]
+DEVICES = tuple(f"cal-{i}" for i in range(4))
+CORES, BANDWIDTH = 0.25, 40e6
+PERIOD_US = 20_000
+"""Short, so that a slow device is slow and not fast by turns: queues would run empty meanwhile."""
+FREE, FIRST, OTHERS = 9_000, 200_000, 100_000
+"""Weights of a device's CPU while it warms up and is measured, and of all else that runs here."""
+SETTINGS: dict[str, str | int | float] = {
+    "taskmanager.numberOfTaskSlots": 4,
+    "taskmanager.memory.network.min": "128m",
+    "taskmanager.memory.network.max": "128m",
+    "taskmanager.memory.segment-size": "8kb",  # queues that fill within seconds
+    "pipeline.operator-chaining.enabled": False,
+    "metrics.fetcher.update-interval": 1000,
+}
+WARM_UP, SETTLE, SECONDS = 7.0, 3.0, 5.0
+PLACEMENTS = 10
+COMPILERS = ("C1 Comp", "C2 Comp")
+BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
+
+
+def graph_job(operators: list[dict[str, Any]], streams: list[tuple[str, str, float]]) -> list[str]:
+    """Arguments of GraphJob.java."""
+    rows = [{"from": a, "to": b, "selectivity": s} for a, b, s in streams]
+    return [json.dumps({"operators": operators, "streams": rows})]
+
+
+HEAVY = graph_job(
+    [
+        {"name": "src", "rate": 20_000, "payload": 64},
+        {"name": "w1", "rounds": 20_000, "payload": 64},
+        {"name": "w2", "rounds": 40_000, "payload": 64},
+        {"name": "w3", "rounds": 60_000, "payload": 64},
+        {"name": "sink"},
+    ],
+    [("src", "w1", 1), ("w1", "w2", 1), ("w2", "w3", 1), ("w3", "sink", 1)],
+)
+BIG = graph_job(
+    [
+        {"name": "src", "rate": 5_000, "payload": 8000},
+        {"name": "left", "rounds": 20_000, "payload": 4000},
+        {"name": "right", "rounds": 20_000, "payload": 2000},
+        {"name": "join", "rounds": 20_000, "payload": 8000},
+        {"name": "sink"},
+    ],
+    [
+        ("src", "left", 1),
+        ("src", "right", 1),
+        ("left", "join", 1),
+        ("right", "join", 1),
+        ("join", "sink", 0.5),
+    ],
+)
+JOBS = {
+    "heavy pipeline": ("GraphJob", HEAVY),
+    "web shop log": ("LogJob", ["5000"]),
+    "riot-etl": ("RiotEtl", ["1000000"]),
+    "big diamond": ("GraphJob", BIG),
+    "nexmark-q3": ("NexmarkQ3", ["3000000"]),
+    "word-count": ("WordCount", ["1000000"]),
+}
+"""Main class and arguments; all sources offer more than any placement carries."""
+SOURCES = (ROOT / "examples/flink", ROOT / "datasets/applications/jobs")
+
+
+def group(kind: str, i: int) -> Path:
+    """Cgroup of this process: ``c`` of device i, ``x`` of all that is no device."""
+    folder = cgroups()
+    assert folder is not None
+    return folder / f"sp{os.getpid()}{kind}{i}"
+
+
+def threads(cluster: LocalCluster, device: str) -> Iterator[Path]:
+    """Folders of a device's threads."""
+    yield from Path(f"/proc/{cluster.processes[device].pid}/task").iterdir()
+
+
+def release(cluster: LocalCluster) -> None:
+    """Let devices warm up without a limit; what compiles is never limited.
+
+    A job that has run for an hour compiles nothing. Here that is had within seconds.
+    """
+    for i, device in enumerate(DEVICES):
+        (group("c", i) / "cpu.shares").write_text(str(FREE))
+        (group("c", i) / "cpu.cfs_quota_us").write_text("-1")
+        for thread in threads(cluster, device):
+            if (thread / "comm").read_text().startswith(COMPILERS):
+                (group("x", 0) / "tasks").write_text(thread.name)
+
+
+def limit(cluster: LocalCluster) -> None:
+    """Hold devices down, each on one core."""
+    for i, device in enumerate(DEVICES):
+        for thread in threads(cluster, device):
+            if not (thread / "comm").read_text().startswith(COMPILERS):
+                os.sched_setaffinity(int(thread.name), {i % (os.cpu_count() or 1)})
+        (group("c", i) / "cpu.shares").write_text(str(FIRST))
+        (group("c", i) / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (group("c", i) / "cpu.cfs_quota_us").write_text(str(round(CORES * PERIOD_US)))
+
+
+def cpu_seconds(cluster: LocalCluster) -> dict[str, float]:
+    """CPU time of every thread so far."""
+    return {
+        thread.name: int((thread / "schedstat").read_text().split()[0]) * 1e-9
+        for device in DEVICES
+        for thread in threads(cluster, device)
+    }
+
+
+def thread_names(cluster: LocalCluster) -> dict[str, str]:
+    """Full names of all threads, by id."""
+    dumps = [
+        subprocess.Popen(
+            ["jcmd", str(cluster.processes[device].pid), "Thread.print"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for device in DEVICES
+    ]
+    found = (re.findall(r'^"(.+?)" .*?nid=(\w+)', d.communicate()[0], re.M) for d in dumps)
+    return {str(int(nid, 0)): name for pairs in found for name, nid in pairs}
+
+
+def shared_out(spent: dict[str, float], tasks: list[Task]) -> dict[str, Any]:
+    """Cores by operator, of Java in the mean, of the network, and of what else belongs to a job."""
+    cpu: dict[str, float] = defaultdict(float)
+    for thread, cores in spent.items():
+        owner = next((t.name for t in tasks if thread.startswith(f"{t.thread_name} (")), None)
+        if owner is not None:
+            cpu[owner] += cores
+        elif "Netty" in thread:
+            cpu["network"] += cores
+        elif thread == "VM Thread" or thread.startswith(("OutputFlusher", "Time Trigger")):
+            cpu["besides"] += cores
+        elif "Compiler" not in thread:
+            cpu["java"] += cores / len(DEVICES)
+    kinds = {kind: round(cpu.pop(kind, 0.0), 5) for kind in ("java", "network", "besides")}
+    return {"cpu": {name: round(cores, 5) for name, cores in cpu.items()}, **kinds}
+
+
+def watch(cluster: LocalCluster, rest: Rest, job: str, *, probe: bool) -> dict[str, Any]:
+    """What a job does within its limits; of a probe also where the CPU goes."""
+    _, tasks, edges = read_plan(rest, job)
+    start, before = time.monotonic(), cpu_seconds(cluster)
+    seen = sample(rest, job, [task.id for task in tasks], SECONDS)
+    after, span = cpu_seconds(cluster), time.monotonic() - start
+    release(cluster)
+    name_of = {task.id: task.name for task in tasks}
+    row: dict[str, Any] = {
+        "rates": {
+            name_of[task]: {
+                "in": round(one.records_in, 1),
+                "out": round(one.records_out, 1),
+                "bytes": round(one.rates.get("numBytesIn", 0.0)),
+            }
+            for task, one in seen.items()
+        },
+        "edges": [(name_of[e.source], name_of[e.target], e.partitioning) for e in edges],
+    }
+    if probe:
+        spent: dict[str, float] = defaultdict(float)
+        names = thread_names(cluster)
+        for thread, seconds in after.items():
+            if thread in names:
+                spent[names[thread]] += (seconds - before.get(thread, 0.0)) / span
+        row |= shared_out(spent, tasks)
+    return row
+
+
+def parallelisms(rest: Rest, jar: str, entry: str, arguments: list[str]) -> dict[str, int]:
+    """Operators of a job and their numbers of subtasks."""
+    job = rest.run_jar(jar, entry, arguments)
+    rest.wait_running(job)
+    _, tasks, _ = read_plan(rest, job)
+    rest.cancel(job)
+    return {task.name: task.parallelism for task in tasks}
+
+
+def drawn(counts: dict[str, int], rng: np.random.Generator) -> dict[str, list[str]]:
+    """A placement on two to four devices, of operators cut in a row or dealt out at random."""
+    k = int(rng.integers(2, len(DEVICES) + 1))
+    devices = [str(device) for device in rng.permutation(DEVICES)[:k]]
+    if rng.random() < 0.5:
+        cuts = np.sort(rng.choice(np.arange(1, len(counts)), k - 1, replace=False))
+        index = np.searchsorted(cuts, np.arange(len(counts)), side="right")
+    else:
+        index = rng.integers(0, k, len(counts))
+    vectors = {}
+    for (name, n), i in zip(counts.items(), index, strict=True):
+        if n > 1 and rng.random() < 0.7:
+            vectors[name] = sorted(devices[j] for j in rng.integers(0, k, n))
+        else:
+            vectors[name] = [devices[i]] * n
+    return vectors
+
+
+def placements(job: str, counts: dict[str, int]) -> dict[str, dict[str, list[str]]]:
+    """The probes, and placements that are judged."""
+    turn, i = {}, 0
+    for name, n in counts.items():
+        turn[name] = [DEVICES[(i + j) % len(DEVICES)] for j in range(n)]
+        i += n
+    found = dict(zip(PROBES, ({v: [DEVICES[0]] * n for v, n in counts.items()}, turn), strict=True))
+    rng = np.random.default_rng(sum(map(ord, job)))
+    while len(found) < PLACEMENTS + len(PROBES):
+        vectors = drawn(counts, rng)
+        if vectors not in found.values():
+            found[str(len(found) - 1)] = vectors
+    return found
+
+
+def measure(flink: Flink, jobs: list[str], output: Path) -> None:
+    """Append what is missing in the file."""
+    os.nice(-10)
+    done = {(run["job"], run["placement"]) for run in read(output)}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        limited_cluster(
+            flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=SETTINGS
+        ) as cluster,
+    ):
+        group("x", 0).mkdir()
+        (group("x", 0) / "cpu.shares").write_text(str(OTHERS))
+        for process in (os.getpid(), cluster.processes["jobmanager"].pid):
+            (group("x", 0) / "cgroup.procs").write_text(str(process))
+        rest, jar = Rest(cluster.url), Path(folder) / "jobs.jar"
+        build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
+        uploaded = rest.upload(jar)
+        for name in jobs:
+            entry, arguments = JOBS[name]
+            release(cluster)
+            for title, vectors in placements(
+                name, parallelisms(rest, uploaded, entry, arguments)
+            ).items():
+                if (name, title) in done:
+                    continue
+                job = apply(rest, flink, Program(jar, entry, arguments), vectors, seconds=100)
+                time.sleep(WARM_UP)
+                limit(cluster)
+                time.sleep(SETTLE)
+                row = watch(cluster, rest, job, probe=title in PROBES)
+                rest.cancel(job)
+                with output.open("a") as file:
+                    file.write(
+                        json.dumps({"job": name, "placement": title, "vectors": vectors} | row)
+                        + "\n"
+                    )
+                print(f"{name}, {title}", flush=True)
+
+
+def read(path: Path) -> list[Run]:
+    """Runs that were measured."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def judged(runs: list[Run]) -> dict[str, np.ndarray]:
+    """Job → rows of what was measured, predicted, and predicted without calibration."""
+    by_job: dict[str, dict[str, Run]] = defaultdict(dict)
+    for run in runs:
+        by_job[run["job"]].setdefault(run["placement"], run)
+    java, found = java_of(runs), {}
+    for job, seen in by_job.items():
+        if len(seen) < PLACEMENTS + len(PROBES):
+            continue
+        known = Calibration(*(seen[probe] for probe in PROBES))
+        cluster = cluster_of(DEVICES, CORES, BANDWIDTH, java, known.overhead)
+        bare = bare_cluster(DEVICES, CORES, BANDWIDTH)
+        found[job] = np.array(
+            [
+                [known.measured(run), known.predicted(run, cluster), known.predicted(run, bare)]
+                for title, run in seen.items()
+                if title not in PROBES
+            ]
+        )
+    return found
+
+
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's."""
+    ranks = [np.argsort(np.argsort(numbers)) for numbers in (one, other)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def table(found: dict[str, np.ndarray]) -> str:
+    """Errors of every job and of all, as Markdown."""
+    heads = ("job", "placements", "measured, tuples/s", "median error", "90 % within")
+    heads += ("rank correlation", "median error uncalibrated")
+    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
+    shares = {job: rows / rows[:, :1].max() for job, rows in found.items()}
+    for job, rows in [*found.items(), ("all", np.concatenate(list(shares.values())))]:
+        error, bare = (np.abs(rows[:, i] / rows[:, 0] - 1) for i in (1, 2))
+        low, high = rows[:, 0].min(), rows[:, 0].max()
+        span = "" if job == "all" else f"{low:,.0f}–{high:,.0f}"
+        text += (
+            f"| {job} | {len(rows)} | {span} | {np.median(error):.1%} | "
+            f"{np.quantile(error, 0.9):.1%} | {rank_correlation(rows[:, 0], rows[:, 1]):.2f} | "
+            f"{np.median(bare):.1%} |\n"
+        )
+    return text
+
+
+def draw(found: dict[str, np.ndarray], path: Path) -> None:
+    """Predicted over measured, as shares of the best measured placement of the job."""
+    figure, (axis,) = new_figure(1, width=5.0, height=4.5)
+    axis.plot([0, 1.1], [0, 1.1], color=GREY, linewidth=0.8)
+    for i, (job, rows) in enumerate(found.items()):
+        best = rows[:, 0].max()
+        axis.scatter(
+            rows[:, 0] / best,
+            rows[:, 1] / best,
+            s=16,
+            label=job,
+            marker="osD^vP*X"[i],
+            color=f"C{i}",
+        )
+    axis.set_xlabel("measured, of the job's best")
+    axis.set_ylabel("predicted")
+    axis.legend(fontsize=8, frameon=False)
+    save(figure, path)
+
+
+def main() -> None:
+    """Measure what is missing, then tell."""
+    parser = ArgumentParser(description="Predicted against measured throughput of Flink jobs.")
+    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs", help="folder")
+    parser.add_argument("--jobs", default=",".join(JOBS), help="such as riot-etl,word-count")
+    parser.add_argument("--table", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    file, page = given.output / "assets" / "calibration.jsonl", given.output / "calibration.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not given.table:
+        measure(find_flink(), given.jobs.split(","), file)
+    found = judged(read(file))
+    text = table(found)
+    print(text)
+    draw(found, file.with_suffix(".svg"))
+    if page.exists():
+        head, _, rest = page.read_text("utf-8").partition(BEGIN)
+        page.write_text(head + BEGIN + text + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main()
