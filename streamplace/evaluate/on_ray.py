@@ -34,25 +34,26 @@ def mapped_on_ray(function: Callable[[T], R], items: Iterable[T], on: str) -> It
         ``ray`` for a Ray on this machine, started and stopped here; ``auto`` or an address for one
         that runs.
     """
-    with _connected(on) as ray:
+    with connected(on) as ray:
         work = ray.remote(max_retries=-1, num_cpus=1)(_work)
         shared, cores = ray.put(function), int(ray.cluster_resources().get("CPU", 1))
         under_way: deque[Any] = deque()
         for chunk in chunks(iter(items), cores):
             under_way.append(work.remote(shared, chunk))
             if len(under_way) == AHEAD * cores:
-                yield from _result(ray, under_way.popleft())
+                yield from result(ray, under_way.popleft())
         while under_way:
-            yield from _result(ray, under_way.popleft())
+            yield from result(ray, under_way.popleft())
 
 
 def _work(function: Callable[[T], R], chunk: list[T]) -> list[R]:
     return [function(item) for item in chunk]
 
 
-def _result(ray: Any, under_way: Any) -> list[Any]:
+def result(ray: Any, under_way: Any) -> Any:
+    """Result of what was sent to a worker; its error is an error here."""
     try:
-        found: list[Any] = ray.get(under_way)
+        found = ray.get(under_way)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:
@@ -65,7 +66,7 @@ def _result(ray: Any, under_way: Any) -> list[Any]:
 
 
 @contextmanager
-def _connected(on: str) -> Iterator[Any]:
+def connected(on: str) -> Iterator[Any]:
     """Ray, connected; a Ray of our own ends with the block, any other goes on."""
     ray = extra("ray")
     _check_answers(on)

@@ -42,6 +42,7 @@ class Solver:
     lesson: Lesson
     file: Path
     track: Track = untracked
+    on: str | None = None
 
     def optima(self, problems: Sequence[Problem]) -> Floats:
         """Proven optimum of every problem at every rate, NaN where no proof is quick."""
@@ -78,7 +79,7 @@ class Solver:
         lesson = self.lesson
         contest = Contest((placer,), lesson.rates, lesson.seed, EFFORT, lesson.objective)
         with _script_left_alone():
-            found = compare(contest, problems, RecordFile(self.file))
+            found = compare(contest, problems, RecordFile(self.file), on=self.on)
             return list(self.track(found, title, len(problems)))
 
 
@@ -91,6 +92,7 @@ def _script_left_alone() -> Iterator[None]:
     }
     try:
         script.update(dict.fromkeys(before))
+        script.pop("__file__", None)  # Ray wants a text, or nothing
         yield
     finally:
         script.update(before)
