@@ -25,6 +25,7 @@ from streamplace.objectives.registry import (
 from streamplace.objectives.relocation import Relocation, relocating
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Placer, Result
+from streamplace.teach.crews import crew_of
 from streamplace.teach.lesson import PRESET, Lesson
 from streamplace.teach.teaching import Trained, teach
 
@@ -180,6 +181,7 @@ def train(
     start: str | Path | None = None,
     resume: bool = False,
     watcher: "Watcher | None" = None,
+    on: str | None = None,
 ) -> Trained:
     """Train a model on graphs or problems into the folder ``out``, as ``streamplace train`` does.
 
@@ -200,6 +202,9 @@ def train(
         Go on where the run in ``out`` was stopped; all else must be as it was.
     watcher
         Is told of every step and epoch.
+    on
+        Compute on Ray: ``ray`` for one on this machine, ``auto`` or an address for a cluster that
+        runs. Results do not depend on it, nor on how many processes torchrun started.
 
     Returns
     -------
@@ -221,4 +226,5 @@ def train(
         start=None if start is None else str(start),
         command=f"streamplace.train({model!r}, …)",
     )
-    return teach(lesson, Path(out), resume=resume, watcher=watcher)
+    with crew_of(on) as crew:
+        return teach(lesson, Path(out), resume=resume, watcher=watcher, crew=crew)

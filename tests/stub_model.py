@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.config import Config, Preset, TrainingConfig
-from streamplace.learn.learner import Floats, Ints, StepReport
+from streamplace.learn.learner import ALL, Floats, Ints, Rows, StepReport
 from streamplace.learn.registry import MODELS, Model, Task
 from streamplace.model import Problem
 
@@ -72,23 +72,23 @@ class Stub:
         report = StepReport(len(rows), float(reward.sum()), float(self._best[rows].sum()), 0.0)
         return errors.sum(), report
 
-    def validate(self) -> Floats:
+    def validate(self, rows: Rows = ALL) -> Floats:
         """Reward without noise."""
         import torch
 
-        x, y = self._judged
+        x, y = (points[rows] for points in self._judged)
         with torch.no_grad():
             found = self.module(torch.tensor(x, dtype=torch.float32))[:, 0].double().numpy()
         rewards: Floats = 1 / (1 + (found - y) ** 2)
         return rewards
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
         """The memory."""
-        return {"best": self._best}
+        return {"best": self._best[rows]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
         """Take the memory back."""
-        self._best = state["best"].copy()
+        self._best[rows] = state["best"]
 
     def spec(self) -> dict[str, Any]:
         """Nothing is standardised."""

@@ -10,14 +10,13 @@ from pydantic import Field
 
 from streamplace import Placement, Problem
 from streamplace.learn.config import Config, Preset, TrainingConfig
+from streamplace.learn.learner import ALL, Ints, Rows
 from streamplace.learn.registry import Allocator, Model, Task, register
 
 if TYPE_CHECKING:
     import torch
 
     from streamplace.learn.learner import Learner, StepReport
-
-Rows = NDArray[np.int64]
 
 
 class FavouritesConfig(Config):
@@ -46,11 +45,11 @@ class Favourites:
         return len(self.task.training)
 
     @property
-    def sizes(self) -> Rows:
+    def sizes(self) -> Ints:
         """Operators of each."""
         return np.array([problem.n_operators for problem in self.task.training])
 
-    def loss(self, rows: Rows, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
+    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Rewarded samples are made likelier, in comparison with the mean of their problem."""
         import torch
 
@@ -70,18 +69,19 @@ class Favourites:
             self.best[row] = max(self.best[row], float(rewards.max()))
         return loss, StepReport(len(rows), rewarded, float(self.best[rows].sum()), 0.0)
 
-    def validate(self) -> NDArray[np.float64]:
-        """Rewards of what would be placed."""
+    def validate(self, rows: Rows = ALL) -> NDArray[np.float64]:
+        """Rewards of what would be placed on some of the problems held out."""
         liking = self.module["liking"].detach().numpy()
-        return np.array([self.reward(p, dealt(liking, p)[None])[0] for p in self.task.validation])
+        problems = [self.task.validation[i] for i in np.arange(len(self.task.validation))[rows]]
+        return np.array([self.reward(p, dealt(liking, p)[None])[0] for p in problems])
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """What resuming needs besides the parameters."""
-        return {"best": self.best}
+    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+        """What is remembered of some problems, besides the parameters."""
+        return {"best": self.best[rows]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
         """Take it back."""
-        self.best = state["best"].copy()
+        self.best[rows] = state["best"]
 
     def spec(self) -> dict[str, Any]:
         """What placing needs besides the weights."""

@@ -1,6 +1,9 @@
 """``streamplace train``: train a model on one's own graphs, and resume it exactly."""
 
+import logging
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +17,8 @@ from streamplace.errors import SettingError
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
+    from streamplace.learn.crew import Crew
     from streamplace.model.problem import Problem
-    from streamplace.teach.lesson import Lesson
     from streamplace.teach.teaching import Trained
 
 TRAINING_SPLIT = "train"
@@ -80,13 +83,18 @@ class TrainCommand(click.Command):
     "--start",
     help="Weights to begin from: a file, or 'shipped' for those that come with streamplace.",
 )
+@click.option(
+    "--on",
+    metavar="RAY",
+    help="Compute on Ray: 'ray' starts one here, 'auto' or an address takes a cluster that runs.",
+)
 @click.option("--resume", is_flag=True, help="Go on where the run in --out was stopped.")
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="One seed gives one result, on any number of cores.",
+    help="One seed gives one result, on any number of cores, processes and workers.",
 )
 @_options.cluster
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -105,6 +113,7 @@ def command(
     objective: str,
     reward: str,
     start: str | None,
+    on: str | None,
     resume: bool,
     seed: int,
     cluster: ClusterChoice,
@@ -115,32 +124,38 @@ def command(
     A tenth of the graphs is held out and never trained on: best.safetensors holds the weights that
     place those best, and is what --weights of place takes. Beside it are history.jsonl, curve.png
     and tensorboard/ for people, and last.safetensors for --resume: training that was stopped or
-    killed goes on as if it had never stopped.
+    killed goes on as if it had never stopped. Several processes share the work if torchrun starts
+    them: torchrun --nproc-per-node 2 -m streamplace train ...
     """
+    from streamplace.cli._training import Display, tracked
     from streamplace.learn.registry import MODELS
     from streamplace.model.units import tuple_rate
     from streamplace.objectives.registry import suggested_by_all
     from streamplace.teach.lesson import Lesson
+    from streamplace.teach.teaching import teach
 
-    problems = tuple(_problems(data, split, limit, cluster))
-    lesson = Lesson(
-        model=MODELS[model].name,
-        problems=problems,
-        rates=tuple(tuple_rate(rate) for rate in rates),
-        preset=preset,
-        config=config,
-        epochs=epochs,
-        device=device,
-        objective=objective or suggested_by_all(problem.graph for problem in problems),
-        reward=reward,
-        seed=seed,
-        start=start,
-        command=_as_typed(click.get_current_context()),
-    )
-    trained = _train(lesson, out, resume)
-    if as_json:
+    typed = _as_typed(click.get_current_context())
+    with _crew(on, typed, out, resume) as crew:
+        problems = tuple(_problems(data, split, limit, cluster))
+        lesson = Lesson(
+            model=MODELS[model].name,
+            problems=problems,
+            rates=tuple(tuple_rate(rate) for rate in rates),
+            preset=preset,
+            config=config,
+            epochs=epochs,
+            device=device,
+            objective=objective or suggested_by_all(problem.graph for problem in problems),
+            reward=reward,
+            seed=seed,
+            start=start,
+            command=typed,
+        )
+        watcher = Display(lesson.model)
+        trained = teach(lesson, out, resume=resume, watcher=watcher, track=tracked, crew=crew)
+    if crew.leads and as_json:
         print_json(as_document(trained))
-    else:
+    elif crew.leads:
         show(trained)
 
 
@@ -158,24 +173,38 @@ def _problems(
     return found
 
 
-def _train(lesson: "Lesson", out: Path, resume: bool) -> "Trained":
-    """Train with progress on stderr; Ctrl-C tells how to go on."""
-    from streamplace.cli._training import Display, tracked
-    from streamplace.learn.checkpoint import NAME, read_checkpoint
-    from streamplace.teach.teaching import teach
+@contextmanager
+def _crew(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Crew]":
+    """Who trains; of several processes one speaks. Ctrl-C tells how to go on."""
+    from streamplace.learn.processes import Ended, leads
+    from streamplace.teach.crews import crew_of
 
+    context = click.get_current_context()
+    if not leads():
+        logging.disable()
     try:
-        return teach(lesson, out, resume=resume, watcher=Display(lesson.model), track=tracked)
+        with crew_of(on) as crew:
+            yield crew
+    except Ended:
+        context.exit(2)
     except KeyboardInterrupt:
-        again = lesson.command
-        if not (out / NAME).exists():
-            say("stopped before training began")
-        else:
-            done = len(read_checkpoint(out).history.epochs)
-            again += "" if resume else " --resume"
-            say(f"stopped; {counted(done)} kept in {out}/")
-        say(f"go on with: {again}")
-        click.get_current_context().exit(130)
+        if leads():
+            _say_how_to_go_on(typed, out, resume)
+        context.exit(130)
+
+
+def _say_how_to_go_on(typed: str, out: Path, resume: bool) -> None:
+    from streamplace.learn.checkpoint import NAME, read_checkpoint
+    from streamplace.learn.processes import launcher
+
+    again = f"{launcher()}{typed}"
+    if not (out / NAME).exists():
+        say("stopped before training began")
+    else:
+        done = len(read_checkpoint(out).history.epochs)
+        again += "" if resume else " --resume"
+        say(f"stopped; {counted(done)} kept in {out}/")
+    say(f"go on with: {again}")
 
 
 def _as_typed(context: click.Context) -> str:

@@ -72,7 +72,7 @@ class _Crew(Generic[T, R]):
         """Results of a chunk; item by item where its workers die, so that one takes none along."""
         errors = self.ray.exceptions
         try:
-            done = self._got(under_way)
+            done: Done[R] = result(self.ray, under_way)
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
             if len(chunk) == 1:
                 yield self.lost(chunk[0], KILLED)
@@ -82,20 +82,24 @@ class _Crew(Generic[T, R]):
             return
         yield from relogged(done)
 
-    def _got(self, under_way: Any) -> Done[R]:
-        errors = self.ray.exceptions
-        try:
-            done: Done[R] = self.ray.get(under_way)
-        except errors.RayTaskError as error:
-            raise error.cause from None
-        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
-            raise
-        except (errors.RayError, ConnectionError) as error:
-            raise SettingError(
-                f"the Ray cluster could not go on: {_first_line(error)}; results that were kept "
-                "are not computed again"
-            ) from None
-        return done
+
+def result(ray: Any, under_way: Any) -> Any:
+    """Result of what was sent to a worker; its error is an error here.
+
+    That a worker died with its work, more often than it may, is for others to answer.
+    """
+    errors = ray.exceptions
+    try:
+        return ray.get(under_way)
+    except errors.RayTaskError as error:
+        raise error.cause from None
+    except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
+        raise
+    except (errors.RayError, ConnectionError) as error:
+        raise SettingError(
+            f"the Ray cluster could not go on: {_first_line(error)}; results that were kept are "
+            "not computed again"
+        ) from None
 
 
 def _work(chore: Chore[T, R], chunk: list[T]) -> Done[R]:

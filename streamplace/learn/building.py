@@ -1,7 +1,5 @@
 """Building a learner: from the seed alone, or with weights that training begins from."""
 
-from dataclasses import replace
-
 import torch
 
 from streamplace.errors import FormatError, SettingError
@@ -9,17 +7,27 @@ from streamplace.io.weights import Weights
 from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import put_arrays
+from streamplace.learn.processes import local_rank
 from streamplace.learn.registry import Model, Task
 from streamplace.learn.threads import one_thread
 
 
-def check_device(device: str) -> None:
-    """Raise SettingError where there is no such device to train on."""
-    if device == "cuda" and not torch.cuda.is_available():
+def take_device(device: str) -> None:
+    """Let ``cuda`` mean the GPU of this process; SettingError where there is none for it."""
+    if device != "cuda":
+        return
+    if not torch.cuda.is_available():
         raise SettingError(
             "there is no GPU that torch can use here (cuda); train with --device cpu, or install "
             "a torch built for CUDA"
         )
+    own, there = local_rank(), torch.cuda.device_count()
+    if own >= there:
+        raise SettingError(
+            f"process {own + 1} of this machine finds no GPU of its own, there are {there}; start "
+            f"as many processes: --nproc-per-node {there}"
+        )
+    torch.cuda.set_device(own)
 
 
 def built(model: Model, task: Task, preset: Preset) -> Learner:
@@ -29,14 +37,15 @@ def built(model: Model, task: Task, preset: Preset) -> Learner:
         return model.learner(task, preset.model)
 
 
-def built_on(weights: Weights, where: str, model: Model, task: Task, preset: Preset) -> Learner:
-    """Learner that begins from weights; ``where`` they come from stands in the error."""
+def begin_from(learner: Learner, weights: Weights, where: str) -> None:
+    """Let a learner of a task with the weights' features begin from them.
+
+    ``where`` they come from stands in the error.
+    """
     known = weights.document["features"]
-    learner = built(model, replace(task, features=known), preset)
     if learner.spec()["features"].get("names") != known.get("names"):
         raise FormatError(
             f"{where}: was trained on other features than this streamplace computes; train "
             "without --start"
         )
     put_arrays(learner.module, weights.tensors, where)
-    return learner

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
@@ -137,6 +138,21 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if values.ndim != 1 or values.dtype != np.float64:
         raise FormatError(f"{where}: lacks the values of the best epoch; {_REMEDY}")
     return Checkpoint(document, tensors)
+
+
+def as_arrays(checkpoint: Checkpoint | None, settings: Mapping[str, Any]) -> Arrays:
+    """Checkpoint, if there is one, and settings of a run, to be handed to another process."""
+    whole = {"settings": settings, "document": checkpoint and checkpoint.document}
+    text = np.frombuffer(json.dumps(whole).encode(), np.uint8)
+    return {"": text, **(checkpoint.tensors if checkpoint else {})}
+
+
+def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[Checkpoint | None, dict[str, Any]]:
+    """Checkpoint and settings that `as_arrays` packed."""
+    whole = json.loads(arrays[""].tobytes())
+    tensors = {name: array for name, array in arrays.items() if name}
+    checkpoint = whole["document"] and Checkpoint(whole["document"], tensors)
+    return checkpoint, whole["settings"]
 
 
 def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: Path) -> None:

@@ -37,6 +37,15 @@ class TrainingConfig(Config):
 
     epochs: Annotated[int, Field(ge=1, le=1_000_000, description="passes over the data")] = 40
     batch: Annotated[int, Field(ge=1, le=1_000_000, description="problems per step")] = 64
+    shards: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=1024,
+            description="parts of a batch that are summed in order: as many processes or cores can "
+            "share a step",
+        ),
+    ] = 2
     learning_rate: Annotated[float, Field(gt=0, le=10, description="of Adam, at the start")] = 1e-3
     final_learning_rate: Annotated[
         float, Field(ge=0, le=10, description="of Adam, at the end of its decay")

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Rows = Ints | slice
+"""Some problems by number, or all."""
+
+ALL = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,8 @@ class StepReport:
 class Learner(Protocol):
     """A model on its training problems, as `streamplace.learn.training` drives it.
 
-    ``loss`` may run for different rows in two threads at once; whatever else it changes than the
-    memories of its own rows needs a lock.
+    ``loss`` may run for different rows in two threads at once, and in other processes, which take
+    the memories of their rows with them: it changes these and nothing else.
     """
 
     @property
@@ -83,16 +87,16 @@ class Learner(Protocol):
         """
         ...
 
-    def validate(self) -> Floats:
-        """Relative throughput of the greedy placement of every validation problem."""
+    def validate(self, rows: Rows = ALL) -> Floats:
+        """Relative throughput of the greedy placement of these validation problems."""
         ...
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Whatever besides the parameters must survive a kill, such as memories."""
+    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+        """What is remembered of these training problems: all besides parameters that must last."""
         ...
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `state` returned."""
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
+        """Take back what `state` returned for these training problems, here or elsewhere."""
         ...
 
     def spec(self) -> dict[str, Any]:

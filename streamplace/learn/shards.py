@@ -1,32 +1,46 @@
-"""A step's gradient, from two fixed shards of its batch that two threads may work on at once.
+"""A batch in shards, whose gradients are summed in fixed order, whoever computes them.
 
 Every seed is derived from the run's seed and the place in the run (epoch, step, shard), so that
-no state of a generator need be kept: a resumed run is the same run, with one thread or two.
+no state of a generator need be kept: a resumed run is the same run, on one thread or many machines.
 """
 
-import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.learner import Ints, Learner, StepReport
-from streamplace.learn.threads import one_thread
+from streamplace.learn.learner import Floats, Ints, Learner, StepReport
 
-N_SHARDS = 2
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shard:
+    """Rows of a batch, and the seed of all that is drawn for them."""
+
+    rows: Ints
+    epoch: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """Gradient of the mean loss of a batch, one tensor per parameter (None where it has none)."""
+    """Gradient of the sum of losses, one tensor per parameter (None where it has none)."""
 
     loss: float
     report: StepReport
     tensors: tuple[Tensor | None, ...]
+
+    def __add__(self, other: "Gradient") -> "Gradient":
+        pairs = zip(self.tensors, other.tensors, strict=True)
+        tensors = tuple(_added(a, b) for a, b in pairs)
+        return Gradient(self.loss + other.loss, self.report + other.report, tensors)
+
+    def per_problem(self, problems: int) -> "Gradient":
+        """Gradient of the mean loss of so many problems."""
+        tensors = tuple(None if t is None else t / problems for t in self.tensors)
+        return Gradient(self.loss / problems, self.report, tensors)
 
 
 def seed_of(seed: int, *place: int) -> int:
@@ -48,50 +62,39 @@ def batches(sizes: Ints, batch: int, seed: int, epoch: int) -> list[Ints]:
     return [chunks[i] for i in random.permutation(len(chunks))]
 
 
-def shards(rows: Ints) -> list[Ints]:
-    """Rows dealt in turn to at most two shards, so that both have problems of like sizes."""
-    return [part for i in range(N_SHARDS) if len(part := rows[i::N_SHARDS])]
+def dealt(rows: Ints, parts: int) -> list[Ints]:
+    """Rows dealt in turn to at most so many parts, so that all have problems of like sizes."""
+    return [part for i in range(parts) if len(part := rows[i::parts])]
 
 
-@contextmanager
-def workers(device: str) -> Iterator[ThreadPoolExecutor | None]:
-    """Threads for the shards, None where one does as well; torch uses one thread in each."""
-    with one_thread():
-        if device != "cpu" or len(os.sched_getaffinity(0)) < N_SHARDS:
-            yield None
-            return
-        with ThreadPoolExecutor(N_SHARDS, "shard", torch.set_num_threads, (1,)) as threads:
-            yield threads
+def shards(rows: Ints, parts: int, seed: int, epoch: int, step: int) -> list[Shard]:
+    """Shards of the batch of a step."""
+    places = zip(dealt(rows, parts), count(), strict=False)
+    return [Shard(part, epoch, seed_of(seed, epoch, step, shard)) for part, shard in places]
 
 
-def gradient(
-    learner: Learner, rows: Ints, epoch: int, seeds: list[int], threads: ThreadPoolExecutor | None
-) -> Gradient:
-    """Gradient over a batch; shards are summed in fixed order, whoever is done first."""
-
-    def work(part: Ints, seed: int) -> Gradient:
-        return _of_shard(learner, part, epoch, seed)
-
-    parts = shards(rows)
-    seeds = seeds[: len(parts)]
-    if threads is None or len(parts) == 1:
-        found = list(map(work, parts, seeds))
-    else:
-        found = list(threads.map(work, parts, seeds))
-    total = found[0]
-    for other in found[1:]:
-        pairs = zip(total.tensors, other.tensors, strict=True)
-        added = tuple(_added(a, b) for a, b in pairs)
-        total = Gradient(total.loss + other.loss, total.report + other.report, added)
-    mean = tuple(None if t is None else t / len(rows) for t in total.tensors)
-    return Gradient(total.loss / len(rows), total.report, mean)
-
-
-def _of_shard(learner: Learner, rows: Ints, epoch: int, seed: int) -> Gradient:
-    loss, report = learner.loss(rows, epoch, seed)
+def gradient_of(learner: Learner, shard: Shard) -> Gradient:
+    """Gradient over a shard, whose memories the learner updates."""
+    loss, report = learner.loss(shard.rows, shard.epoch, shard.seed)
     parameters = [p for p in learner.module.parameters() if p.requires_grad]
     tensors = torch.autograd.grad(loss, parameters, allow_unused=True)
     return Gradient(float(loss.detach()), report, tensors)
+
+
+def summed(gradients: Iterable[Gradient]) -> Gradient:
+    """Sum from the first to the last: another order would give other bits."""
+    first, *others = gradients
+    for other in others:
+        first = first + other
+    return first
+
+
+def gathered(parts: Sequence[Ints], found: Iterable[Floats]) -> Floats:
+    """Values of problems by number, from those of parts that were dealt."""
+    values = np.empty(sum(map(len, parts)))
+    for rows, some in zip(parts, found, strict=True):
+        values[rows] = some
+    return values
 
 
 def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:

@@ -1,5 +1,6 @@
 """One thread of torch per thread of ours: results then depend on no machine's number of cores."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,3 +16,19 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def deterministic(device: str) -> Iterator[None]:
+    """Let a GPU sum in fixed order inside the block, wherever torch knows how."""
+    if device == "cpu":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
+    before = torch.are_deterministic_algorithms_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warned)

@@ -4,7 +4,6 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,11 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import TrainingConfig
+from streamplace.learn.crew import Hands
 from streamplace.learn.history import Epoch, History, mean_share
 from streamplace.learn.learner import Floats, Ints, Learner, StepReport
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.shards import N_SHARDS, batches, gradient, seed_of, workers
+from streamplace.learn.shards import batches, dealt, shards
 from streamplace.learn.watching import Silent, Watcher
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +33,8 @@ class Course:
     Attributes
     ----------
     folder
-        Where ``last.safetensors``, ``best.safetensors`` and ``history.jsonl`` go.
+        Where ``last.safetensors``, ``best.safetensors`` and ``history.jsonl`` go; None where
+        another process writes them.
     model
         Name of the model.
     settings
@@ -49,8 +50,7 @@ class Course:
 
     config: TrainingConfig
     seed: int
-    device: str
-    folder: Path
+    folder: Path | None
     model: str
     settings: Mapping[str, Any]
     origin: Mapping[str, Any]
@@ -61,6 +61,7 @@ class Course:
 def train(
     learner: Learner,
     course: Course,
+    hands: Hands,
     watcher: Watcher | None = None,
     resume: Checkpoint | None = None,
 ) -> History:
@@ -68,23 +69,24 @@ def train(
 
     Ctrl-C, or an error, leaves the checkpoint of the last whole epoch behind.
     """
-    run = _Run(learner, course, watcher or Silent())
-    with workers(course.device) as threads:
-        run.begin(resume)
-        try:
-            while not run.finished:
-                run.epoch(threads)
-        finally:
-            run.save()
-            run.watcher.end()
+    run = _Run(learner, course, hands, watcher or Silent())
+    run.begin(resume)
+    try:
+        while not run.finished:
+            run.epoch()
+    finally:
+        run.save()
+        run.watcher.end()
     return run.history
 
 
 class _Run:
     """A run between two epochs."""
 
-    def __init__(self, learner: Learner, course: Course, watcher: Watcher) -> None:
+    def __init__(self, learner: Learner, course: Course, hands: Hands, watcher: Watcher) -> None:
         self.learner, self.course, self.watcher = learner, course, watcher
+        self._hands = hands
+        self._judged = dealt(np.arange(len(course.optima)), course.config.shards)
         self.history = History()
         self.n_steps = -(-learner.n_problems // course.config.batch)
         self._adam = torch.optim.Adam(learner.module.parameters(), course.config.learning_rate)
@@ -102,14 +104,14 @@ class _Run:
         if resume is not None:
             self.history = restore(resume, self.learner, self._adam)
         elif self.course.trained and len(self.course.optima):
-            self.history.values = self.learner.validate()
+            self.history.values = self._hands.values(self._judged)
             self.history.before = float(self.history.values.mean())
             self._write_weights()
         self._keep()
         self.save()
         self.watcher.begin(self.history, self.course.config.epochs, self.n_steps)
 
-    def epoch(self, threads: ThreadPoolExecutor | None) -> None:
+    def epoch(self) -> None:
         """Train for one epoch, validate, and keep what resuming needs."""
         start = time.perf_counter()
         number = len(self.history.epochs)
@@ -118,10 +120,10 @@ class _Run:
         for step, rows in enumerate(
             batches(self.learner.sizes, config.batch, self.course.seed, number)
         ):
-            told, numbers = self._step(number, step, rows, threads)
+            told, numbers = self._step(number, step, rows)
             report, sums = report + told, sums + numbers
             self.watcher.step(number + 1, told)
-        values = self.learner.validate() if len(self.course.optima) else np.empty(0)
+        values = self._hands.values(self._judged)
         mean = report.mean
         done = Epoch(
             epoch=number + 1,
@@ -139,10 +141,11 @@ class _Run:
 
     def save(self) -> None:
         """Write the last epoch's checkpoint, unless that is done."""
-        if self._saved or self._kept is None:
+        folder = self.course.folder
+        if self._saved or self._kept is None or folder is None:
             return
-        write_checkpoint(self._kept, self.course.folder)
-        write_text(self.course.folder / "history.jsonl", self._kept.history.lines())
+        write_checkpoint(self._kept, folder)
+        write_text(folder / "history.jsonl", self._kept.history.lines())
         self._saved = True
 
     def _close(self, epoch: Epoch, values: Floats) -> None:
@@ -155,12 +158,10 @@ class _Run:
         LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
         self.watcher.epoch(self.history)
 
-    def _step(
-        self, epoch: int, step: int, rows: Ints, threads: ThreadPoolExecutor | None
-    ) -> tuple[StepReport, Floats]:
+    def _step(self, epoch: int, step: int, rows: Ints) -> tuple[StepReport, Floats]:
         """One step of Adam; what was sampled, and the loss and the gradient's norm."""
-        seeds = [seed_of(self.course.seed, epoch, step, shard) for shard in range(N_SHARDS)]
-        found = gradient(self.learner, rows, epoch, seeds, threads)
+        parts = shards(rows, self.course.config.shards, self.course.seed, epoch, step)
+        found = self._hands.gradient(parts).per_problem(len(rows))
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
         for parameter, tensor in zip(parameters, found.tensors, strict=True):
             parameter.grad = tensor
@@ -189,12 +190,13 @@ class _Run:
 
     def _write_weights(self) -> None:
         """Write ``best.safetensors``: the weights as they are, and how they came about."""
-        history = self.history
+        history, folder = self.history, self.course.folder
+        if folder is None:
+            return
         score = history.epochs[-1].score if history.epochs else history.before
         document = {
             "model": self.course.model,
             **self.learner.spec(),
             "training": {**self.course.origin, "epochs": len(history.epochs), "validation": score},
         }
-        path = self.course.folder / "best.safetensors"
-        write_weights(path, document, arrays_of(self.learner.module))
+        write_weights(folder / "best.safetensors", document, arrays_of(self.learner.module))

@@ -44,6 +44,7 @@ class Solver:
     lesson: Lesson
     file: Path
     track: Track = untracked
+    on: str | None = None
 
     def optima(self, problems: Sequence[Problem]) -> Floats:
         """Proven optimum of every problem at every rate, NaN where no proof is quick."""
@@ -80,7 +81,7 @@ class Solver:
         lesson = self.lesson
         contest = Contest((placer,), lesson.rates, lesson.seed, EFFORT, lesson.objective)
         with _script_left_alone():
-            found = compare(contest, problems, RecordFile(self.file))
+            found = compare(contest, problems, RecordFile(self.file), on=self.on)
             return list(self.track(found, title, len(problems)))
 
 
@@ -93,6 +94,7 @@ def _script_left_alone() -> Iterator[None]:
     }
     try:
         script.update(dict.fromkeys(before))
+        script.pop("__file__", None)  # Ray wants a text, or nothing
         yield
     finally:
         script.update(before)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.files import is_file, read_bytes, spot
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.columns import Floats
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.teach.lesson import REAL, SHIPPED, Lesson
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
+    from streamplace.learn.crew import Arrays, Crew
     from streamplace.learn.history import History
-    from streamplace.learn.learner import Learner
-    from streamplace.learn.registry import Model
+    from streamplace.learn.registry import Model, Task
     from streamplace.learn.reward import Measure
     from streamplace.learn.watching import Watcher
 
@@ -87,21 +88,31 @@ def teach(
     resume: bool = False,
     watcher: "Watcher | None" = None,
     track: Track = untracked,
+    crew: "Crew | None" = None,
 ) -> Trained:
     """Train a model into a folder, or go on where training was stopped.
 
     Parameters
     ----------
+    crew
+        Who computes; this process by default.
     track
         Wraps the work that comes before training, to show progress.
     """
-    from streamplace.learn.building import check_device
+    from streamplace.learn.building import take_device
+    from streamplace.learn.crew import Alone
     from streamplace.learn.registry import MODELS
 
+    crew = crew or Alone()
     model = MODELS[lesson.model]
     model.check(lesson.objective)
-    check_device(lesson.device)
-    classroom = _Classroom.of(lesson, model, folder)
+    take_device(lesson.device)
+    if lesson.reward == REAL and not isinstance(crew, Alone):
+        raise SettingError(
+            "real passes (the reward ray) are measured one after the other on one machine; train "
+            "in one process, on this machine"
+        )
+    classroom = _Classroom.of(lesson, model, folder, crew)
     return classroom.train(classroom.checkpoint(resume), watcher, track)
 
 
@@ -112,6 +123,7 @@ class _Classroom:
     lesson: Lesson
     model: "Model"
     folder: Path
+    crew: "Crew"
     start: "Weights | None"
     preset: "Preset"
     training: tuple[Problem, ...]
@@ -119,7 +131,7 @@ class _Classroom:
     settings: dict[str, Any]
 
     @classmethod
-    def of(cls, lesson: Lesson, model: "Model", folder: Path) -> "_Classroom":
+    def of(cls, lesson: Lesson, model: "Model", folder: Path, crew: "Crew") -> "_Classroom":
         """Read and check what the lesson names."""
         from streamplace.learn.config import configured
 
@@ -142,10 +154,25 @@ class _Classroom:
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
             **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
         }
-        return cls(lesson, model, folder, start, preset, training, validation, settings)
+        return cls(lesson, model, folder, crew, start, preset, training, validation, settings)
 
     def checkpoint(self, resume: bool) -> "Checkpoint | None":
-        """Return the checkpoint to go on from; no run is overwritten, none mixed with another."""
+        """Return the checkpoint to go on from, as the leading process finds it."""
+        from streamplace.learn.checkpoint import as_arrays, of_arrays
+
+        def found() -> "Arrays":
+            return as_arrays(self._opened(resume), self.settings)
+
+        checkpoint, settings = of_arrays(self.crew.shared(found))
+        if settings != self.settings:
+            raise SettingError(
+                "it was started with other options or on other data than the first process; start "
+                "all of them alike"
+            )
+        return checkpoint
+
+    def _opened(self, resume: bool) -> "Checkpoint | None":
+        """Open the folder; no run is overwritten, none mixed with another."""
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         if resume:
@@ -169,39 +196,54 @@ class _Classroom:
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
     ) -> Trained:
         """Solve what there is to learn from and to judge by, then train."""
+        from streamplace.learn.building import begin_from, built
         from streamplace.learn.training import Course, train
-        from streamplace.learn.watching import Board, Several, Silent
-        from streamplace.teach.curve import CurveFile
 
-        lesson, config = self.lesson, self.preset.training
-        solver = Solver(lesson, self.folder / SOLUTIONS, track)
-        taught, held = lesson.divided(config.validation)
-        targets = solver.targets(taught) if self.model.supervised else ()
-        optima = self._optima(solver, held)
+        lesson, config, crew = self.lesson, self.preset.training, self.crew
+        solver = Solver(lesson, self.folder / SOLUTIONS, track, crew.on)
+        solved = crew.shared(partial(self._solved, solver))
+        optima = solved["optima"]
         course = Course(
             config=config,
             seed=lesson.seed,
-            device=lesson.device,
-            folder=self.folder,
+            folder=self.folder if crew.leads else None,
             model=self.model.name,
             settings=self.settings,
             origin=self._origin(),
             optima=optima,
             trained=self.start is not None,
         )
-        board = Board(self.folder / "tensorboard")
-        curve = CurveFile(self.folder / "curve.png", optima, lesson.objective)
-        told = Several(board, curve, watcher or Silent())
+        told = self._watchers(optima, watcher)
         with self._judge() as judge:
-            history = train(self._learner(targets, judge), course, told, checkpoint)
+            make = partial(built, self.model, self._task(solved, judge), self.preset)
+            learner = make()
+            if self.start is not None:
+                begin_from(learner, self.start, str(lesson.start))
+            with crew.hands(learner, make, lesson.device) as hands:
+                history = train(learner, course, hands, told, checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
         return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
 
-    def _optima(self, solver: Solver, held: Sequence[Problem]) -> Floats:
-        """Best rewards of the validation problems, NaN where they are not known."""
+    def _solved(self, solver: Solver) -> "Arrays":
+        """Targets of the training problems, and optima of the others, NaN where not known."""
+        taught, held = self.lesson.divided(self.preset.training.validation)
+        targets = solver.targets(taught) if self.model.supervised else ()
+        optima = np.full(len(self.validation), np.nan)
         if self.lesson.objective == THROUGHPUT:
-            return solver.optima(held)
-        return np.full(len(self.validation), np.nan)
+            optima = solver.optima(held)
+        known = {str(i): target for i, target in enumerate(targets) if target is not None}
+        return {**known, "optima": optima}
+
+    def _watchers(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
+        """Who is told how training goes; nobody but in the leading process."""
+        from streamplace.learn.watching import Board, Several, Silent
+        from streamplace.teach.curve import CurveFile
+
+        if not self.crew.leads:
+            return Silent()
+        board = Board(self.folder / "tensorboard")
+        curve = CurveFile(self.folder / "curve.png", optima, self.lesson.objective)
+        return Several(board, curve, watcher or Silent())
 
     def _judge(self) -> "AbstractContextManager[str | Measure]":
         """What judges sampled placements, for as long as training takes."""
@@ -213,23 +255,21 @@ class _Classroom:
         check_measured(self.lesson.objective)
         return RayPasses([*self.training, *self.validation])
 
-    def _learner(self, targets: tuple[Ints | None, ...], judge: "str | Measure") -> "Learner":
-        """Learner for the problems, with the weights that training begins from."""
-        from streamplace.learn.building import built, built_on
+    def _task(self, solved: "Arrays", judge: "str | Measure") -> "Task":
+        """What there is to learn, and from what."""
         from streamplace.learn.registry import Task
 
-        task = Task(
+        known = (solved.get(str(i)) for i in range(len(self.training)))
+        return Task(
             training=self.training,
             validation=self.validation,
             seed=self.lesson.seed,
             device=self.lesson.device,
             objective=self.lesson.objective,
             reward=judge,
-            targets=targets,
+            targets=tuple(known) if self.model.supervised else (),
+            features=None if self.start is None else self.start.document["features"],
         )
-        if self.start is None:
-            return built(self.model, task, self.preset)
-        return built_on(self.start, str(self.lesson.start), self.model, task, self.preset)
 
     def _origin(self) -> dict[str, Any]:
         """What the weights file tells about its making, and about that of those it began from."""

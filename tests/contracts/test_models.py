@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +16,13 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace.io.weights import read_tensors, read_weights
+from streamplace.learn.crew import Alone
+from streamplace.learn.learner import Floats, Ints, Learner
+from streamplace.learn.packing import gradient_from, packed, packed_gradient, unpacked
+from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS
+from streamplace.learn.shards import Gradient, Shard, gathered, gradient_of, summed
+from streamplace.learn.threads import one_thread
 from streamplace.learn.watching import Silent
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
@@ -64,6 +72,52 @@ def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path
         mine, whole = (read_tensors(run.folder / name)[1] for run in (resumed, trained))
         assert mine.keys() == whole.keys()
         assert all(np.array_equal(mine[key], whole[key]) for key in whole)
+
+
+class Halves:
+    """Two learners, each of which computes every other part and tells the other what it learned."""
+
+    def __init__(self, one: Learner, other: Learner) -> None:
+        self._pair = one, other
+
+    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+        """Sum of what both found."""
+        one, other = self._pair
+        put_arrays(other.module, arrays_of(one.module), "the other")
+        found = [gradient_of(self._pair[i % 2], shard) for i, shard in enumerate(shards)]
+        for i, shard in enumerate(shards):
+            told = unpacked(packed(self._pair[i % 2].state(shard.rows)))
+            self._pair[1 - i % 2].restore(told, shard.rows)
+        return summed(gradient_from(packed_gradient(each), "cpu") for each in found)
+
+    def values(self, parts: Sequence[Ints]) -> Floats:
+        """Values that both found."""
+        one, other = self._pair
+        put_arrays(other.module, arrays_of(one.module), "the other")
+        return gathered(parts, [self._pair[i % 2].validate(p) for i, p in enumerate(parts)])
+
+
+class Apart(Alone):
+    """Two learners in place of one."""
+
+    @contextmanager
+    def hands(self, learner: Learner, make: Callable[[], Learner], device: str) -> Iterator[Halves]:
+        """Make the second."""
+        with one_thread():
+            yield Halves(learner, make())
+
+
+def test_learners_apart_come_to_the_same_bits_as_one(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a learner remembers goes with its rows."""
+    monkeypatch.setattr("streamplace.api.crew_of", lambda on: nullcontext(Apart()))
+    apart = train(trained.model, tmp_path)
+    for mine, whole in zip(apart.history.epochs, trained.history.epochs, strict=True):
+        assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}
+    mine, whole = (read_tensors(run.folder / "last.safetensors")[1] for run in (apart, trained))
+    assert mine.keys() == whole.keys()
+    assert all(np.array_equal(mine[key], whole[key]) for key in whole)
 
 
 def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> None:

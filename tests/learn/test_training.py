@@ -14,7 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.io.weights import read_tensors, read_weights
 from streamplace.learn.history import History
 from streamplace.learn.registry import Task
-from streamplace.learn.shards import batches, seed_of, shards
+from streamplace.learn.shards import batches, dealt, seed_of
 from streamplace.learn.watching import Silent
 from streamplace.model import StreamGraph
 from streamplace.teach.teaching import Trained
@@ -225,9 +225,9 @@ def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
 
 
 def test_a_batch_of_one_is_one_shard() -> None:
-    """Others are dealt to two."""
-    assert [part.tolist() for part in shards(np.array([4]))] == [[4]]
-    assert [part.tolist() for part in shards(np.arange(5))] == [[0, 2, 4], [1, 3]]
+    """Others are dealt to so many."""
+    assert [part.tolist() for part in dealt(np.array([4]), 2)] == [[4]]
+    assert [part.tolist() for part in dealt(np.arange(5), 2)] == [[0, 2, 4], [1, 3]]
 
 
 def test_seeds_differ_by_place() -> None:

@@ -37,7 +37,7 @@ def solver(
     """A solver that reads its answers from a table."""
 
     def compare(
-        contest: Contest, problems: Sequence[Problem], file: RecordFile
+        contest: Contest, problems: Sequence[Problem], file: RecordFile, *, on: str | None
     ) -> Iterator[list[Record]]:
         prepared.append(get_preparation_data("worker"))
         for problem in problems:

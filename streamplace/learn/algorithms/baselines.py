@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import FormatError
+from streamplace.learn.learner import ALL, Rows
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -60,15 +61,15 @@ class MovingAverage:
         """Baseline of these problems, which moves when it is asked."""
         return lambda rewards, valid: self._moved(rows, mean(rewards, valid)[:, 0])[:, None]
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Arrays to save."""
-        return {"average": self._values.copy()}
+    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+        """Arrays to save, of some problems."""
+        return {"average": self._values[rows].copy()}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
         """Take back what `state` returned."""
-        if state["average"].shape != self._values.shape:
+        if state["average"].shape != self._values[rows].shape:
             raise FormatError("the checkpoint: its averages are of other problems; train anew")
-        self._values = state["average"].copy()
+        self._values[rows] = state["average"]
 
     def _moved(self, rows: NDArray[np.int64], found: Floats) -> Floats:
         """Averages before, which then move towards what was found."""

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamplace.learn.learner import ALL, Rows
+
 Rewards = NDArray[np.float64]
 Devices = NDArray[np.int8]
 
@@ -62,14 +64,14 @@ class PlacementMemory:
         """Best reward known of a problem, 0 where nothing is."""
         return max(float(self.rewards[row, 0]), 0.0)
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Arrays to save."""
-        return {"memory.placements": self.placements, "memory.rewards": self.rewards}
+    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+        """Arrays to save, of some problems."""
+        return {"memory.placements": self.placements[rows], "memory.rewards": self.rewards[rows]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
         """Take back what `state` returned."""
-        self.placements[:] = state["memory.placements"]
-        self.rewards[:] = state["memory.rewards"]
+        self.placements[rows] = state["memory.placements"]
+        self.rewards[rows] = state["memory.rewards"]
 
 
 def _best_distinct(placements: Devices, rewards: Rewards, most: int) -> NDArray[np.int64]:

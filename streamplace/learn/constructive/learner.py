@@ -9,6 +9,7 @@ over the S samples of every problem, drawn just now or replayed.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, adv
 from streamplace.learn.constructive.options import ConstructiveConfig
 from streamplace.learn.constructive.policy import Exercises, Rows, Teachable
 from streamplace.learn.constructive.recall import Sampled, recall_of
-from streamplace.learn.learner import StepReport
+from streamplace.learn.learner import ALL, StepReport
+from streamplace.learn.learner import Rows as Some
 from streamplace.learn.reward import reward_of
 
 if TYPE_CHECKING:
@@ -43,7 +45,10 @@ class ConstructiveLearner:
         self.recall = recall_of(task.training, self.reward, config)
         self._average = MovingAverage(len(task.training)) if config.baseline == "moving" else None
         self._exercises = policy.on(task.training)
-        self._judged: Exercises | None = None
+
+    @cached_property
+    def _judged(self) -> Exercises:
+        return self.policy.on(self.task.validation)
 
     @property
     def n_problems(self) -> int:
@@ -80,28 +85,27 @@ class ConstructiveLearner:
             entropy=float(entropy.detach().sum()),
         )
 
-    def validate(self) -> Floats:
-        """Reward of the greedy placement of every validation problem."""
-        problems = self.task.validation
-        if not problems:
+    def validate(self, rows: Some = ALL) -> Floats:
+        """Reward of the greedy placement of validation problems."""
+        numbers = np.arange(len(self.task.validation))[rows]
+        if not len(numbers):
             return np.empty(0)
-        if self._judged is None:
-            self._judged = self.policy.on(problems)
-        placed = self._judged.greedy()
+        placed = self._judged.greedy(numbers)
+        problems = [self.task.validation[i] for i in numbers.tolist()]
         return np.array(
             [self.reward(p, row[None])[0] for p, row in zip(problems, placed, strict=True)]
         )
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Whatever is known of the problems."""
-        average = {} if self._average is None else self._average.state()
-        return {**self.recall.state(), **average}
+    def state(self, rows: Some = ALL) -> dict[str, NDArray[Any]]:
+        """Whatever is known of problems."""
+        average = {} if self._average is None else self._average.state(rows)
+        return {**self.recall.state(rows), **average}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
         """Take back what `state` returned."""
-        self.recall.restore(state)
+        self.recall.restore(state, rows)
         if self._average is not None:
-            self._average.restore(state)
+            self._average.restore(state, rows)
 
     def spec(self) -> dict[str, Any]:
         """Options and features."""

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from streamplace.learn.learner import ALL
+from streamplace.learn.learner import Rows as Some
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 
@@ -55,8 +57,8 @@ class Exercises(Protocol):
         """Encode some of the problems with the parameters as they are, as in training."""
         ...
 
-    def greedy(self) -> list[Ints]:
-        """Likeliest placement [N] of every problem, legal."""
+    def greedy(self, rows: Some = ALL) -> list[Ints]:
+        """Likeliest placement [N] of some of the problems, legal."""
         ...
 
 

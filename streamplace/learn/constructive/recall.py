@@ -12,6 +12,8 @@ from streamplace.learn.algorithms.exploration import canonical_along, exploratio
 from streamplace.learn.algorithms.memory import PlacementMemory
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import Placements, Rows
+from streamplace.learn.learner import ALL
+from streamplace.learn.learner import Rows as Some
 from streamplace.learn.reward import Reward
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
@@ -41,11 +43,11 @@ class Recall(Protocol):
         """Best reward known of a problem."""
         ...
 
-    def state(self) -> Arrays:
-        """Arrays to save."""
+    def state(self, rows: Some = ALL) -> Arrays:
+        """Arrays to save, of some problems."""
         ...
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
         """Take back what `state` returned."""
         ...
 
@@ -76,15 +78,15 @@ class Best:
         """Best reward met."""
         return float(self._best[row])
 
-    def state(self) -> Arrays:
+    def state(self, rows: Some = ALL) -> Arrays:
         """Best rewards."""
-        return {"best": self._best.copy()}
+        return {"best": self._best[rows].copy()}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
         """Take them back."""
-        if state["best"].shape != self._best.shape:
+        if state["best"].shape != self._best[rows].shape:
             raise FormatError("the checkpoint: its rewards are of other problems; train anew")
-        self._best = state["best"].copy()
+        self._best[rows] = state["best"]
 
 
 class Remembering:
@@ -94,6 +96,7 @@ class Remembering:
         self._problems, self._reward, self._config = problems, reward, config
         most = max(problem.n_operators for problem in problems)
         self.memory = PlacementMemory(len(problems), config.places, most)
+        self._devices = np.array([problem.n_devices for problem in problems])
 
     def lesson(
         self, row: int, order: Rows, drawn: Placements, epoch: int, rng: np.random.Generator
@@ -110,22 +113,21 @@ class Remembering:
         """Best reward remembered."""
         return self.memory.best(row)
 
-    def state(self) -> Arrays:
+    def state(self, rows: Some = ALL) -> Arrays:
         """Memories."""
-        return self.memory.state()
+        return self.memory.state(rows)
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
         """Take memories back."""
         placements = state["memory.placements"]
-        devices = np.array([problem.n_devices for problem in self._problems])
-        fits = placements.shape == self.memory.placements.shape and (
-            state["memory.rewards"].shape == self.memory.rewards.shape
+        fits = placements.shape == self.memory.placements[rows].shape and (
+            state["memory.rewards"].shape == self.memory.rewards[rows].shape
             and bool((placements >= 0).all())
-            and bool((placements < devices[:, None, None]).all())
+            and bool((placements < self._devices[rows][:, None, None]).all())
         )
         if not fits:
             raise FormatError("the checkpoint: its memory is of other problems; train anew")
-        self.memory.restore(state)
+        self.memory.restore(state, rows)
 
     def _explore(self, row: int, order: Rows, epoch: int, rng: np.random.Generator) -> None:
         """Put random samples into a memory, more where nothing good is known."""

@@ -22,7 +22,8 @@ from streamplace.learn.doppler.module import Doppler, Said, choices
 from streamplace.learn.doppler.options import DopplerConfig
 from streamplace.learn.doppler.plan import FEATURES
 from streamplace.learn.doppler.policy import Seat, numbers_of
-from streamplace.learn.learner import StepReport
+from streamplace.learn.learner import ALL, StepReport
+from streamplace.learn.learner import Rows as Some
 from streamplace.learn.reward import judge_of, reward_of
 from streamplace.model.columns import Ints
 
@@ -70,24 +71,30 @@ class DopplerLearner:
             report = report + other
         return torch.stack([loss for loss, _ in lessons]).sum(), report
 
-    def validate(self) -> Floats:
-        """Reward of the likeliest placement of every validation problem."""
-        return np.array([self._greedy_reward(seat) for seat in self._judged])
+    def validate(self, rows: Some = ALL) -> Floats:
+        """Reward of the likeliest placement of validation problems."""
+        numbers = np.arange(len(self._judged))[rows].tolist()
+        return np.array([self._greedy_reward(self._judged[i]) for i in numbers])
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Some = ALL) -> dict[str, NDArray[Any]]:
         """Best rewards known, and number and sum of the costs so far."""
-        return {"best": self._best.copy(), "before": self._before.copy()}
+        return {"best": self._best[rows].copy(), "before": self._before[self._seats_of(rows)]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
         """Take back what `state` returned."""
-        if state["best"].shape != self._best.shape or state["before"].shape != self._before.shape:
+        seats = self._seats_of(rows)
+        fits = state["best"].shape == self._best[rows].shape
+        if not fits or state["before"].shape != (len(seats), 2):
             raise FormatError("the checkpoint: its rewards are of other problems; train anew")
-        self._best, self._before = state["best"].copy(), state["before"].copy()
+        self._best[rows], self._before[seats] = state["best"], state["before"]
 
     def spec(self) -> dict[str, Any]:
         """Options and features; all features are scaled within each problem."""
         features = {"names": FEATURES}
         return {"config": self._config.model_dump(mode="json"), "features": features}
+
+    def _seats_of(self, rows: Some) -> Rows:
+        return np.unique(np.arange(self.n_problems)[rows] % len(self._seats))
 
     def _greedy_reward(self, seat: Seat) -> float:
         with torch.no_grad():

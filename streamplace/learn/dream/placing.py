@@ -19,6 +19,7 @@ from streamplace.learn.dream.graphs import Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
 from streamplace.learn.dream.paper_model import PaperModel
 from streamplace.learn.dream.policy import Policy
+from streamplace.learn.learner import ALL, Rows
 from streamplace.learn.parameters import check_arrays, put_arrays
 from streamplace.learn.registry import MODELS
 from streamplace.learn.threads import one_thread
@@ -96,11 +97,13 @@ def _config(model: PaperModel, weights: Weights, where: str) -> AllocatorConfig:
 
 
 def greedy_rows(
-    policy: Policy, graphs: Graphs, problems: Sequence[Problem], order: str
+    policy: Policy, graphs: Graphs, problems: Sequence[Problem], order: str, some: Rows = ALL
 ) -> list[Ints]:
-    """Greedy legal placements [N], in operator order, of problems and their tensors."""
-    found: list[Ints] = [np.empty(0, np.int32)] * len(problems)
-    for rows in alike(np.array([problem.n_operators for problem in problems])):
+    """Greedy legal placements [N], in operator order, of some problems and their tensors."""
+    numbers = np.arange(len(problems))[some]
+    found: dict[int, Ints] = {}
+    for part in alike(np.array([problems[i].n_operators for i in numbers])):
+        rows = numbers[part]
         orders = [decision_order(problems[i], order) for i in rows]
         along = torch.from_numpy(padded_orders(orders)).to(graphs.present.device)
         batch = graphs.batch(torch.from_numpy(rows).to(along.device), along)
@@ -110,7 +113,7 @@ def greedy_rows(
             row = np.empty(len(one), np.int32)
             row[one] = by_step[: len(one)]
             found[i] = problems[i].repaired(row)
-    return found
+    return [found[i] for i in numbers.tolist()]
 
 
 def alike(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:

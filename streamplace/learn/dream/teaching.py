@@ -16,6 +16,8 @@ from streamplace.learn.dream.graphs import GraphBatch, Graphs, padded_orders
 from streamplace.learn.dream.options import AllocatorConfig
 from streamplace.learn.dream.placing import greedy_rows
 from streamplace.learn.dream.policy import Policy
+from streamplace.learn.learner import ALL
+from streamplace.learn.learner import Rows as Some
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 
@@ -75,9 +77,9 @@ class DreamExercises:
         batch = self._graphs.batch(torch.from_numpy(rows).to(self._device), order)
         return Decisions(self._policy, batch, self._policy.encode(batch), orders)
 
-    def greedy(self) -> list[Ints]:
+    def greedy(self, rows: Some = ALL) -> list[Ints]:
         """Likeliest device at every step."""
-        return greedy_rows(self._policy, self._graphs, self._problems, self._config.order)
+        return greedy_rows(self._policy, self._graphs, self._problems, self._config.order, rows)
 
     def _order(self, problem: Problem, rng: np.random.Generator) -> Rows:
         """Order of decision, ties at random where the options say so."""

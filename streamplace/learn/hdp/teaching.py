@@ -16,6 +16,8 @@ from streamplace.learn.constructive.traits import Traits
 from streamplace.learn.dream.policy import one_hot
 from streamplace.learn.hdp.module import Hdp, Read, Sequences
 from streamplace.learn.hdp.options import HdpConfig
+from streamplace.learn.learner import ALL
+from streamplace.learn.learner import Rows as Some
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 
@@ -104,14 +106,19 @@ class HdpExercises:
         """Read problems."""
         return self._attempt([self._parts[row] for row in rows.tolist()])
 
-    def greedy(self) -> list[Ints]:
+    def greedy(self, rows: Some = ALL) -> list[Ints]:
         """Likeliest device, node by node."""
         found: list[Ints] = []
+        numbers = np.arange(len(self._parts))[rows].tolist()
         with torch.no_grad():
-            for start in range(0, len(self._parts), BATCH):
-                attempt = self._attempt(self._parts[start : start + BATCH])
-                found += [rows[0].astype(np.int32) for rows in attempt.drawn(1, None)]
-        return [p.repaired(row) for p, row in zip(self._problems, found, strict=True)]
+            for start in range(0, len(numbers), BATCH):
+                some = numbers[start : start + BATCH]
+                drawn = self._attempt([self._parts[i] for i in some]).drawn(1, None)
+                found += [
+                    self._problems[i].repaired(one[0].astype(np.int32))
+                    for i, one in zip(some, drawn, strict=True)
+                ]
+        return found
 
     def _attempt(self, parts: Sequence[Chain]) -> HdpAttempt:
         most = max(len(part.order) for part in parts)

@@ -12,6 +12,8 @@ from streamplace.learn.constructive.policy import Likelihood, Placements, Rows
 from streamplace.learn.constructive.traits import Traits
 from streamplace.learn.hsdag.module import Hsdag, Round, Side
 from streamplace.learn.hsdag.options import HsdagConfig
+from streamplace.learn.learner import ALL
+from streamplace.learn.learner import Rows as Some
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
 
@@ -105,16 +107,21 @@ class HsdagExercises:
         size = config.rounds, sum(part.nodes.edges.shape[1] for part in parts)
         return self._episode(parts, rng.random(size) >= config.dropout)
 
-    def greedy(self) -> list[Ints]:
+    def greedy(self, rows: Some = ALL) -> list[Ints]:
         """Likeliest device of every group of the last round."""
         found: list[Ints] = []
+        numbers = np.arange(len(self._parts))[rows].tolist()
         with torch.no_grad():
-            for start in range(0, len(self._parts), BATCH):
-                parts = self._parts[start : start + BATCH]
+            for start in range(0, len(numbers), BATCH):
+                some = numbers[start : start + BATCH]
+                parts = [self._parts[i] for i in some]
                 size = self._module.config.rounds, sum(p.nodes.edges.shape[1] for p in parts)
                 drawn = self._episode(parts, np.ones(size, bool)).drawn(size[0], None)
-                found += [rows[-1].astype(np.int32) for rows in drawn]
-        return [p.repaired(row) for p, row in zip(self._problems, found, strict=True)]
+                found += [
+                    self._problems[i].repaired(one[-1].astype(np.int32))
+                    for i, one in zip(some, drawn, strict=True)
+                ]
+        return found
 
     def _episode(self, parts: Sequence[Described], kept: Any) -> Episode:
         """Rounds in which edges of the parts side by side are kept [T, E]."""

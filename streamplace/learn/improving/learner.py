@@ -32,7 +32,8 @@ from streamplace.learn.improving.policy import (
     Walker,
     walks,
 )
-from streamplace.learn.learner import StepReport
+from streamplace.learn.learner import ALL, StepReport
+from streamplace.learn.learner import Rows as Some
 from streamplace.learn.reward import Reward, costs_of, reward_of
 from streamplace.model.columns import Ints
 from streamplace.model.problem import Problem
@@ -95,22 +96,23 @@ class ImprovingLearner:
             float(mean.sum()),
         )
 
-    def validate(self) -> Floats:
-        """Reward of the best placement that one walk meets on every validation problem."""
+    def validate(self, rows: Some = ALL) -> Floats:
+        """Reward of the best placement that one walk meets on validation problems."""
         improver = self._policy.improver()
         problems = self._task.validation
-        return np.array([self._judged(i, problem, improver) for i, problem in enumerate(problems)])
+        numbers = np.arange(len(problems))[rows].tolist()
+        return np.array([self._judged(i, problems[i], improver) for i in numbers])
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Some = ALL) -> dict[str, NDArray[Any]]:
         """What was met so far."""
-        return self._past.state()
+        return self._past.state(rows)
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
         """Take back what `state` returned."""
-        for name, array in self._past.state().items():
+        for name, array in self._past.state(rows).items():
             if state[name].shape != array.shape:
                 raise FormatError("the checkpoint: it met other problems; train anew")
-        self._past.restore(state)
+        self._past.restore(state, rows)
 
     def spec(self) -> dict[str, Any]:
         """Options and features; all features are scaled under each placement."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamplace.learn.learner import ALL, Rows
 from streamplace.model.columns import Ints
 
 Floats = NDArray[np.float64]
@@ -50,18 +51,18 @@ class Past:
         self._walks[row] += len(returns)
         return np.asarray(self._returns[row, :steps] / self._walks[row])
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Arrays to save."""
+    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+        """Arrays to save, of some problems."""
         return {
-            "past.rewards": self.rewards,
-            "past.places": self._places,
-            "past.returns": self._returns,
-            "past.walks": self._walks,
+            "past.rewards": self.rewards[rows],
+            "past.places": self._places[rows],
+            "past.returns": self._returns[rows],
+            "past.walks": self._walks[rows],
         }
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
         """Take back what `state` returned."""
-        self.rewards[:] = state["past.rewards"]
-        self._places[:] = state["past.places"]
-        self._returns[:] = state["past.returns"]
-        self._walks[:] = state["past.walks"]
+        self.rewards[rows] = state["past.rewards"]
+        self._places[rows] = state["past.places"]
+        self._returns[rows] = state["past.returns"]
+        self._walks[rows] = state["past.walks"]

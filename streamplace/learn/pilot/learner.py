@@ -19,7 +19,7 @@ from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towards_worth
-from streamplace.learn.learner import StepReport
+from streamplace.learn.learner import ALL, Rows, StepReport
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.pilot.alternatives import alternatives
 from streamplace.learn.pilot.module import Pilot, Steps, Views
@@ -115,33 +115,38 @@ class PilotLearner:
             entropy,
         )
 
-    def validate(self) -> Doubles:
-        """Relative throughput of the greedy placement of every validation problem."""
+    def validate(self, rows: Rows = ALL) -> Doubles:
+        """Relative throughput of the greedy placement of validation problems."""
         pilot = TrainedPilot(network_of(arrays_of(self.module)))
-        problems = self._task.validation
+        numbers = np.arange(len(self._task.validation))[rows].tolist()
+        problems = [self._task.validation[i] for i in numbers]
         return np.array([self._reward(p, pilot.greedy(p, WALKS, LOOKS)).max() for p in problems])
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
         """Best placements known and their values."""
-        empty = [np.empty(0, np.int32) if known is None else known for known in self._known]
+        asked = [self._known[i] for i in np.arange(self.n_problems)[rows].tolist()]
+        empty = [np.empty(0, np.int32) if known is None else known for known in asked]
         ends = np.cumsum([len(known) for known in empty])
-        return {"best": self._best.copy(), "known": np.concatenate(empty), "ends": ends}
+        return {"best": self._best[rows].copy(), "known": np.concatenate(empty), "ends": ends}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
         """Take back what `state` returned."""
         known, ends = state["known"], state["ends"]
+        numbers = np.arange(self.n_problems)[rows].tolist()
+        wanted = np.array([self._views[i].level.n_units for i in numbers])
+        devices = np.array([self._task.training[i].n_devices for i in numbers])
         sizes = np.diff(ends, prepend=0)
-        devices = np.array([problem.n_devices for problem in self._task.training])
         fits = (
-            state["best"].shape == ends.shape == self.sizes.shape
-            and bool(((sizes == 0) | (sizes == self.sizes)).all())
+            state["best"].shape == ends.shape == wanted.shape
+            and bool(((sizes == 0) | (sizes == wanted)).all())
             and ends[-1] == len(known)
             and bool(((known >= 0) & (known < np.repeat(devices, sizes))).all())
         )
         if not fits:
             raise FormatError("the checkpoint: its placements are of other problems; train anew")
-        self._best = state["best"].copy()
-        self._known = [part if len(part) else None for part in np.split(known, ends[:-1])]
+        self._best[rows] = state["best"]
+        for i, part in zip(numbers, np.split(known, ends[:-1]), strict=True):
+            self._known[i] = part.copy() if len(part) else None
 
     def spec(self) -> dict[str, Any]:
         """Options and features; pilot measures in yardsticks, so there is no mean to keep."""

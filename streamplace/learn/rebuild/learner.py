@@ -20,7 +20,8 @@ from torch import Tensor
 
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.worth import mean_entropy
-from streamplace.learn.learner import StepReport
+from streamplace.learn.learner import ALL, StepReport
+from streamplace.learn.learner import Rows as Some
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.rebuild.module import Rebuilder, Steps
 from streamplace.learn.rebuild.network import network_of
@@ -104,25 +105,26 @@ class RebuildLearner:
         entropy = mean_entropy(log_p, owner)
         return loss, StepReport(len(rows), reward, best, entropy)
 
-    def validate(self) -> Floats:
-        """Bound over the makespan of the best of a few schedules of every validation problem."""
+    def validate(self, rows: Some = ALL) -> Floats:
+        """Bound over the makespan of the best of a few schedules of validation problems."""
         policy, looks, rewards = self._policy(), self._config.looks, []
-        for problem in self._task.validation:
+        for i in np.arange(len(self._task.validation))[rows].tolist():
+            problem = self._task.validation[i]
             view = view_of(problem)
             tried = policy.schedules(view, first_schedules(view), span, looks, JUDGED, seed=0)
             spans = [span(schedule) for schedule in tried if schedule.complete]
             rewards.append(least_makespan(problem) / min(spans) if spans else 0.0)
         return np.array(rewards)
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Some = ALL) -> dict[str, NDArray[Any]]:
         """Best rewards known."""
-        return {"best": self._best.copy()}
+        return {"best": self._best[rows].copy()}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
         """Take back what `state` returned."""
-        if state["best"].shape != self._best.shape:
+        if state["best"].shape != self._best[rows].shape:
             raise FormatError("the checkpoint: its rewards are of other problems; train anew")
-        self._best = state["best"].copy()
+        self._best[rows] = state["best"]
 
     def spec(self) -> dict[str, Any]:
         """Options and features, which are shares of a schedule's span: there is no mean to keep."""

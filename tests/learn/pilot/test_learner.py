@@ -1,5 +1,4 @@
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,14 @@ from problems import PROBLEMS, chain, constrained, diamond, fork_join
 from streamplace.errors import SettingError
 from streamplace.generate.branched import Branched, branched
 from streamplace.io.weights import read_tensors, write_tensors, write_weights
+from streamplace.learn.crew import working
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot import PilotConfig
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.pilot.learner import PilotLearner
 from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, trained
 from streamplace.learn.registry import MODELS, Task
-from streamplace.learn.shards import gradient
+from streamplace.learn.shards import Shard
 from streamplace.model import Cluster, Problem
 from streamplace.model.graph import StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
@@ -194,10 +194,11 @@ def test_nothing_global_is_seeded() -> None:
 
 def test_two_threads_learn_what_one_does() -> None:
     """Shards of a batch are worked on at once."""
-    rows, seeds = np.arange(8), [3, 4]
-    one = gradient(learner(task()), rows, 10, seeds, None)
-    with ThreadPoolExecutor(2) as threads:
-        two = gradient(learner(task()), rows, 10, seeds, threads)
+    parts, found = [Shard(np.arange(i, 8, 2), 10, 3 + i) for i in range(2)], []
+    for threads in (1, 2):
+        with working(learner(task()), "cpu", threads) as hands:
+            found.append(hands.gradient(parts))
+    one, two = found
     assert (one.loss, one.report) == (two.loss, two.report)
     assert all(torch.equal(a, b) for a, b in zip(one.tensors, two.tensors, strict=True))
 

@@ -1,0 +1,117 @@
+"""Who computes a training: this process on its cores, or others as well.
+
+A crew shares the work that comes before training, and has hands for the training itself. What hands
+are given depends on the run alone and what they return is put together in fixed order, so that
+every crew comes to the same bits.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from numpy.typing import NDArray
+
+from streamplace.learn.learner import Floats, Ints, Learner
+from streamplace.learn.shards import Gradient, Shard, gathered, gradient_of, summed
+from streamplace.learn.threads import deterministic, one_thread
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Hands(Protocol):
+    """Compute for one learner."""
+
+    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+        """Sum of the shards' gradients; the learner then remembers what all of them met."""
+        ...
+
+    def values(self, parts: Sequence[Ints]) -> Floats:
+        """Values of all validation problems, which were dealt to parts."""
+        ...
+
+
+class Crew(Protocol):
+    """Processes that train together."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the process that writes, and speaks to people."""
+        ...
+
+    @property
+    def on(self) -> str | None:
+        """Ray that solves what is to be known before training, None for this machine."""
+        ...
+
+    def shared(self, make: Callable[[], Arrays]) -> Arrays:
+        """Return what the leading process makes, to every process."""
+        ...
+
+    def hands(
+        self, learner: Learner, make: Callable[[], Learner], device: str
+    ) -> AbstractContextManager[Hands]:
+        """Hands for a learner as ``make`` made it, until training ends."""
+        ...
+
+
+class Alone:
+    """One process, on all its cores."""
+
+    leads = True
+    on: str | None = None
+
+    def shared(self, make: Callable[[], Arrays]) -> Arrays:
+        """Make it."""
+        return make()
+
+    @contextmanager
+    def hands(
+        self, learner: Learner, make: Callable[[], Learner], device: str
+    ) -> Iterator["Threads"]:
+        """A thread for every core."""
+        with working(learner, device, cores()) as threads:
+            yield threads
+
+
+class Threads:
+    """Threads of this process; one where there is a single core, or a GPU."""
+
+    def __init__(self, learner: Learner, pool: ThreadPoolExecutor | None) -> None:
+        self._learner = learner
+        self._map = map if pool is None else pool.map
+
+    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+        """Sum of the shards' gradients."""
+        return summed(self.gradients(shards))
+
+    def gradients(self, shards: Sequence[Shard]) -> list[Gradient]:
+        """Gradient of every shard."""
+        return list(self._map(partial(gradient_of, self._learner), shards))
+
+    def values(self, parts: Sequence[Ints]) -> Floats:
+        """Values of all validation problems."""
+        return gathered(parts, self.values_of(parts))
+
+    def values_of(self, parts: Sequence[Ints]) -> list[Floats]:
+        """Values of every part."""
+        return list(self._map(self._learner.validate, parts))
+
+
+@contextmanager
+def working(learner: Learner, device: str, most: int) -> Iterator[Threads]:
+    """At most so many threads, each of which lets torch compute in one; on a GPU a single one."""
+    with one_thread(), deterministic(device):
+        if device != "cpu" or most < 2:
+            yield Threads(learner, None)
+            return
+        with ThreadPoolExecutor(most, "shard", torch.set_num_threads, (1,)) as pool:
+            yield Threads(learner, pool)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))

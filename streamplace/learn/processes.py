@@ -1,0 +1,315 @@
+"""Processes that torchrun started: each computes some shards of every step, all take the same step.
+
+Gradients and memories travel as bytes to the first process and their sum comes back, through gloo:
+whoever is waited for is known by number. Why a process ends, it leaves with torchrun's store.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import count
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import torch
+
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.learn.crew import Alone, Arrays, Crew, Threads, cores, working
+from streamplace.learn.learner import Floats, Ints, Learner
+from streamplace.learn.packing import gradient_from, packed, packed_gradient, unpacked
+from streamplace.learn.shards import Gradient, Shard, gathered, summed
+
+FIRST = 0
+PATIENCE = timedelta(days=7)
+"""The first process may solve for long before there is anything to share."""
+GRACE_S = 0.3
+"""What ended another process, such as Ctrl-C, may be on its way to this one."""
+ENDED = "ended"
+_TIMES = count()
+
+
+class Ended(StreamplaceError):
+    """Another process has said why all of them end."""
+
+
+class Lost(Exception):
+    """A process does not answer."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(rank)
+        self.rank = rank
+
+
+def launched() -> bool:
+    """Whether torchrun started this process and others."""
+    told = {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys()
+    return told and int(os.environ["WORLD_SIZE"]) > 1
+
+
+def local_rank() -> int:
+    """Number of this process on its machine."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def leads() -> bool:
+    """Whether this process is the first, or the only one."""
+    return not launched() or int(os.environ["RANK"]) == FIRST
+
+
+def launcher() -> str:
+    """What started this process, as words before the command; nothing where it is alone."""
+    each = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return f"torchrun --nproc-per-node {each} -m " if launched() else ""
+
+
+@contextmanager
+def joined() -> Iterator[Crew]:
+    """All processes that torchrun started, or this one alone.
+
+    Of an error that ends them the first process is told, and all others get `Ended`.
+    """
+    if not launched():
+        yield Alone()
+        return
+    import torch.distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    store, rank, size = next(rendezvous("env://"))
+    store = PrefixStore(f"streamplace/{next(_TIMES)}", store)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    crew = Processes(store, rank, size)
+    try:
+        yield crew
+    except BaseException as error:
+        ended = crew.left(error)
+        if ended is error:
+            raise
+        raise ended from None
+    finally:
+        dist.destroy_process_group()
+
+
+class Processes:
+    """One process among its equals."""
+
+    on: str | None = None
+
+    def __init__(self, store: Any, rank: int, size: int) -> None:
+        self._store, self._rank, self._size = store, rank, size
+        self._asked_to_end = False
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the first."""
+        return self._rank == FIRST
+
+    def shared(self, make: Callable[[], Arrays]) -> Arrays:
+        """Return what the first process makes."""
+        mine = packed(make()) if self.leads else b""
+        return unpacked(self._met(mine, lambda parts: parts[FIRST]))
+
+    @contextmanager
+    def hands(
+        self, learner: Learner, make: Callable[[], Learner], device: str
+    ) -> Iterator["ProcessHands"]:
+        """Its part of the cores of its machine."""
+        each = cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        with self._ending_between_steps(), working(learner, device, each) as threads:
+            yield ProcessHands(self, learner, threads)
+
+    def mine(self, count: int) -> range:
+        """Which of so many parts this process computes."""
+        return range(self._rank, count, self._size)
+
+    def met(self, mine: bytes, combine: Callable[[list[bytes]], bytes]) -> bytes:
+        """What the first process makes of the parts of all; then this one may end."""
+        found = self._met(mine, combine)
+        if self._asked_to_end:
+            raise KeyboardInterrupt
+        return found
+
+    def left(self, error: BaseException) -> BaseException:
+        """Say why this process ends; what it should end with."""
+        if isinstance(error, Lost):
+            try:
+                error = self._judged(error)
+            except KeyboardInterrupt as interrupt:
+                error = interrupt
+        if isinstance(error, Ended):
+            return error
+        if self.leads:
+            self._note(ENDED, "1")
+            return error
+        if isinstance(error, KeyboardInterrupt):
+            self._note(_key(self._rank), "")
+            return error
+        if isinstance(error, StreamplaceError) and not isinstance(error, _Spoken):
+            self._note(_key(self._rank), str(error))
+            return Ended("the first process says why")
+        return error
+
+    def _met(self, mine: bytes, combine: Callable[[list[bytes]], bytes]) -> bytes:
+        if not self.leads:
+            _send(mine, FIRST)
+            return _received(FIRST)
+        parts = [mine, *self._parts()]
+        whole = combine(parts)
+        for rank in range(1, self._size):
+            _send(whole, rank)
+        return whole
+
+    def _parts(self) -> list[bytes]:
+        """What all others send; if some do not, the one that said nothing is who was lost."""
+        found, missing = [], []
+        for rank in range(1, self._size):
+            try:
+                found.append(_received(rank))
+            except Lost as lost:
+                missing.append(lost)
+        if missing:
+            raise min(missing, key=lambda lost: self._told(lost.rank) == "")
+        return found
+
+    def _judged(self, lost: Lost) -> BaseException:
+        """Why a process is lost."""
+        time.sleep(GRACE_S)
+        if not self.leads:
+            if self._rank > 1 or self._noted(ENDED) is not None:
+                return Ended("the first process says why")
+            return _Spoken(_gone(FIRST, self._size))
+        told = self._told(lost.rank)
+        if told == "":
+            return KeyboardInterrupt()
+        if told is None:
+            return SettingError(_gone(lost.rank, self._size))
+        return SettingError(f"process {lost.rank} of {self._size}: {told}")
+
+    def _told(self, rank: int) -> str | None:
+        """Why a process ended: its error, nothing if it was asked to, None if it could not say."""
+        return self._noted(_key(rank))
+
+    def _noted(self, key: str) -> str | None:
+        try:
+            return self._store.get(key).decode() if self._store.check([key]) else None
+        except RuntimeError:  # the store went with whoever kept it
+            return None
+
+    def _note(self, key: str, text: str) -> None:
+        try:
+            self._store.set(key, text)
+        except RuntimeError:
+            return
+
+    @contextmanager
+    def _ending_between_steps(self) -> Iterator[None]:
+        """Let SIGTERM wait: torchrun sends it when a process is lost, which then is to be said."""
+
+        def wait(number: int, frame: FrameType | None) -> None:
+            self._asked_to_end = True
+
+        before = signal.signal(signal.SIGTERM, wait)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+class ProcessHands:
+    """Each process computes its shards; see `streamplace.learn.crew.Hands`."""
+
+    def __init__(self, crew: Processes, learner: Learner, threads: Threads) -> None:
+        self._crew, self._learner, self._threads = crew, learner, threads
+
+    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+        """Sum of the gradients, made by the first process."""
+        mine = self._crew.mine(len(shards))
+        found = self._threads.gradients([shards[i] for i in mine])
+        sent: dict[str, Any] = {}
+        for i, gradient in zip(mine, found, strict=True):
+            sent |= _under(f"{i}", packed_gradient(gradient))
+            sent |= _under(f"{i}/state", self._learner.state(shards[i].rows))
+        told = unpacked(self._crew.met(packed(sent), lambda parts: _summed(parts, len(shards))))
+        for i, shard in enumerate(shards):
+            if i not in mine:
+                self._learner.restore(_of(f"{i}/state", told), shard.rows)
+        device = next(self._learner.module.parameters()).device
+        return gradient_from(_of("sum", told), device)
+
+    def values(self, parts: Sequence[Ints]) -> Floats:
+        """Values of all validation problems."""
+        mine = self._crew.mine(len(parts))
+        found = self._threads.values_of([parts[i] for i in mine])
+        sent = packed({str(i): values for i, values in zip(mine, found, strict=True)})
+        told = unpacked(self._crew.met(sent, _united))
+        return gathered(parts, [told[str(i)] for i in range(len(parts))])
+
+
+class _Spoken(SettingError):
+    """An error that this process tells itself, because the first is the one that is lost."""
+
+
+def _gone(rank: int, size: int) -> str:
+    return (
+        f"process {rank} of {size} was lost: it was killed, perhaps for want of memory, or ended "
+        "with what stands above; go on with --resume"
+    )
+
+
+def _key(rank: int) -> str:
+    return f"{ENDED}/{rank}"
+
+
+def _united(parts: list[bytes]) -> bytes:
+    whole: dict[str, Any] = {}
+    for part in parts:
+        whole |= unpacked(part)
+    return packed(whole)
+
+
+def _summed(parts: list[bytes], count: int) -> bytes:
+    """Sum of the gradients of all shards, and the memories of each."""
+    whole: dict[str, Any] = {}
+    for part in parts:
+        whole |= unpacked(part)
+    total = summed(gradient_from(_of(f"{i}", whole), "cpu") for i in range(count))
+    memories = {name: array for name, array in whole.items() if name.split("/")[1] == "state"}
+    return packed({**memories, **_under("sum", packed_gradient(total))})
+
+
+def _under(prefix: str, arrays: Arrays) -> dict[str, Any]:
+    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+
+
+def _of(prefix: str, arrays: Arrays) -> dict[str, Any]:
+    start = f"{prefix}/"
+    return {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
+
+
+def _send(content: bytes, rank: int) -> None:
+    import torch.distributed as dist
+
+    try:
+        dist.send(torch.tensor([len(content)]), rank)
+        if content:
+            dist.send(torch.frombuffer(bytearray(content), dtype=torch.uint8), rank)
+    except RuntimeError:
+        raise Lost(rank) from None
+
+
+def _received(rank: int) -> bytes:
+    import torch.distributed as dist
+
+    size = torch.zeros(1, dtype=torch.int64)
+    try:
+        dist.recv(size, rank)
+        content = torch.zeros(int(size), dtype=torch.uint8)
+        if len(content):
+            dist.recv(content, rank)
+    except RuntimeError:
+        raise Lost(rank) from None
+    return np.asarray(content).tobytes()

@@ -1,0 +1,33 @@
+"""Who trains: this process, those that torchrun started with it, or a Ray cluster."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.learn.crew import Crew
+
+
+@contextmanager
+def crew_of(on: str | None) -> "Iterator[Crew]":
+    """Crew for a training; all its processes end together.
+
+    Parameters
+    ----------
+    on
+        ``ray`` for a Ray on this machine, ``auto`` or an address for a cluster that runs; None for
+        this process, or all processes where torchrun started it.
+    """
+    from streamplace.learn.processes import joined, launched
+
+    if on is None:
+        with joined() as crew:
+            yield crew
+        return
+    if launched():
+        raise SettingError("torchrun has started several processes; leave out --on, or torchrun")
+    from streamplace.teach.on_ray import OnRay
+
+    yield OnRay(on)

@@ -1,0 +1,104 @@
+"""Training on a Ray cluster: the same bits as on this machine, whoever dies.
+
+A shard's gradient depends on the parameters, the memories of its rows and its seed, and on nothing
+else. All of these are sent, so that any worker may compute it, and again if one is lost.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from streamplace.errors import SettingError
+from streamplace.evaluate.on_ray import connected, result
+from streamplace.learn.crew import Arrays
+from streamplace.learn.learner import Floats, Ints, Learner
+from streamplace.learn.packing import gradient_from, packed_gradient
+from streamplace.learn.parameters import arrays_of, put_arrays
+from streamplace.learn.shards import Gradient, Shard, gathered, gradient_of, summed
+from streamplace.learn.threads import one_thread
+
+Make = Callable[[], Learner]
+
+
+class OnRay:
+    """One process, which leads, and the workers of a Ray cluster."""
+
+    leads = True
+
+    def __init__(self, on: str) -> None:
+        self.on: str | None = on
+        self._address = on
+
+    def shared(self, make: Callable[[], Arrays]) -> Arrays:
+        """Make it."""
+        return make()
+
+    @contextmanager
+    def hands(self, learner: Learner, make: Make, device: str) -> Iterator["RayHands"]:
+        """Workers that have made the same learner."""
+        if device != "cpu":
+            raise SettingError(
+                f"on Ray training computes on CPUs, not on {device}; leave out the device, or "
+                "start a process per GPU with torchrun"
+            )
+        with connected(self._address) as ray:
+            yield RayHands(ray, learner, make)
+
+
+class RayHands:
+    """Workers that compute for a learner; see `streamplace.learn.crew.Hands`."""
+
+    def __init__(self, ray: Any, learner: Learner, make: Make) -> None:
+        self._ray, self._learner = ray, learner
+        self._make = [ray.put(make)]  # in a list, or Ray would unpack it for every call
+        self._gradient, self._values = (
+            ray.remote(max_retries=-1, num_cpus=1)(work) for work in (_gradient, _values)
+        )
+
+    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+        """Sum of the shards' gradients."""
+        weights = self._ray.put(arrays_of(self._learner.module))
+        asked = [
+            self._gradient.remote(self._make, weights, shard, self._learner.state(shard.rows))
+            for shard in shards
+        ]
+        found = [result(self._ray, one) for one in asked]
+        for shard, (_, state) in zip(shards, found, strict=True):
+            self._learner.restore(state, shard.rows)
+        return summed(gradient_from(arrays, "cpu") for arrays, _ in found)
+
+    def values(self, parts: Sequence[Ints]) -> Floats:
+        """Values of all validation problems."""
+        weights = self._ray.put(arrays_of(self._learner.module))
+        asked = [self._values.remote(self._make, weights, part) for part in parts]
+        return gathered(parts, [result(self._ray, one) for one in asked])
+
+
+def _gradient(made: list[Any], weights: Arrays, shard: Shard, state: Arrays) -> Any:
+    with one_thread():
+        learner = _learner(made, weights)
+        learner.restore(state, shard.rows)
+        gradient = gradient_of(learner, shard)
+        return packed_gradient(gradient), learner.state(shard.rows)
+
+
+def _values(made: list[Any], weights: Arrays, part: Ints) -> Floats:
+    with one_thread():
+        return _learner(made, weights).validate(part)
+
+
+_made: dict[str, Learner] = {}
+"""The learner of the training that this worker worked for last."""
+
+
+def _learner(made: list[Any], weights: Arrays) -> Learner:
+    """Learner with these weights, made where this worker has not made it yet."""
+    import ray
+
+    (reference,) = made
+    if reference.hex() not in _made:
+        _made.clear()
+        _made[reference.hex()] = ray.get(reference)()
+    learner = _made[reference.hex()]
+    put_arrays(learner.module, dict(weights), "the weights")
+    return learner

@@ -1,0 +1,163 @@
+"""Training by several processes: the same bits as by one, and an end that people understand."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stub_model
+
+import streamplace
+from streamplace.generate.branched import Branched, branched
+from streamplace.io.graphs import write_graphs
+from streamplace.io.weights import read_tensors
+from streamplace.learn.registry import MODELS
+
+pytestmark = pytest.mark.xdist_group("processes")
+
+TESTS = Path(stub_model.__file__).parent
+TRAIN = ("train", "stub", "--data", "b.jsonl", "--config", "four.toml")
+GRAPHS = list(branched(Branched(branches=2, depth=2, devices=2, copies=12), 0))
+PATIENCE_S = 300
+Started = subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve graphs, options with four shards, and the run of one process in ``whole``."""
+    folder = tmp_path_factory.mktemp("processes")
+    write_graphs(GRAPHS, folder / "b.jsonl")
+    (folder / "four.toml").write_text("[training]\nshards = 4\n")
+    alone(folder, "whole")
+    return folder
+
+
+def alone(folder: Path, run: str, **options: Any) -> None:
+    """Train in this process."""
+    assert list(MODELS) is not None
+    stubs = {**MODELS._found, "stub": stub_model.model()}
+    graphs = [graph for graph in GRAPHS if graph.attributes["split"] == "train"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MODELS, "_found", stubs)
+        streamplace.train("stub", graphs, folder / run, config=folder / "four.toml", **options)
+
+
+def started(folder: Path, processes: int, *words: str, sleep: float = 0.0) -> Started:
+    """Start training by torchrun; every loss takes so long."""
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", f"{processes}")
+    return subprocess.Popen(
+        [sys.executable, *torchrun, str(TESTS / "stub_model.py"), *words],
+        cwd=folder,
+        env={**os.environ, "STUB_SLEEP": f"{sleep}", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: Started) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    finally:
+        process.terminate()  # which torchrun passes on
+    return process.returncode, out, err
+
+
+@contextmanager
+def in_its_third_epoch(folder: Path, run: str) -> Iterator[Started]:
+    """Two processes that train into a folder, when two epochs are done."""
+    process = started(folder, 2, *TRAIN, "--out", run, sleep=0.4)
+    deadline, file = time.monotonic() + PATIENCE_S, folder / run / "history.jsonl"
+    try:
+        while not file.exists() or len(file.read_text().splitlines()) < 2:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.communicate()
+
+
+def child_of_rank(process: Started, rank: int) -> int:
+    """Process id of a process that torchrun started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    wanted = f"RANK={rank}"
+    (found,) = (
+        int(child)
+        for child in children
+        if wanted in Path(f"/proc/{child}/environ").read_text().split("\0")
+    )
+    return found
+
+
+def check_same(folder: Path, run: str) -> None:
+    """A run has the history and the bits of the one process."""
+    assert history(folder / run) == history(folder / "whole")
+    for name in ("best.safetensors", "last.safetensors"):
+        mine, whole = (read_tensors(folder / one / name)[1] for one in (run, "whole"))
+        assert mine.keys() == whole.keys()
+        assert all(mine[key].tobytes() == whole[key].tobytes() for key in whole)
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    """Everything about every epoch but the time it took."""
+    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def test_a_lost_process_ends_all_by_name_and_four_go_on_to_the_same_bits(folder: Path) -> None:
+    """The second of two is killed in the third epoch."""
+    with in_its_third_epoch(folder, "killed") as process:
+        os.kill(child_of_rank(process, 1), signal.SIGKILL)
+        status, _, err = ended(process)
+    assert status != 0
+    assert err.count("error: ") == 1
+    assert "error: process 1 of 2 was lost" in err
+    assert "Traceback" not in err.split("torch/distributed")[0]
+    status, out, err = ended(started(folder, 4, *TRAIN, "--out", "killed", "--resume", "--json"))
+    assert status == 0, err
+    assert json.loads(out)["epochs"] == 6
+    assert err.count("epoch 6/6") == 1
+    check_same(folder, "killed")
+
+
+def test_the_first_process_can_be_lost_too(folder: Path) -> None:
+    """Then the second says so."""
+    with in_its_third_epoch(folder, "headless") as process:
+        os.kill(child_of_rank(process, 0), signal.SIGKILL)
+        status, _, err = ended(process)
+    assert status != 0
+    assert err.count("error: ") == 1
+    assert "error: process 0 of 2 was lost" in err
+
+
+def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None:
+    """One of them tells how to go on."""
+    with in_its_third_epoch(folder, "stopped") as process:
+        process.send_signal(signal.SIGINT)
+        _, _, err = ended(process)
+    assert err.count("stopped; 2 epochs kept in stopped/\n") == 1
+    again = "--data b.jsonl --out stopped --config four.toml --resume"
+    assert f"go on with: torchrun --nproc-per-node 2 -m streamplace train stub {again}\n" in err
+    assert "error: " not in err
+    alone(folder, "stopped", resume=True)
+    check_same(folder, "stopped")
+
+
+def test_an_error_is_told_once(folder: Path) -> None:
+    """As by one process."""
+    _, out, err = ended(started(folder, 2, *TRAIN, "--out", "x", "--split", "nonsense"))
+    assert out == ""
+    assert err.count("error: b.jsonl holds no graph of split 'nonsense'\n") == 1
+    assert not (folder / "x").exists()

@@ -1,0 +1,102 @@
+"""Training on Ray: the same bits as on one machine, whoever dies."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stub_model
+from problems import chain
+
+from streamplace.errors import SettingError
+from streamplace.io.weights import read_tensors
+from streamplace.learn.registry import MODELS
+from streamplace.learn.watching import Silent
+from streamplace.model import Cluster, Problem
+from streamplace.teach.crews import crew_of
+from streamplace.teach.lesson import Lesson
+from streamplace.teach.on_ray import OnRay
+from streamplace.teach.teaching import teach
+
+ray = pytest.importorskip("ray")
+ray.cloudpickle.register_pickle_by_value(stub_model)
+pytestmark = pytest.mark.xdist_group("ray")
+
+PROBLEMS = tuple(
+    Problem(chain(3 + i % 4, ipt=4e4 * (1 + i % 5), rate=5e3), Cluster.uniform(3))
+    for i in range(12)
+)
+
+
+class Removes(Silent):
+    """Removes a node of a cluster after the third step."""
+
+    def __init__(self, cluster: Any, node: Any) -> None:
+        self._cluster, self._node, self._steps = cluster, node, 0
+
+    def step(self, epoch: int, report: object) -> None:
+        """Count."""
+        self._steps += 1
+        if self._steps == 3:
+            self._cluster.remove_node(self._node, allow_graceful=False)
+
+
+@pytest.fixture
+def lesson(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lesson:
+    """A supervised stub, with four shards."""
+    assert list(MODELS) is not None
+    pupil = stub_model.model(name="pupil", supervised=True)
+    monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "pupil": pupil})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "four.toml").write_text("[training]\nshards = 4\n")
+    return Lesson("pupil", PROBLEMS, config=tmp_path / "four.toml")
+
+
+def bits(folder: Path) -> dict[str, bytes]:
+    """All that a run came to, but the time it took."""
+    tensors = read_tensors(folder / "last.safetensors")[1]
+    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    told = [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+    return {"history": json.dumps(told).encode(), **{k: v.tobytes() for k, v in tensors.items()}}
+
+
+def test_a_node_that_is_lost_changes_no_bit(
+    lesson: Lesson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three nodes, one of which dies in the third step."""
+    from ray.cluster_utils import Cluster as RayCluster
+
+    teach(lesson, tmp_path / "here")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    cluster = RayCluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        cluster.wait_for_nodes()
+        watcher = Removes(cluster, nodes[0])
+        with crew_of(cluster.address) as crew:
+            teach(lesson, tmp_path / "there", watcher=watcher, crew=crew)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert bits(tmp_path / "there") == bits(tmp_path / "here")
+
+
+def test_real_passes_are_measured_in_one_process(lesson: Lesson, tmp_path: Path) -> None:
+    measured = replace(lesson, reward="ray", objective="makespan")
+    with pytest.raises(SettingError, match="train in one process, on this machine"):
+        teach(measured, tmp_path / "run", crew=OnRay("ray"))
+
+
+def test_where_no_cluster_is_that_is_said(lesson: Lesson, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
+        teach(lesson, tmp_path / "run", crew=OnRay("127.0.0.1:1"))
+
+
+def test_torchrun_and_ray_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SettingError, match="leave out --on, or torchrun"), crew_of("ray"):
+        pass
