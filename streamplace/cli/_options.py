@@ -194,10 +194,14 @@ def cluster(function: F) -> F:
 def search(function: F) -> F:
     """``--budget`` and ``--evaluations``, passed on as one `Budget`."""
 
-    def wrapper(*args: Any, budget_seconds: float, evaluations: int | None, **options: Any) -> Any:
+    def wrapper(
+        *args: Any, budget_seconds: float | None, evaluations: int | None, **options: Any
+    ) -> Any:
         from streamplace.placers.registry import Budget
 
-        return function(*args, budget=Budget(budget_seconds, evaluations), **options)
+        told = budget_seconds is not None or evaluations is not None
+        budget = Budget(budget_seconds, evaluations) if told else Budget()
+        return function(*args, budget=budget, **options)
 
     return with_options(
         wrapper,
@@ -211,9 +215,7 @@ def search(function: F) -> F:
             "--budget",
             "budget_seconds",
             type=float,
-            default=1.0,
-            show_default=True,
-            help="Seconds to search, per graph.",
+            help="Seconds to search, per graph.  [default: 1, or as long as --evaluations take]",
         ),
     )
 

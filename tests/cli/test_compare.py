@@ -58,6 +58,24 @@ def test_the_output_folder_holds_results_table_and_plots(
     }
 
 
+@pytest.mark.parametrize(
+    ("words", "budget"),
+    [
+        ((), "1 s, any evaluations"),
+        (("--evaluations", "300"), "no time limit, 300 evaluations"),
+        (("--evaluations", "300", "--budget", "2"), "2 s, 300 evaluations"),
+    ],
+)
+def test_where_evaluations_are_counted_the_clock_is_not_unless_asked(
+    run: Callable, data: str, tmp_path: Path, words: tuple[str, ...], budget: str
+) -> None:
+    """So that results do not depend on the machine; every result says what it was allowed."""
+    run("compare", data, "--limit", "1", "--placers", "random", *words, "-o", "out")
+    (file,) = (tmp_path / "out").glob("results*.jsonl")
+    for line in file.read_text().splitlines():
+        assert json.loads(line)["budget"].startswith(budget)
+
+
 def test_people_read_a_table_per_rate(run: Callable, data: str) -> None:
     """Placers by name, with the paper's columns."""
     out = run("compare", data, "--placers", "metis,round-robin").out
