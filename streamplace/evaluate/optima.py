@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from streamplace import __version__
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.known import Known
 from streamplace.evaluate.record_file import RecordFile
@@ -31,8 +32,8 @@ def is_prover(placer: str) -> bool:
 
 
 def cache_path() -> Path:
-    """File of the answers in the user's cache folder."""
-    return user_cache() / "optima-2.jsonl"
+    """File of the answers in the user's cache folder; another version may find better ones."""
+    return user_cache() / f"optima-{__version__}.jsonl"
 
 
 def known_answers() -> Known:
