@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 WORKERS ?= auto
 INPUTS ?= 100000
 SEED ?= 0
+MARKED := not slow
 
 .PHONY: demo test test-all lint docs bench fuzz build clean pyflink
 
@@ -14,9 +15,10 @@ demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
 
 test: $(READY)
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term
+	$(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --cov --cov-report=term
 
-# What is slow and rarely breaks as well, before a release: half an hour.
+# What is slow and rarely breaks as well, before a release: an hour.
+test-all: MARKED :=
 test-all: test lint docs bench fuzz
 
 lint: $(READY)

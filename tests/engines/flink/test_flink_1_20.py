@@ -46,6 +46,7 @@ def test_flink_1_20_pins_alike(old: LocalCluster, jar: Path) -> None:
     assert found.fine, found
 
 
+@pytest.mark.slow
 def test_flink_1_20_moves_alike(
     old: LocalCluster, jar: Path, run: Callable, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def is_as_in_the_paper(gain: dict[tuple[str, str], float]) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
     """Where neither counts nothing is gained or lost.
 

@@ -36,8 +36,8 @@ def watched(rest: Rest, jobs: Path, tmp_path: Path) -> Callable[..., tuple[Watch
     ("entry", "chaining", "then", "backend"),
     [
         ("EventsJob", "true", "false", "rocksdb"),
-        ("TipsJob", "true", "true", "hashmap"),
-        ("FaresJob", "false", "true", "rocksdb"),
+        pytest.param("TipsJob", "true", "true", "hashmap", marks=pytest.mark.slow),
+        pytest.param("FaresJob", "false", "true", "rocksdb", marks=pytest.mark.slow),
     ],
 )
 def test_jobs_tell_what_they_would_have_told_unmoved(
@@ -67,7 +67,9 @@ def test_jobs_tell_what_they_would_have_told_unmoved(
     assert job.resumed(running) == told
 
 
-@pytest.mark.parametrize(("query", "chaining"), [("5", "false"), ("8", "true")])
+@pytest.mark.parametrize(
+    ("query", "chaining"), [pytest.param("5", "false", marks=pytest.mark.slow), ("8", "true")]
+)
 def test_queries_of_nexmark_tell_what_they_would_have_told_unmoved(
     query: str,
     chaining: str,
