@@ -1,0 +1,96 @@
+"""GiPH told to save instead of to hurry: Figure 11 (right) and Figure 16 of its paper.
+
+Run ``python benchmarks/giph_cost.py -o out/`` (a few minutes; what is trained in ``out/`` already
+is taken from there). What a pass costs is what all its tasks and transfers take together. GiPH
+learns that cost, and its own makespan; beside it as many random placements, HEFT's schedule, and
+search. Prints the table and writes it as ``giph-cost.md``.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from giph import BATCH, EPOCHS, LEARNED, MULTIPLE, markdown, problems_of
+from numpy.typing import NDArray
+
+from streamplace import Problem, train
+from streamplace.objectives.registry import OBJECTIVES, objective
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
+from streamplace.scheduling.tasks import tasks_of
+
+COST = "seconds-spent"
+POINTS = (0.0, 0.5, 1.0, 2.0)
+"""Steps per task at which walks are looked at."""
+BEST = Budget(None, 100_000)
+
+
+@objective(COST, sense="min", unit="s", limit=0.0)
+def seconds_spent(problem: Problem, placements: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Seconds of all tasks and all transfers of a pass together."""
+    tasks, rows = tasks_of(problem), np.atleast_2d(placements)
+    source, target = rows[:, tasks.source], rows[:, tasks.target]
+    sending = tasks.latency[source, target] + tasks.size * tasks.wire[source, target]
+    sending = np.where(source == target, 0.0, sending + tasks.besides)
+    working = tasks.work[np.arange(tasks.n_tasks), rows]
+    total: NDArray[np.float64] = working.sum(axis=1) + sending.sum(axis=1)
+    return total
+
+
+def trained(goal: str, folder: Path, epochs: int) -> Path:
+    """Weights of GiPH, trained for an objective unless they are there."""
+    weights = folder / goal / "best.safetensors"
+    if not weights.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / f"{goal}.toml"
+        config.write_text(f"[training]\nbatch = {BATCH}\n", "utf-8")
+        problems = problems_of(MULTIPLE, "train", LEARNED)
+        train("giph", problems, folder / goal, config=config, epochs=epochs, objective=goal)
+    return weights
+
+
+def walked(placer: str, problem: Problem) -> list[float]:
+    """What it costs after so many steps per task; walks begin at the same random placement."""
+    n, judge = problem.n_operators, OBJECTIVES[COST]
+    result = named_placer(placer).place(problem, judge, seed=n, budget=Budget(None, 1 + 2 * n))
+    reached = np.full(1 + 2 * n, result.value)
+    for step, after in zip(result.trace or (), (*(result.trace or ())[1:], None), strict=True):
+        end = len(reached) if after is None else after.evaluations - 1
+        reached[step.evaluations - 1 : end] = step.value
+    return [float(reached[round(point * n)]) for point in POINTS]
+
+
+def main(folder: Path, count: int, epochs: int) -> None:
+    """Train both, walk, write and print the table."""
+    judge, haste = OBJECTIVES[COST], OBJECTIVES["makespan"]
+    giph = {goal: f"giph:weights={trained(goal, folder, epochs)}" for goal in (COST, "makespan")}
+    problems = problems_of(MULTIPLE, "test", count)
+    best = [named_placer("anneal").place(one, judge, budget=BEST).value for one in problems]
+    walks = {
+        "random": "random",
+        "giph, learned the makespan": giph["makespan"],
+        "giph, learned the cost": giph[COST],
+        "anneal, as many evaluations": "anneal",
+    }
+    rows = []
+    for name, placer in walks.items():
+        ratios = np.array([walked(placer, one) for one in problems]) / np.array(best)[:, None]
+        means = dict(zip(POINTS, ratios.mean(axis=0).tolist(), strict=True))
+        rows.append({"": name} | {f"{point:g} N steps": mean for point, mean in means.items()})
+    heft = [
+        judge.value(one, named_placer("heft").place(one, haste).placement) / least
+        for one, least in zip(problems, best, strict=True)
+    ]
+    rows.append({"": "heft"} | {f"{point:g} N steps": float(np.mean(heft)) for point in POINTS})
+    text = markdown("Cost as a multiple of the least known", rows)
+    (folder / "giph-cost.md").write_text(text, "utf-8")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--problems", type=int, default=60, help="to test with")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
+    given = parser.parse_args()
+    main(given.output, given.problems, given.epochs)
