@@ -71,6 +71,10 @@ def _status(arguments: Sequence[str] | None) -> int:
         return _failed("not enough memory for this input")
     except (KeyboardInterrupt, click.Abort):
         return _failed("interrupted", status=130)
+    except SystemError as error:  # compiled code that was being loaded wraps a Ctrl-C
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        return _failed("interrupted", status=130)
     except ReaderGone:
         return 141
     return int(status)

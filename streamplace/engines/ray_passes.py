@@ -74,7 +74,8 @@ class RayPasses:
     def __enter__(self) -> Self:
         """Start Ray and all of its workers: some seconds for each device."""
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes on loopback
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
+            os.environ.setdefault(left_out, "0")
         self._ray = extra("ray")
         from ray.cluster_utils import Cluster
 

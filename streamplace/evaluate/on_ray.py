@@ -121,7 +121,8 @@ def connected(on: str) -> Iterator[Any]:
         yield ray
         return
     _check_answers(on)
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
+        os.environ.setdefault(left_out, "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:

@@ -21,6 +21,8 @@ LINES = [
     ["flink", "cluster", "--authorization", "graph.json", "-o", "graph.json"],
     ["flink", "profile", "--cacert", "graph.json", "-o", "graph.json"],
     ["flink", "config", "--cluster", "folder", "-o", "folder"],
+    ["flink", "jar", "placement.json", "--placement", "graph.json", "-o", "graph.json"],
+    ["flink", "watch", "j", "--placement", "graph.json", "--spare", "d1", "-o", "graph.json"],
     ["generate", "recipe", "graph.json", "-o", "graph.json"],
     ["import", "dream", "graph.json", "-o", "graph.json"],
     ["place", "-o", "graph.json", "graph.json"],

@@ -76,6 +76,19 @@ def test_interruption_exits_130_in_one_line(
     assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
 
 
+def test_interruption_inside_compiled_code_is_one_too(
+    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba raises a SystemError whose cause is the Ctrl-C while it loads a kernel."""
+
+    def interrupted(*_: object) -> None:
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr("streamplace.io.datasets.lines_of", interrupted)
+    answer = run("place", graph)
+    assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
+
+
 def test_an_error_message_never_spans_lines(run: Callable, tmp_path: object) -> None:
     """Even when the offending name holds a line break."""
     answer = run("place", "no\nsuch\nfile.json")

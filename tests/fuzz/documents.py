@@ -77,6 +77,8 @@ def _value(schema: dict[str, Any], known: dict[str, Any], rng: Random) -> Any:
         return [_value(schema["items"], known, rng) for _ in range(rng.randint(1, 3))]
     if schema["type"] == "object":
         return _table(schema, known, rng)
+    if "exclusiveMaximum" in schema:
+        return schema["exclusiveMaximum"] / 2
     least = int(schema.get("minimum", 0))
     return {"string": rng.choice("abc"), "boolean": True}.get(schema["type"], least + 1)
 

@@ -106,7 +106,7 @@ def test_a_taken_port_is_told_by_the_command_before_ready(run: Callable) -> None
         answer = run("flink", "local", "--port", str(port))
     assert (answer.status, answer.out) == (2, "")
     assert f"port {port} cannot be had" in answer.err
-    assert "ready" not in answer.err
+    assert "ready;" not in answer.err
 
 
 def test_a_cluster_that_cannot_start_says_why(flink: Flink) -> None:

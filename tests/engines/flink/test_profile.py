@@ -274,12 +274,19 @@ def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
     assert graph.operators.name == names
 
 
-@pytest.mark.parametrize("state", ["FINISHED", "CANCELED", "FAILED", "RESTARTING", "CREATED"])
-def test_a_job_that_does_not_run_is_told_by_its_state(clock: Clock, state: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("FINISHED", "has finished by itself"),
+        *((one, f"is {one}, not RUNNING") for one in ("CANCELED", "FAILED", "RESTARTING")),
+        ("CREATED", "is CREATED, not RUNNING"),
+    ],
+)
+def test_a_job_that_does_not_run_is_told_by_its_state(clock: Clock, state: str, words: str) -> None:
     """At once: nothing is measured."""
     rest = shop(clock)
     rest.states = [state]
-    with pytest.raises(FlinkError, match=f"job job is {state}, not RUNNING"):
+    with pytest.raises(FlinkError, match=f"job job {words}"):
         profile(rest, "job", 10)
     assert not [path for path in rest.asked if "metrics" in path]
     assert clock.now == START
