@@ -132,16 +132,25 @@ def row_of(name: str, folder: Path, epochs: int, budget: float) -> dict[str, obj
         result = named_placer(title).place(problem, MAKESPAN, budget=Budget(budget))
         found[title.partition(":")[0]] = result.value
         bound = max(bound, result.bound or 0.0)
-    found["hdp"] = learned("hdp", problem, folder / f"{name}-hdp", epochs)
-    found["hsdag"] = learned("hsdag", problem, folder / f"{name}-hsdag", epochs, ablated(""))
-    found["hsdag, work seen too"] = learned("hsdag", problem, folder / f"{name}-work", epochs)
-    for trait in TABLE_3:
-        run = folder / f"{name}-no-{trait}"
-        found[f"hsdag without {trait}"] = learned("hsdag", problem, run, epochs, ablated(trait))
+    if epochs:
+        found |= trained(problem, folder / name, epochs)
     size = problem.graph.n_operators, problem.graph.n_streams
     told = {method: 1e3 * value for method, value in found.items()}
     nodes = size[0] if problem.rules is None else problem.rules.n_units
     return {"network": name, "size": size, "nodes": nodes, "bound": 1e3 * bound, "ms": told}
+
+
+def trained(problem: Problem, run: Path, epochs: int) -> dict[str, float]:
+    """Seconds of what was learned on one network."""
+
+    def one(model: str, what: str, options: str = "") -> float:
+        return learned(model, problem, run.with_name(f"{run.name}-{what}"), epochs, options)
+
+    found = {"hdp": one("hdp", "hdp"), "hsdag": one("hsdag", "hsdag", ablated(""))}
+    found["hsdag, work seen too"] = one("hsdag", "work")
+    for trait in TABLE_3:
+        found[f"hsdag without {trait}"] = one("hsdag", f"no-{trait}", ablated(trait))
+    return found
 
 
 def published(method: str, network: str) -> float | None:
@@ -169,7 +178,7 @@ def main() -> None:
     """Place all three networks, and tell."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--epochs", type=int, default=200, help="of every training")
+    parser.add_argument("--epochs", type=int, default=200, help="of every training; 0 for none")
     parser.add_argument("--seconds", type=float, default=10.0, help="of every search")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)

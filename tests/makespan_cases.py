@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 from hypothesis import strategies as st
 
 from streamplace.generate.registry import FAMILIES
@@ -61,6 +62,18 @@ def problems(draw: st.DrawFn) -> Problem:
     ]
     rules = Constraints(colocate=[["v0", "v1"]]) if draw(st.booleans()) else None
     return Problem(graph, Cluster.of(devices, bandwidth=draw(st.sampled_from([8, 80]))), rules)
+
+
+def least_of_all(problem: Problem) -> float:
+    """Shortest pass of all legal placements under all orders of the tasks."""
+    n, d = problem.n_operators, problem.n_devices
+    places = np.array(list(itertools.product(range(d), repeat=n)), np.int32)
+    places = places[problem.legal(places)]
+    orders = [np.array(order, np.float64) for order in itertools.permutations(range(n))]
+    return min(
+        float(MAKESPAN.values(problem, places, np.tile(order, (len(places), 1))).min())
+        for order in orders
+    )
 
 
 def giph(count: int, setting: str = "multiple_networks") -> list[Problem]:

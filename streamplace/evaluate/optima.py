@@ -7,11 +7,11 @@ time and changes no result: a proof that took more than the terms allow is none 
 import logging
 from collections.abc import Iterable
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from streamplace import __version__
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.known import Known
 from streamplace.evaluate.record_file import RecordFile
@@ -33,7 +33,7 @@ def is_prover(placer: str) -> bool:
 
 def cache_path() -> Path:
     """File of the answers in the user's cache folder; another version may find better ones."""
-    return user_cache() / f"optima-{__version__}.jsonl"
+    return user_cache() / f"optima-{version('streamplace')}.jsonl"
 
 
 def known_answers() -> Known:

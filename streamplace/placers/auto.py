@@ -64,8 +64,9 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
 
 
 def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
-    """Schedules at once, then a proof, which begins with a search; on large graphs that alone.
+    """Schedules at once, then a proof, which begins with a search.
 
+    Large graphs that are no row of small stages are only searched.
     Of large graphs ETF is not asked, which looks at all that is ready again and again.
     """
     small = problem.n_operators <= QUICKLY_DECIDED
@@ -73,8 +74,15 @@ def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
         team.ask(member, team.part(1.0, 1))
     if budget.evaluations is not None and small:
         team.ask("pilot", team.part(1.0, min(REBUILT, budget.evaluations * 4 // 5)), refine="none")
-    member = "exact" if problem.n_operators <= PROVABLE else "anneal"
+    member = "exact" if problem.n_operators <= PROVABLE or _has_stages(problem) else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
+
+
+def _has_stages(problem: Problem) -> bool:
+    from streamplace.placers.exact.staged import stages_of
+    from streamplace.scheduling.tasks import tasks_of
+
+    return stages_of(tasks_of(problem)) is not None
 
 
 def _search_share(n: int, known: bool) -> float:

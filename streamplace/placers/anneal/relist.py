@@ -4,16 +4,21 @@ A schedule is pushed to its end: from the last task back, each to its latest sta
 becomes later. Who must start early then comes first in the next schedule; how much it looks ahead
 changes from one to the next, and so does the order, by a little noise (forward-backward improvement
 of schedules, with devices chosen anew).
+
+Where the pass is a row of stages these are searched one by one instead, once every look ahead was
+tried; see `bystage`.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 import numpy as np
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.anneal.bystage import least_of, searched
+from streamplace.placers.anneal.shortest import MOST_TASKS, plan_from, served
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import found
@@ -21,7 +26,8 @@ from streamplace.scheduling.insertion import insert_all, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, least_after, upward
 from streamplace.scheduling.slack import latest_starts
-from streamplace.scheduling.tasks import tasks_of
+from streamplace.scheduling.stages import Stages
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
 """Shares of the shortest way to the end that schedules look ahead by, in turn."""
@@ -37,22 +43,48 @@ def relist(
     """Best schedule of many."""
     from streamplace.objectives.makespan.bound import least_makespan
 
-    best, bound, value = None, least_makespan(problem), np.inf
-    for placement in chain(start, _schedules(problem, seed)):
-        reached = objective.value(problem, placement)
-        meter.spend(1)
-        if best is None or reached < value:
-            best, value = placement, reached
-            meter.note(value)
-        if meter.over or value <= bound * (1 + 1e-12):
-            break
-    assert best is not None
-    return Found(best, bound, tuple(meter.trace))
+    best = Best(problem, objective, least_makespan(problem), meter)
+    tasks = tasks_of(problem)
+    stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
+    schedules = chain(start, _schedules(problem, tasks, seed))
+    if stages is None:
+        best.offer_all(schedules)
+        return best.found()
+    best.bound = max(best.bound, least_of(stages))
+    if best.offer_all(islice(schedules, len(start) + len(LOOKS))):
+        plan = plan_from(tasks, by_rank(tasks, upward(tasks)), best.placement)
+        best.offer_all(served(problem, one) for one in searched(tasks, stages, plan, seed, meter))
+    return best.found()
 
 
-def _schedules(problem: Problem, seed: int) -> Iterator[Placement]:
+class Best:
+    """The best placement so far, and a makespan that none is below."""
+
+    def __init__(self, problem: Problem, objective: Objective, bound: float, meter: Meter) -> None:
+        self._problem, self._objective, self._meter = problem, objective, meter
+        self.bound, self.value = bound, np.inf
+        self.placement: Placement
+
+    def offer_all(self, placements: Iterable[Placement]) -> bool:
+        """Take what is better, until the budget ends or the bound is met; whether neither did."""
+        for placement in placements:
+            reached = self._objective.value(self._problem, placement)
+            self._meter.spend(1)
+            if reached < self.value:
+                self.placement, self.value = placement, reached
+                self._meter.note(reached)
+            if self._meter.over or self.value <= self.bound * (1 + 1e-12):
+                return False
+        return True
+
+    def found(self) -> Found:
+        """Return the best."""
+        return Found(self.placement, self.bound, tuple(self._meter.trace))
+
+
+def _schedules(problem: Problem, tasks: Tasks, seed: int) -> Iterator[Placement]:
     """Placements with priorities, one schedule after the other, without end."""
-    tasks, rng = tasks_of(problem), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     looks = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
     after = least_after(tasks) if len(looks) > 1 else np.zeros((0, 0))
     rank, least, best = upward(tasks), np.inf, None

@@ -65,18 +65,33 @@ def shortest(
     after = least_after(tasks)
     plans = list(first_plans(problem, objective, tasks, after, start))
     bound = least_makespan(problem)
-    anneal = _prepared(tasks, plans, after, moving_costs(problem, objective), seed)
+    moving = moving_costs(problem, objective)
+    anneal = annealed(tasks, plans, after, moving, bound, seed, meter)
+    return Found(served(problem, best_plan(anneal)), bound, tuple(meter.trace))
+
+
+def annealed(
+    tasks: Tasks,
+    plans: list[Plan],
+    after: Floats,
+    moving: Floats,
+    bound: float,
+    seed: int,
+    meter: Meter,
+) -> Anneal:
+    """Search from these plans; moving is what it costs to have tasks on devices, or [0, 0]."""
+    anneal = _prepared(tasks, plans, after, moving, seed)
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
         if plan is not None:
-            restart(tasks, anneal, plan.order, plan.place)
+            restart(tasks, anneal, *plan)
         else:
-            restart(tasks, anneal, anneal.best_order.copy(), anneal.best_place.copy())
+            restart(tasks, anneal, *best_plan(anneal))
         anneal.numbers[TEMPERATURE] = hot * anneal.numbers[CURRENT]
         anneal.numbers[COOLING] = (COLD / hot) ** (1 / steps)
         if not _run(tasks, anneal, steps, meter, bound * ENOUGH):
             break
-    return Found(placement_of(problem, anneal), bound, tuple(meter.trace))
+    return anneal
 
 
 def first_plans(
@@ -86,28 +101,42 @@ def first_plans(
 
     Where moving counts, also HEFT's of what has to move, while all others stay.
     """
-    priority = upward(tasks)
-    rank = by_rank(tasks, priority)
+    rank = by_rank(tasks, upward(tasks))
     for placement in start:
-        order = rank if placement.priority is None else by_rank(tasks, placement.priority)
-        yield plan_of(tasks, order, placement.index)
-    plain = plain_choice(len(rank), True)
+        yield plan_from(tasks, rank, placement)
+    stay = None if objective.relocation is None else objective.relocation.rows(problem)
+    yield from listed_plans(tasks, after, stay)
+    together = problem.repaired(np.full(problem.n_operators, quickest_device(tasks), np.int32))
+    yield plan_of(tasks, rank, together)
+
+
+def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Iterator[Plan]:
+    """Schedules that look ahead, in full and by half, HEFT's, with some who stay, and ETF's."""
+    priority = upward(tasks)
+    rank, plain = by_rank(tasks, priority), plain_choice(len(priority), True)
     choices = [looking(after), looking(after / 2), plain]
-    if objective.relocation is not None:
-        choices.append(plain._replace(forced=objective.relocation.rows(problem)))
+    if stay is not None:
+        choices.append(plain._replace(forced=stay))
     schedules = [insert_all(tasks, rank, choice) for choice in choices]
     schedules.append(start_soonest(tasks, priority, plain.forced))
     for schedule in schedules:
         if schedule.complete:
             yield Plan(order_of(tasks, schedule), schedule.place)
-    together = problem.repaired(np.full(problem.n_operators, quickest_device(tasks), np.int32))
-    yield plan_of(tasks, rank, together)
+
+
+def plan_from(tasks: Tasks, rank: Ints, placement: Placement) -> Plan:
+    """Plan of a placement; in the order of rank where it has none."""
+    order = rank if placement.priority is None else by_rank(tasks, placement.priority)
+    return plan_of(tasks, order, placement.index)
 
 
 def plan_of(tasks: Tasks, order: Ints, place: Ints) -> Plan:
-    """Plan of a placement whose cores prefer the tasks that come first in an order."""
+    """Plan of a placement whose cores prefer the tasks that come first in an order.
+
+    Where the placement says -1 a task goes to where it is soonest done.
+    """
     schedule = placed(tasks, order, place)
-    return Plan(order_of(tasks, schedule), np.array(place, np.int32))
+    return Plan(order_of(tasks, schedule), schedule.place)
 
 
 def order_of(tasks: Tasks, schedule: Schedule) -> Ints:
@@ -117,11 +146,16 @@ def order_of(tasks: Tasks, schedule: Schedule) -> Ints:
     return np.lexsort((position, schedule.start)).astype(np.int32)
 
 
-def placement_of(problem: Problem, anneal: Anneal) -> Placement:
-    """Placement and priorities of the best schedule."""
-    priority: Floats = np.empty(problem.n_operators)
-    priority[anneal.best_order] = -np.arange(problem.n_operators, dtype=np.float64)
-    return problem.placement(anneal.best_place, priority)
+def best_plan(anneal: Anneal) -> Plan:
+    """The best schedule of a search."""
+    return Plan(anneal.best_order.copy(), anneal.best_place.copy())
+
+
+def served(problem: Problem, plan: Plan) -> Placement:
+    """Placement whose cores prefer the tasks that come first in a plan."""
+    priority: Floats = np.empty(len(plan.order))
+    priority[plan.order] = -np.arange(len(plan.order), dtype=np.float64)
+    return problem.placement(plan.place, priority)
 
 
 def moving_costs(problem: Problem, objective: Objective) -> Floats:

@@ -1,8 +1,9 @@
 """The shortest pass, proven: search for a schedule, then for a proof that none is shorter.
 
 1. Annealing, for the schedule to beat.
-2. Windows below its makespan, which by themselves prove many that communication dominates.
-3. CP-SAT on what the windows leave, for the rest of the budget.
+2. Stage by stage, where a pass is one short pass after the other.
+3. Windows below its makespan, which by themselves prove many that communication dominates.
+4. CP-SAT on what the windows leave, for the rest of the budget.
 
 Schedules here know no contention in the network, and may let a core wait. What is proven of them
 holds for every network and every queue, since those only take longer; the value is the simulator's.
@@ -16,11 +17,14 @@ from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.anneal.shortest import Plan, plan_from, served
 from streamplace.placers.exact.solving import Effort, solved
-from streamplace.placers.exact.timetable import CLEARANCE, Model, Timetable, too_large
+from streamplace.placers.exact.staged import staged, stages_of
+from streamplace.placers.exact.timetable import CLEARANCE, MOST_BOOLEANS, Model, Timetable, size
 from streamplace.placers.exact.windows import Windows, windows_below
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
+from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
@@ -28,7 +32,11 @@ QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
 LONG_SHARE, LONG_SECONDS, LONG_EVALUATIONS = 0.3, 3.0, 300_000
 """The second one gets this share of what is left, and at most so much."""
 SECONDS_PER_EVALUATION = 1e-6
+QUICKLY_EXCLUDED = 300
+"""Up to so many tasks windows take no time to speak of."""
 PROVEN = 1e-9
+CLOSED = 5e-7
+"""Of stages: each is proven up to a share of `CLEARANCE`."""
 
 
 def prove_shortest(
@@ -42,7 +50,7 @@ def prove_shortest(
     """Best schedule found, and a makespan that none is below."""
     proof = Proof(problem, objective, start, seed, Meter(budget, QUICK_EVALUATIONS))
     proof.search(Budget(QUICK_SECONDS, QUICK_EVALUATIONS), 1.0)
-    if not proof.by_windows():
+    if not (proof.by_stages(workers) or proof.by_windows()):
         proof.search(Budget(LONG_SECONDS, LONG_EVALUATIONS), LONG_SHARE)
         if not proof.by_windows():
             proof.by_solver(workers)
@@ -80,13 +88,29 @@ class Proof:
 
     def by_windows(self) -> bool:
         """Exclude what cannot be; whether that, or the bound, proves the best schedule."""
+        if self.meter.late and self._tasks.n_tasks > QUICKLY_EXCLUDED:
+            return False
         self._windows = windows_below(self._tasks, self.value * (1 - PROVEN))
         self.least = max(self.least, min(self._windows.path, self.value))
         return self.value <= self.least * (1 + PROVEN)
 
+    def by_stages(self, workers: int) -> bool:
+        """Prove stage by stage, where there are stages; whether that proves the best schedule."""
+        tasks, classes = self._tasks, self._problem.interchangeable
+        stages = None if self.meter.late else stages_of(tasks)
+        if stages is None:
+            return False
+        start = plan_from(tasks, by_rank(tasks, upward(tasks)), self.placement)
+        answer = staged(tasks, stages, classes, start, self._seed, self.meter, workers)
+        self.least = max(self.least, answer.least)
+        for plan in answer.plans:
+            placement = served(self._problem, plan)
+            self._offer(placement, self._objective.value(self._problem, placement))
+        return self.value <= self.least * (1 + CLOSED)
+
     def by_solver(self, workers: int) -> None:
         """Let CP-SAT use what is left of the budget."""
-        if not (self.meter.late or too_large(self._tasks, self._windows)):
+        if not self.meter.late and size(self._tasks, self._windows) <= MOST_BOOLEANS:
             self._solve(self._tasks, self._windows, self._seed, workers)
 
     def _offer(self, placement: Placement, value: float) -> None:
@@ -104,14 +128,10 @@ class Proof:
             return
         self.least = max(self.least, model.unscaled(answer.bound))
         if answer.value_of is not None:
-            placement = self._served_in_order(model.timetable(answer.value_of))
+            timetable = model.timetable(answer.value_of)
+            plan = Plan(_by_start(self._problem, timetable), timetable.place)
+            placement = served(self._problem, plan)
             self._offer(placement, self._objective.value(self._problem, placement))
-
-    def _served_in_order(self, timetable: Timetable) -> Placement:
-        """Placement whose devices prefer the tasks that start first."""
-        priority = np.empty(len(timetable.start))
-        priority[_by_start(self._problem, timetable)] = -np.arange(len(priority))
-        return self._problem.placement(timetable.place, priority)
 
     def _effort(self, seed: int, workers: int) -> Effort:
         evaluations = self.meter.evaluations

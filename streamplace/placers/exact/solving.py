@@ -26,6 +26,8 @@ class Solution(NamedTuple):
     bound: float
     value_of: "Callable[[cp_model.IntVar], int] | None"
     """Value of a variable in the best solution; None where none was found."""
+    work: float
+    """Deterministic seconds that it took."""
 
 
 def solved(model: "cp_model.CpModel", effort: Effort) -> Solution:
@@ -39,6 +41,7 @@ def solved(model: "cp_model.CpModel", effort: Effort) -> Solution:
         status == cp_model.INFEASIBLE,
         solver.best_objective_bound,
         solver.value if found else None,
+        solver.response_proto.deterministic_time,
     )
 
 

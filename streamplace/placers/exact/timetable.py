@@ -181,7 +181,7 @@ class Model:
                         opened.append(row[before])
 
 
-def too_large(tasks: Tasks, windows: Windows) -> bool:
-    """Whether the model would not fit the solver in any useful time."""
+def size(tasks: Tasks, windows: Windows) -> int:
+    """Booleans of the model at most; beyond `MOST_BOOLEANS` no useful time is enough."""
     left = np.isfinite(windows.work).sum(axis=1)
-    return int((left[tasks.source] * left[tasks.target]).sum() + left.sum()) > MOST_BOOLEANS
+    return int((left[tasks.source] * left[tasks.target]).sum() + left.sum())

@@ -1,6 +1,5 @@
 """Searches and proofs of the shortest pass, held against each other and against trying all."""
 
-import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from makespan_cases import MAKESPAN, giph, problems, ten_tasks, value
+from makespan_cases import MAKESPAN, giph, least_of_all, problems, ten_tasks, value
 
 from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
@@ -20,18 +19,6 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.tasks import tasks_of
-
-
-def least_of_all(problem: Problem) -> float:
-    """Shortest pass of all legal placements under all orders of the tasks."""
-    n, d = problem.n_operators, problem.n_devices
-    places = np.array(list(itertools.product(range(d), repeat=n)), np.int32)
-    places = places[problem.legal(places)]
-    orders = [np.array(order, np.float64) for order in itertools.permutations(range(n))]
-    return min(
-        float(MAKESPAN.values(problem, places, np.tile(order, (len(places), 1))).min())
-        for order in orders
-    )
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,0 +1,141 @@
+"""The shortest pass, stage by stage.
+
+Of every stage two times are known for any two devices of its waists: one that no schedule is
+below, and that of a schedule. The shortest way through all stages by the first is a bound of the
+pass, that by the second is a schedule. What lies on the way of the bound is looked into, longer
+every time, until both times meet there: then nothing is shorter.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.model.columns import Floats, Ints
+from streamplace.placers.anneal.bystage import part_of
+from streamplace.placers.anneal.shortest import Plan, plan_of
+from streamplace.placers.exact.leg import Legs
+from streamplace.placers.exact.timetable import CLEARANCE
+from streamplace.placers.exact.windows import windows_below
+from streamplace.placers.meter import Meter
+from streamplace.scheduling.insertion import NOWHERE
+from streamplace.scheduling.ranks import by_rank
+from streamplace.scheduling.stages import Slack, Stage, Stages
+from streamplace.scheduling.tasks import Tasks
+
+FEW_TASKS, MOST_TASKS = 100, 200
+"""Of a stage: rather leave something out than have more than few, but never have more than most."""
+MOST_TIMES, MOST_CELLS = 100_000, 20_000_000
+"""Stages, and tasks, times pairs of devices."""
+NEAR = 2 * CLEARANCE
+"""Times that differ by this share have met."""
+
+
+class Staged(NamedTuple):
+    """What is known of a pass by its stages."""
+
+    least: float
+    plans: tuple[Plan, ...]
+    """Schedules of all tasks, of which one may be better than what was known."""
+
+
+def stages_of(tasks: Tasks) -> Stages | None:
+    """Stages that can be proven one by one, where there are any."""
+    pairs = tasks.n_devices**2
+    if tasks.n_tasks * pairs > MOST_CELLS:
+        return None
+    slack = _slack(tasks)
+    stages = Stages.of(tasks, FEW_TASKS, slack) or Stages.of(tasks, MOST_TASKS, slack)
+    return None if stages is None or len(stages.stages) * pairs > MOST_TIMES else stages
+
+
+def staged(
+    tasks: Tasks,
+    stages: Stages,
+    classes: Ints,
+    start: Plan,
+    seed: int,
+    meter: Meter,
+    workers: int,
+) -> Staged:
+    """Look into the stages until the budget ends, or the best is proven; begin with a plan."""
+    legs, known = [], {}
+    for stage in stages.stages:
+        key = _content(stage)
+        if key not in known:
+            known[key] = Legs(stage, classes)
+        known[key].take(part_of(start, stage, tasks.n_tasks), meter)
+        legs.append(known[key])
+    while True:
+        least, way = _shortest_way([leg.low for leg in legs])
+        left = [
+            (leg, a, b)
+            for leg, (a, b) in zip(legs, pairwise(way), strict=True)
+            if not leg.high[a, b] <= leg.low[a, b] + NEAR * least
+        ]
+        if not left or meter.late:
+            break
+        for leg, a, b in dict.fromkeys(left):
+            leg.look(a, b, seed, meter, workers)
+            if meter.late:
+                break
+    _, way = _shortest_way([leg.high for leg in legs])
+    plans = [leg.plan(a, b) for leg, (a, b) in zip(legs, pairwise(way), strict=True)]
+    return Staged(least, _whole(tasks, stages, plans))
+
+
+def _slack(tasks: Tasks) -> Slack:
+    """Time to spare, each task on its best device."""
+    windows = windows_below(tasks, np.inf)
+    done, left = windows.head + windows.work, windows.work + windows.tail
+    through = (done + windows.tail).min(axis=1)
+    path = max(float(through.max()), np.finfo(np.float64).tiny)
+    along = done.min(axis=1)[tasks.source] + left.min(axis=1)[tasks.target]
+    return Slack(1 - through / path, 1 - along / path)
+
+
+def _content(stage: Stage) -> tuple[object, ...]:
+    """What makes two stages the same problem."""
+    return stage.begins, stage.ends, *(part.tobytes() for part in stage.tasks)
+
+
+def _shortest_way(tables: list[Floats]) -> tuple[float, list[int]]:
+    """Length of the shortest way through tables of lengths [A, B], and its entries."""
+    so_far, came = np.zeros(1), []
+    for table in tables:
+        total = so_far[:, None] + table
+        came.append(total.argmin(axis=0))
+        so_far = total.min(axis=0)
+    way = [int(so_far.argmin())]
+    for before in reversed(came):
+        way.append(int(before[way[-1]]))
+    return float(so_far.min()), way[::-1]
+
+
+def _whole(tasks: Tasks, stages: Stages, plans: list[Plan]) -> tuple[Plan, Plan]:
+    """Plans for all tasks; those in no stage go where they are needed first, or soonest done.
+
+    One of them runs those in no stage just before they are needed, the other as soon as it can.
+    """
+    n, outside = tasks.n_tasks, ~stages.inside
+    when, place = np.full(n, float(n)), np.full(n, NOWHERE, np.int32)
+    home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
+    count = 0
+    for stage, plan in zip(stages.stages, plans, strict=True):
+        when[stage.rows[plan.order]] = np.arange(count, count + len(plan.order))
+        place[stage.rows] = plan.place
+        count += len(plan.order)
+    home[tasks.unit[stages.inside]] = place[stages.inside]
+    backwards = tasks.order[::-1]
+    for v in backwards[outside[backwards]]:
+        takers, unit = tasks.target[tasks.out_start[v] : tasks.out_end[v]], tasks.unit[v]
+        if len(takers):
+            first = takers[when[takers].argmin()]
+            when[v] = when[first]
+            together = tasks.members[tasks.member_start[unit] : tasks.member_start[unit + 1]]
+            if home[unit] == NOWHERE and np.isfinite(tasks.work[together, place[first]]).all():
+                home[unit] = place[first]
+        place[v] = home[unit]
+    late = by_rank(tasks, -when)
+    soon = plan_of(tasks, late, place)
+    return Plan(late, soon.place), soon

@@ -1,0 +1,141 @@
+"""Passes that are one short pass after the other, proven and searched stage by stage."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from makespan_cases import MAKESPAN, least_of_all, value
+
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.placers.anneal.shortest import plan_of, served
+from streamplace.placers.exact.staged import staged, stages_of
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.scheduling.ranks import by_rank, upward
+from streamplace.scheduling.stages import Stages
+from streamplace.scheduling.tasks import Tasks, tasks_of
+
+TWO_FORKS = [(0, 2), (1, 2), (2, 3), (2, 4), (3, 5), (4, 5)]
+
+
+def row_of_forks(count: int, width: int = 4, **rules: object) -> Problem:
+    """Forks and joins, one after the other, on three uneven devices."""
+    rng = np.random.default_rng(count)
+    block = width + 1
+    pairs = [
+        pair
+        for first in range(0, count * block, block)
+        for branch in range(first + 1, first + block)
+        for pair in ((first, branch), (branch, first + block))
+    ]
+    return _problem(count * block + 1, pairs, rng, **rules)
+
+
+def _problem(
+    n: int, pairs: list[tuple[int, int]], rng: np.random.Generator, **rules: object
+) -> Problem:
+    tasks = [Operator(f"v{i}", ipt=float(rng.integers(5, 20)) * 1e6) for i in range(n)]
+    streams = [
+        Stream(f"v{a}", f"v{b}", payload=float(rng.integers(1, 40))) for a, b in sorted(pairs)
+    ]
+    graph = StreamGraph.of("row", tasks, streams, fires="all")
+    devices = [Device(f"d{i}", mips=mips) for i, mips in enumerate((2, 3, 4))]
+    return Problem(graph, Cluster.of(devices, bandwidth=80), Constraints(**rules))  # type: ignore[arg-type]
+
+
+def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float, float]:
+    """What a proof by stages alone says: a bound, and the best of its schedules."""
+    tasks = tasks_of(problem)
+    stages = stages_of(tasks)
+    assert stages is not None
+    start = plan_of(tasks, by_rank(tasks, upward(tasks)), problem.repaired(np.zeros(tasks.n_tasks)))
+    meter = Meter(Budget(None, evaluations), 1)
+    answer = staged(tasks, stages, problem.interchangeable, start, 0, meter, 1)
+    return answer.least, min(MAKESPAN.value(problem, served(problem, p)) for p in answer.plans)
+
+
+def widths(tasks: Tasks) -> list[int]:
+    """Tasks of every stage but the waist that it begins with."""
+    stages = Stages.of(tasks, 100)
+    return [] if stages is None else [len(s.rows) - s.begins for s in stages.stages]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 1000), rules=st.sampled_from(["", "together", "pinned"]))
+def test_a_proof_by_stages_is_what_trying_all_finds(seed: int, rules: str) -> None:
+    told = {"together": {"colocate": [["v3", "v4"]]}, "pinned": {"pin": {"v2": "d0"}}}
+    problem = _problem(6, TWO_FORKS, np.random.default_rng(seed), **told.get(rules, {}))
+    least, found = known_by_stages(problem)
+    assert found == pytest.approx(least, rel=1e-6)
+    assert found == pytest.approx(least_of_all(problem), rel=1e-6)
+
+
+def test_every_join_ends_a_stage() -> None:
+    assert widths(tasks_of(row_of_forks(4))) == [1, 5, 5, 5, 5]
+
+
+def test_nothing_that_leads_past_a_task_lets_it_be_a_waist() -> None:
+    """A stream past v3 makes one stage of two; two ends, and there is none."""
+    pairs = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (3, 4), (4, 5), (5, 6), (6, 7)]
+    assert widths(tasks_of(_problem(8, pairs, np.random.default_rng(0)))) == [1, 4, 1, 1, 1]
+    pairs = [(0, 1), (0, 2), (1, 3), (2, 4)]
+    assert widths(tasks_of(_problem(5, pairs, np.random.default_rng(0)))) == []
+
+
+def test_tasks_that_stay_together_join_the_stages_between_them() -> None:
+    """Unless the waist between them is one of them."""
+    across = row_of_forks(4, colocate=[["v1", "v6"]])
+    assert widths(tasks_of(across)) == [1, 10, 5, 5]
+    with_waist = row_of_forks(4, colocate=[["v1", "v5", "v6"]])
+    assert widths(tasks_of(with_waist)) == [1, 5, 5, 5, 5]
+
+
+def test_rules_about_the_whole_leave_no_stages() -> None:
+    assert widths(tasks_of(row_of_forks(4, exlocate=[["v1", "v2"]]))) == []
+
+
+def test_long_rows_are_proven() -> None:
+    """Two hundred tasks, of which no solver proves anything at once."""
+    problem = row_of_forks(40)
+    result = PLACERS["auto"].place(problem, MAKESPAN, budget=Budget(None, 400_000))
+    assert result.bound == pytest.approx(result.value, rel=1e-6)
+    assert result.value < value("heft", problem)
+
+
+def test_what_has_time_to_spare_does_not_stand_in_the_way() -> None:
+    """Weights that are there at once, a mask for all, and a side output: proven all the same."""
+    row = row_of_forks(12)
+    graph, n = row.graph, row.n_operators
+    tasks = [*graph.operators, *(Operator(f"w{i}", ipt=0) for i in range(12))]
+    tasks += [Operator("mask", ipt=1e6), Operator("side", ipt=1e6)]
+    streams = [*graph.streams, *(Stream(f"w{i}", f"v{5 * i + 5}") for i in range(12))]
+    streams += [Stream("mask", f"v{v}", payload=5) for v in range(21, n, 5)]
+    streams += [Stream("v20", "side", payload=5)]
+    whole = Problem(StreamGraph.of("net", tasks, streams, fires="all"), row.cluster)
+    assert Stages.of(tasks_of(whole), 100) is None
+    least, found = known_by_stages(whole, 2_000_000)
+    assert found == pytest.approx(least, rel=1e-6)
+    assert found == pytest.approx(known_by_stages(row, 2_000_000)[0], rel=1e-6)
+
+
+def test_large_rows_are_searched_stage_by_stage() -> None:
+    """Where a search of the whole would hardly move."""
+    problem = row_of_forks(700)
+    assert problem.n_operators > 3000
+    heft = value("heft", problem)
+    few, many = (
+        PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, n)) for n in (5, 1_400_000)
+    )
+    assert heft >= few.value > many.value
+    assert many.value <= heft * 0.99
+    assert many.bound is not None
+    assert many.bound > MAKESPAN.bound(problem)  # type: ignore[operator]
+
+
+def test_the_start_is_never_lost() -> None:
+    problem = row_of_forks(6)
+    best = PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 200_000))
+    for evaluations in (1, 100, 5000):
+        again = PLACERS["exact"].with_options(start=(best.placement,))
+        result = again.place(problem, MAKESPAN, budget=Budget(None, evaluations))
+        assert result.value <= best.value
