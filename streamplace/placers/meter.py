@@ -71,6 +71,12 @@ class Meter:
                 return None
         return Budget(None if seconds is None else max(seconds * share, 1e-6), evaluations)
 
+    def up_to(self, evaluations: int) -> Budget:
+        """What is left as a budget of its own, of at most so many evaluations and at least one."""
+        seconds = self.seconds
+        left = None if seconds is None else max(seconds, 1e-6)
+        return Budget(left, max(1, self.at_most(evaluations)))
+
     def spend(self, evaluations: int) -> None:
         """Count evaluations."""
         self._spent += evaluations

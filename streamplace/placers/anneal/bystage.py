@@ -10,7 +10,6 @@ import numpy as np
 
 from streamplace.placers.anneal.shortest import Plan, annealed, best_plan, listed_plans
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import Budget
 from streamplace.scheduling.insertion import NOWHERE
 from streamplace.scheduling.ranks import least_after
 from streamplace.scheduling.stages import Stage, Stages, least_by_work
@@ -36,7 +35,7 @@ def searched(tasks: Tasks, stages: Stages, plan: Plan, seed: int, meter: Meter) 
         for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
             if meter.over:
                 break
-            own = Meter(Budget(None, meter.at_most(moves)), 1)
+            own = Meter(meter.up_to(moves), 1)
             parts[i] = _searched(stage, part, moves == FIRST_ROUND, seed, own)
             meter.spend(own.spent)
         yield _joined(stages, parts, tasks.n_tasks)

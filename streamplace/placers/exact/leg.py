@@ -9,7 +9,6 @@ from streamplace.placers.exact.solving import Effort, solved
 from streamplace.placers.exact.timetable import CLEARANCE, Model, size
 from streamplace.placers.exact.windows import Windows, windows_below
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import Budget
 from streamplace.scheduling.ranks import least_after
 from streamplace.scheduling.stages import Stage, least_by_work
 from streamplace.scheduling.tasks import Tasks
@@ -48,7 +47,7 @@ class Leg:
         if growth == 1:
             plans += listed_plans(self._tasks, least_after(self._tasks))
         moves = MOVES_PER_TASK * self._tasks.n_tasks * growth
-        self.search(plans, meter.at_most(moves), seed, meter)
+        self.search(plans, moves, seed, meter)
         windows = windows_below(self._tasks, self.high * (1 - ROUNDING))
         self._raise(windows.path)
         if self.low < self.high and size(self._tasks, windows) <= MOST_BOOLEANS * growth:
@@ -56,7 +55,7 @@ class Leg:
 
     def search(self, plans: list[Plan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
-        own, after = Meter(Budget(None, max(1, moves)), 1), least_after(self._tasks)
+        own, after = Meter(meter.up_to(moves), 1), least_after(self._tasks)
         nothing = np.zeros((0, 0))
         found = annealed(self._tasks, plans, after, nothing, self.low, seed, own)
         meter.spend(own.spent)

@@ -25,10 +25,10 @@ from streamplace.scheduling.tasks import Tasks
 
 FEW_TASKS, MOST_TASKS = 100, 200
 """Of a stage: rather leave something out than have more than few, but never have more than most."""
-MOST_TIMES, MOST_CELLS = 100_000, 20_000_000
-"""Stages, and tasks, times pairs of devices."""
-NEAR = 2 * CLEARANCE
-"""Times that differ by this share have met."""
+MOST_IN_ALL, MOST_TIMES, MOST_CELLS = 30_000, 100_000, 100_000_000
+"""Tasks, stages times pairs of devices, and tasks times devices thrice, or it takes too long."""
+NEAR = 1 + 2 * CLEARANCE
+"""Times that differ by this factor have met."""
 
 
 class Staged(NamedTuple):
@@ -42,7 +42,7 @@ class Staged(NamedTuple):
 def stages_of(tasks: Tasks) -> Stages | None:
     """Stages that can be proven one by one, where there are any."""
     pairs = tasks.n_devices**2
-    if tasks.n_tasks * pairs > MOST_CELLS:
+    if tasks.n_tasks > MOST_IN_ALL or tasks.n_tasks * tasks.n_devices * pairs > MOST_CELLS:
         return None
     slack = _slack(tasks)
     stages = Stages.of(tasks, FEW_TASKS, slack) or Stages.of(tasks, MOST_TASKS, slack)
@@ -71,7 +71,7 @@ def staged(
         left = [
             (leg, a, b)
             for leg, (a, b) in zip(legs, pairwise(way), strict=True)
-            if not leg.high[a, b] <= leg.low[a, b] + NEAR * least
+            if leg.high[a, b] > leg.low[a, b] * NEAR
         ]
         if not left or meter.late:
             break
