@@ -56,6 +56,7 @@ def graphs(
             kind=draw(st.sampled_from(["", "map", "join"])),
             memory=draw(numbers),
             window=draw(st.none() | windows) if windowed and i >= n_sources else None,
+            about=draw(st.sampled_from(["", "does this -> and that"])),
         )
         for i in range(n)
     ]

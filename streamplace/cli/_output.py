@@ -15,9 +15,12 @@ from streamplace.model.messages import printable
 
 if TYPE_CHECKING:
     from streamplace.cli._console import DataConsole
+    from streamplace.model.graph import StreamGraph
     from streamplace.objectives.report import Report
 
 T = TypeVar("T")
+MOST_TOLD = 40
+"""Operators of which is printed what they do."""
 
 
 def replace_what_stdout_cannot_encode() -> None:
@@ -84,6 +87,22 @@ def print_report(report: "Report") -> None:
             out.print(table)
         else:
             out.print(part)
+
+
+def print_about(graph: "StreamGraph") -> None:
+    """Print what operators do whose names do not say it."""
+    from rich.table import Column, Table
+
+    operators = graph.operators
+    said = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
+    if not said:
+        return
+    table = Table("operator", Column("what it does", overflow="fold"), box=None)
+    for row in said[:MOST_TOLD]:
+        table.add_row(*row)
+    console().print(table)
+    if len(said) > MOST_TOLD:
+        console().print(f"{len(said) - MOST_TOLD} more are told in the graph's file")
 
 
 def bar(load: float, width: int = 20) -> str:

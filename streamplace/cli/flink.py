@@ -10,7 +10,7 @@ from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, move_, verify_
 from streamplace.cli._flink_watch import watch_
 from streamplace.cli._options import DEFAULTS, FILE, writes
-from streamplace.cli._output import print_file, print_json, print_line, say, waiting
+from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest import Rest
@@ -189,6 +189,7 @@ def profile_(
     else:
         where = "" if output is None else f" → {output}"
         say(f"{graph.n_operators} operators, {graph.source_rate:g} tuples/s{where}")
+        print_about(graph)
     for doubt in seen.doubts:
         say(f"note: {doubt}")
 

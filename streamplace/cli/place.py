@@ -8,12 +8,13 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import console, print_json, print_report, waiting
+from streamplace.cli._output import console, print_about, print_json, print_report, waiting
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
 from streamplace.objectives.report import Report
 
 if TYPE_CHECKING:
+    from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
     from streamplace.objectives.registry import Explanation, Objective
     from streamplace.objectives.relocation import Relocation
@@ -154,7 +155,7 @@ def _place_one(
     if as_json:
         print_json(as_document(judge, result, told))
     else:
-        show(problem.graph.name, judge, result, told)
+        show(problem.graph, judge, result, told)
 
 
 def _relocation(
@@ -200,7 +201,7 @@ def as_document(judge: "Objective", result: "Result", told: "Explanation") -> di
     }
 
 
-def show(name: str, judge: "Objective", result: "Result", told: "Explanation") -> None:
+def show(graph: "StreamGraph", judge: "Objective", result: "Result", told: "Explanation") -> None:
     """Print a placement by device, and how good it is."""
     from streamplace.cli._console import titled
     from streamplace.evaluate.verdict import bound_in_words, verdict
@@ -208,8 +209,9 @@ def show(name: str, judge: "Objective", result: "Result", told: "Explanation") -
     out, report = console(), told.brief()
     tables = [part for part in report.parts if not isinstance(part, str)]
     print_report(Report(tuple(tables)))
+    print_about(graph)
     found = f" by {result.placer}: {told.words}, found in {1000 * result.seconds:.1f} ms"
-    out.print(titled(name, found))
+    out.print(titled(graph.name, found))
     for line in (*report.parts, bound_in_words(judge, result)):
         if isinstance(line, str):
             out.print(line)

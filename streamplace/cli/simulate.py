@@ -16,7 +16,14 @@ from streamplace.cli._options import (
     read_problem,
     relocation_of,
 )
-from streamplace.cli._output import console, print_json, print_report, save_json, say
+from streamplace.cli._output import (
+    console,
+    print_about,
+    print_json,
+    print_report,
+    save_json,
+    say,
+)
 from streamplace.errors import SettingError
 from streamplace.objectives.report import percent
 
@@ -109,6 +116,7 @@ def command(
     report = told.report()
     console().print(titled(problem.graph.name, f": {report.title}"))
     print_report(report)
+    print_about(problem.graph)
     if run is not None:
         show_engine(run)
 

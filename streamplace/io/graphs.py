@@ -167,6 +167,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         memory=rows.numbers("memory", size_bytes),
         window=rows.windows(),
         fires_all=rows.firing(document.get("fires", EACH)),
+        about=rows.column("about", ""),
     )
     lines = _Rows(document.get("streams", []), _stream)
     streams = Streams.between(
@@ -225,6 +226,8 @@ def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
         row["memory"] = plain(operators.memory[i])
     if i in operators.window:
         row["window"] = _window_row(operators.window[i])
+    if operators.about[i]:
+        row["about"] = operators.about[i]
     return row
 
 

@@ -69,6 +69,7 @@ class OperatorJson(TypedDict):
             Field(description="once per tuple, or per set of one tuple from every input"),
         ]
     ]
+    about: NotRequired[Annotated[str, Field(description="what it does, in words, for people")]]
 
 
 StreamJson = TypedDict(

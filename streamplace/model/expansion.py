@@ -224,6 +224,7 @@ def _subtasks(graph: StreamGraph, p: NDArray[np.int64], operator: Ints) -> Opera
             if v in operators.window
         },
         fires_all=operators.fires_all[operator],
+        about=[operators.about[v] for v in rows],
     )
 
 

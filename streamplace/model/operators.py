@@ -85,6 +85,8 @@ class Operator:
         "each": once per tuple on any input stream; "all": once per set of one tuple from every
         input, as a synchronous join, a task or a layer of a network does. "" is what the graph
         says, and there "each".
+    about
+        What it does, in words, where its name does not say; for people.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Operator:
     memory: float = 0.0
     window: Window | None = None
     fires: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -122,6 +125,7 @@ class Operators:
     memory: Floats
     window: Mapping[int, Window]
     fires_all: Flags
+    about: tuple[str, ...]
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -136,6 +140,7 @@ class Operators:
         memory: ArrayLike | None = None,
         window: Mapping[int, Window] | None = None,
         fires_all: ArrayLike | None = None,
+        about: Sequence[str] | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "an operator", GraphError)
@@ -153,6 +158,7 @@ class Operators:
         put("requires", tag_column(requires, size, partial(self._bad, "requires")))
         put("window", self._checked_windows(window or {}))
         put("fires_all", flag_column(fires_all, size, partial(self._bad, "fires_all")))
+        put("about", text_column(about, size, partial(self._bad, "about")))
         self._check_joins()
 
     @classmethod
@@ -170,6 +176,7 @@ class Operators:
             memory=[row.memory for row in rows],
             window={i: row.window for i, row in enumerate(rows) if row.window},
             fires_all=[fires_all(row.fires or fires, row.name) for row in rows],
+            about=[row.about for row in rows],
         )
 
     def __len__(self) -> int:
@@ -188,6 +195,7 @@ class Operators:
             float(self.memory[i]),
             self.window.get(i),
             ALL if self.fires_all[i] else "",
+            self.about[i],
         )
 
     def __iter__(self) -> Iterator[Operator]:

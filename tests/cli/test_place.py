@@ -21,6 +21,15 @@ def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: s
     assert "Verdict: " in out
 
 
+def test_what_names_do_not_say_is_printed(run: Callable, tmp_path: Path) -> None:
+    """By place and by simulate, where the graph tells it."""
+    rows = [{"name": "in", "rate": 1}, {"name": "Calc", "about": "Calc(where=[price > 9])"}]
+    document = {"operators": rows, "streams": [{"from": "in", "to": "Calc"}]}
+    (tmp_path / "sql.json").write_text(json.dumps(document))
+    assert "Calc(where=[price > 9])" in run("place", "sql.json", "-o", "p.json").out
+    assert "Calc(where=[price > 9])" in run("simulate", "sql.json", "p.json").out
+
+
 def test_constraints_are_respected(run: Callable, graph: str, tmp_path: Path) -> None:
     """A pin in a TOML file holds for whoever places."""
     (tmp_path / "c.toml").write_text('exlocate = [["src", "sink"]]\n[pin]\nsrc = "d3"\n')

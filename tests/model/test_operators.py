@@ -14,7 +14,7 @@ from streamplace.model import Operator, Operators, Window
 def test_rows_become_columns_and_rows_again() -> None:
     """An operator survives being stored."""
     rows = [
-        Operator("src", 10, 20, 30, kind="source"),
+        Operator("src", 10, 20, 30, kind="source", about="reads the log"),
         Operator("win", 1.5, parallelism=4, requires=frozenset({"gpu"}), window=Window(2, 1)),
     ]
     assert list(Operators.of(rows)) == rows

@@ -16,6 +16,8 @@ _INDEX = re.compile(r"^\[vertex-\d+\]")
 """What ``pipeline.vertex-name-include-index-prefix`` puts before the name of a task."""
 _NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
 """What the pinning class puts after the description of an operator that has namesakes."""
+_PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
+"""What the planner says of an operator, after its number."""
 _LINE = re.compile(r"((?::  |   )*)(?::- |\+- )(.*)", re.DOTALL)
 
 
@@ -28,10 +30,13 @@ class Fused(NamedTuple):
         Its name as Flink shows it.
     number
         Which of its namesakes it is, where the plan tells; else 0.
+    about
+        What it does as the SQL planner says it; empty for operators of other origin.
     """
 
     shown: str
     number: int = 0
+    about: str = ""
 
 
 def fused_operators(task: str, description: str, known: Iterable[str] = ()) -> list[Fused]:
@@ -44,7 +49,7 @@ def fused_operators(task: str, description: str, known: Iterable[str] = ()) -> l
     >>> [name for name, _ in fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")]
     ['a', 'b, x', 'c']
     >>> fused_operators("a -> Map -> Map", "in<br/>+- Map<br/>   +- Map [namesake 2]<br/>")[2]
-    Fused(shown='Map', number=2)
+    Fused(shown='Map', number=2, about='')
     """
     task, tree = _INDEX.sub("", task), description.removesuffix(_BREAK)
     lines = [html.unescape(line) for line in tree.split(_BREAK)]
@@ -59,7 +64,11 @@ def fused_operators(task: str, description: str, known: Iterable[str] = ()) -> l
         names = unfused(task, known)
     if not is_tree or len(names) != len(found):
         return [Fused(name) for name in names]
-    return [Fused(n, int(m[1]) if m else 0) for n, m in zip(names, found, strict=True)]
+    planned = [_PLANNED.fullmatch(_NAMESAKE.sub("", text)) for _, text in nodes]
+    return [
+        Fused(name, int(number[1]) if number else 0, said[1] if said else "")
+        for name, number, said in zip(names, found, planned, strict=True)
+    ]
 
 
 def _as_task(nodes: list[tuple[int, str]]) -> str:

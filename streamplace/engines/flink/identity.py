@@ -34,11 +34,14 @@ class Operators(NamedTuple):
         As placements call them, such as ``bids``.
     unsure
         Those of the names whose numbers may belong to other operators.
+    about
+        What the SQL planner says of each, empty where it says nothing.
     """
 
     shown: tuple[str, ...]
     names: tuple[str, ...]
     unsure: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
 
 class _Bearer(NamedTuple):
@@ -71,7 +74,7 @@ def operators_of(
     bearers: dict[str, list[_Bearer]] = {}
     for i, operators in enumerate(fused):
         text = html.unescape(texts[i])
-        for k, (shown, told) in enumerate(operators):
+        for k, (shown, told, _) in enumerate(operators):
             stem, planned = _stem(operator_name(shown), text)
             bearers.setdefault(stem, []).append(_Bearer(i, k, planned, told))
     has_namesakes = any(len(group) > 1 for group in bearers.values())
@@ -94,7 +97,12 @@ def _named(
             if not is_sure:
                 unsure[bearer.task].append(name)
     return [
-        Operators(tuple(shown for shown, _ in operators), tuple(own), tuple(doubtful))
+        Operators(
+            tuple(one.shown for one in operators),
+            tuple(own),
+            tuple(doubtful),
+            tuple(one.about for one in operators),
+        )
         for operators, own, doubtful in zip(fused, names, unsure, strict=True)
     ]
 

@@ -27,6 +27,8 @@ class Task:
         Its operators as Flink shows them, such as ``Source: lines``, the first one first.
     unsure
         Names of operators in it that others bear, too, and of which is not known which is which.
+    about
+        What the SQL planner says of its operators, where it says anything.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Task:
     parallelism: int
     operators: tuple[str, ...]
     unsure: tuple[str, ...] = ()
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Tas
             row["parallelism"],
             found.shown,
             found.unsure,
+            FUSED.join(dict.fromkeys(filter(None, found.about))),
         )
         for row, found in zip(vertices, operators_of(vertices, nodes), strict=True)
     ]

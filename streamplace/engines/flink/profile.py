@@ -81,7 +81,7 @@ class Profile:
         if not tuples:
             self.doubts.append(f"ipt of {task.name}: it took in nothing")
         ipt = self.cpu[task.id] / tuples * mips * 1e6 if tuples else 0.0
-        return Operator(task.name, ipt, payload, rate, task.parallelism)
+        return Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
 
     def _rate(self, source: Task) -> float:
         if not self.tuples[source.id]:

@@ -16,6 +16,7 @@ from streamplace.engines.flink.jars import compile_java, placed_java
 from streamplace.engines.flink.local import LocalCluster
 from streamplace.engines.flink.move import Move
 from streamplace.engines.flink.pinning import pinning
+from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.spread import Limits
@@ -157,6 +158,9 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     rest.wait_running(job)
     found = verify(rest, job, SQL)
     assert found.fine, found
+    seen = profile(rest, job, 2).graph(2500).operators
+    assert seen["Calc"].about.startswith("Calc(select=[")
+    assert seen["Calc"].about != seen["Calc (2)"].about
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
     steps: list[str] = []
     move = Move(rest, flink, Program(jobs, "SqlJob"), steps.append, tmp_path.as_uri())

@@ -87,6 +87,7 @@ def test_operators_of_sql_are_known_without_the_planners_numbers() -> None:
     )
     names = [("bids", "Calc (2)"), ("Calc", "out"), ("part[3]",)]
     assert [task.names for task in tasks] == names
+    assert [task.about for task in tasks] == [("Scan(x)", "Calc(x)"), ("Calc(y)", ""), ("",)]
 
 
 @pytest.mark.parametrize(
@@ -100,4 +101,4 @@ def test_namesakes_whose_place_is_not_known_are_told(ids: tuple[str, str]) -> No
 def test_the_order_of_namesakes_within_one_task_makes_no_difference() -> None:
     """They are placed together."""
     (task,) = found(("v0", "Map -> Map", "", []))
-    assert task == Operators(("Map", "Map"), ("Map", "Map (2)"))
+    assert task == Operators(("Map", "Map"), ("Map", "Map (2)"), about=("", ""))
