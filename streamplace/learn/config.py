@@ -25,6 +25,9 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    def check_beside(self, training: "TrainingConfig") -> None:
+        """Raise SettingError where a model with these options cannot be trained like this."""
+
 
 class TrainingConfig(Config):
     """How a model is trained, whatever the model.
@@ -104,6 +107,7 @@ def configured(
         training = _changed(training, tables["training"], f"{where}: [training]", FormatError)
     if epochs is not None:
         training = _changed(training, {"epochs": epochs}, "training", SettingError)
+    options.check_beside(training)
     return Preset(options, training)
 
 

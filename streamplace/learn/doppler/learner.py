@@ -7,7 +7,6 @@ passes are measured, which is a matter of who judges (`Task.reward`).
 """
 
 from collections.abc import Mapping
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +47,6 @@ class DopplerLearner:
         )
         self._best = np.zeros(self.n_problems)
         self._before = np.zeros((len(task.training), 2))
-        self._lock = Lock()
         self.module = Doppler(config).to(task.device)
 
     @property
@@ -144,9 +142,8 @@ class DopplerLearner:
     def _advantages(self, at: int, costs: Floats) -> Floats:
         """How much less each of the episodes [S] costs than what it is compared with."""
         if self._config.comparison == "running-mean":
-            with self._lock:
-                count, total = self._before[at]
-                self._before[at] += len(costs), costs.sum()
+            count, total = self._before[at]
+            self._before[at] += len(costs), costs.sum()
             return (total / count - costs) if count else np.zeros_like(costs)
         others = len(costs) - 1
         if not others:

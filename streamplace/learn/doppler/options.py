@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from streamplace.errors import SettingError
 from streamplace.learn.config import Config, TrainingConfig
-from streamplace.learn.improving.options import Comparison
 
 
 class DopplerConfig(Config):
@@ -48,13 +48,21 @@ class DopplerConfig(Config):
     ] = 40
     discount: Annotated[float, Field(ge=0, le=1, description="of the reward, per step")] = 1.0
     comparison: Annotated[
-        Comparison,
+        Literal["running-mean", "others"],
         Field(
             description="what costs are compared with: the mean of the problem's before (a batch "
             "of 1), or the mean of the episodes beside it; in units of their deviation"
         ),
     ] = "others"
     entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 1e-2
+
+    def check_beside(self, training: TrainingConfig) -> None:
+        """Raise SettingError for a running mean over problems that are learned at once."""
+        if self.comparison == "running-mean" and training.batch > 1:
+            raise SettingError(
+                "comparison 'running-mean' is with the episodes before, so problems have to follow "
+                f"each other; [training] batch is {training.batch}, and must be 1"
+            )
 
 
 TRAINING = TrainingConfig(

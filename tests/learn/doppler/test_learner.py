@@ -1,14 +1,16 @@
 """How Doppler learns, in all three stages."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from streamplace.errors import FormatError
+from streamplace.errors import FormatError, SettingError
 from streamplace.generate.chainmm import ChainMM, chainmm
 from streamplace.generate.giph import Giph, giph
+from streamplace.learn.config import configured
 from streamplace.learn.doppler.learner import DopplerLearner
 from streamplace.learn.doppler.options import DopplerConfig
 from streamplace.learn.doppler.plan import FEATURES
@@ -47,6 +49,15 @@ def taught(one: DopplerLearner, steps: int, epoch: int, rate: float = 0.01) -> l
         adam.step()
         found.append((float(loss.detach()), report))
     return found
+
+
+def test_a_running_mean_wants_one_problem_after_the_other(tmp_path: Path) -> None:
+    """Else threads would decide what comes before."""
+    file = tmp_path / "c.toml"
+    file.write_text("[training]\nbatch = 2\n")
+    with pytest.raises(SettingError, match="batch is 2, and must be 1"):
+        configured(MODELS["doppler"], "paper", file)
+    assert configured(MODELS["doppler"], "fast", file).training.batch == 2
 
 
 @pytest.mark.parametrize("epoch", [0, 100])
