@@ -64,7 +64,7 @@ class Stages(NamedTuple):
 
         What has time to spare, if that is known, is left out as far as it takes, but next to no
         work. Rules about memory, or about who may not meet, concern the whole: there are no stages
-        then.
+        under them.
         """
         if len(tasks.memory) or len(tasks.rivals):
             return None

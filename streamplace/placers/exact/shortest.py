@@ -19,7 +19,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.shortest import Plan, plan_from, served
 from streamplace.placers.exact.solving import Effort, solved
-from streamplace.placers.exact.staged import staged, stages_of
+from streamplace.placers.exact.staged import staged, stages_of, unruled
 from streamplace.placers.exact.timetable import CLEARANCE, MOST_BOOLEANS, Model, Timetable, size
 from streamplace.placers.exact.windows import Windows, windows_below
 from streamplace.placers.meter import Meter
@@ -96,7 +96,7 @@ class Proof:
 
     def by_stages(self, workers: int) -> bool:
         """Prove stage by stage, where there are stages; whether that proves the best schedule."""
-        tasks, classes = self._tasks, self._problem.interchangeable
+        tasks, classes = unruled(self._tasks), self._problem.interchangeable
         stages = None if self.meter.late else stages_of(tasks)
         if stages is None:
             return False
@@ -104,7 +104,8 @@ class Proof:
         answer = staged(tasks, stages, classes, start, self._seed, self.meter, workers)
         self.least = max(self.least, answer.least)
         for plan in answer.plans:
-            placement = served(self._problem, plan)
+            legal = Plan(plan.order, self._problem.repaired(plan.place))
+            placement = served(self._problem, legal)
             self._offer(placement, self._objective.value(self._problem, placement))
         return self.value <= self.least * (1 + CLOSED)
 

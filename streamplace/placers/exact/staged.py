@@ -39,6 +39,16 @@ class Staged(NamedTuple):
     """Schedules of all tasks, of which one may be better than what was known."""
 
 
+def unruled(tasks: Tasks) -> Tasks:
+    """Tasks without rules about memory and about who may not meet, which concern all stages.
+
+    What no schedule of these is below none of the others is below.
+    """
+    nothing, nobody = np.zeros(0), np.zeros(0, np.int32)
+    starts = np.zeros(len(tasks.member_start), np.int32)
+    return tasks._replace(memory=nothing, room=nothing, rivals=nobody, rival_start=starts)
+
+
 def stages_of(tasks: Tasks) -> Stages | None:
     """Stages that can be proven one by one, where there are any."""
     pairs = tasks.n_devices**2

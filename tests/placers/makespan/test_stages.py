@@ -90,7 +90,7 @@ def test_tasks_that_stay_together_join_the_stages_between_them() -> None:
     assert widths(tasks_of(with_waist)) == [1, 5, 5, 5, 5]
 
 
-def test_rules_about_the_whole_leave_no_stages() -> None:
+def test_rules_about_the_whole_leave_no_stages_to_search() -> None:
     assert widths(tasks_of(row_of_forks(4, exlocate=[["v1", "v2"]]))) == []
 
 
@@ -139,3 +139,23 @@ def test_the_start_is_never_lost() -> None:
         again = PLACERS["exact"].with_options(start=(best.placement,))
         result = again.place(problem, MAKESPAN, budget=Budget(None, evaluations))
         assert result.value <= best.value
+
+
+@pytest.mark.parametrize(
+    ("room", "apart", "is_free"), [(1e9, [], True), (1e9, [["v0", "v40"]], False), (14, [], False)]
+)
+def test_memory_and_who_may_not_meet_hold(room: float, apart: list, is_free: bool) -> None:
+    """Proven where they cost nothing; else the bound of what would be without them holds."""
+    row = row_of_forks(8)
+    tasks = [Operator(one.name, ipt=one.ipt, memory=1) for one in row.graph.operators]
+    devices = [Device(d.name, mips=d.mips, memory=room) for d in row.cluster.devices]
+    graph = StreamGraph.of("row", tasks, list(row.graph.streams), fires="all")
+    rules = Constraints(exlocate=apart)
+    ruled = Problem(graph, Cluster.of(devices, bandwidth=80), rules)
+    free, result = (
+        PLACERS["exact"].place(one, MAKESPAN, budget=Budget(None, 200_000)) for one in (row, ruled)
+    )
+    ruled.check(result.placement)
+    assert result.bound is not None
+    assert result.value >= result.bound >= free.value * (1 - 1e-6)
+    assert (result.value <= free.value * (1 + 1e-6)) == is_free
