@@ -73,7 +73,8 @@ def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
     for member in ("foresight", "heft", *(("etf",) if small else ())):
         team.ask(member, team.part(1.0, 1))
     if budget.evaluations is not None and small:
-        team.ask("pilot", team.part(1.0, min(REBUILT, budget.evaluations * 4 // 5)), refine="none")
+        most = min(REBUILT, budget.evaluations * 4 // 5)
+        team.ask("pilot", team.part(1.0, most), refine="none", samples=most)
     member = "exact" if problem.n_operators <= PROVABLE or _has_stages(problem) else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
 

@@ -45,8 +45,8 @@ def pilot(
         Times that it goes through the operators of a walk, deciding about each anew.
     samples
         Placements drawn from the policy besides the likeliest ones; the best of all goes on. By
-        default 30 where evaluations are counted (for the makespan 1000), and none where seconds
-        are: search needs less.
+        default 30 where evaluations are counted (for the makespan most of these), and none where
+        seconds are: search needs less.
     refine
         Placer that goes on from there, or ``none``.
     """
