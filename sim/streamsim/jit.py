@@ -86,7 +86,9 @@ class Kernel(CPUDispatcher):
                 return self.py_func(*args, **kws)
         finally:
             _python.runs = False
-            self.patience -= time.perf_counter() - since
+            spent = time.perf_counter() - since
+            self.patience -= spent
+            _compiling.instead += spent
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile what a kernel calls, once for whole numbers of all kinds and constants."""
@@ -123,10 +125,18 @@ def _widened(argument: Any) -> Any:
 
 
 class _Compiling(event.Listener):
-    """Adds up the time that goes into compiling, and tells once where it is felt."""
+    """Adds up the time that goes into compiling, and tells once where it is felt.
+
+    Attributes
+    ----------
+    seconds
+        Of compiling.
+    instead
+        Seconds that Python spent on kernels that were not compiled.
+    """
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds, self.instead = 0.0, 0.0
         self._depth, self._since, self._told = 0, 0.0, False
 
     def on_start(self, event: event.Event) -> None:
@@ -163,6 +173,11 @@ def _notice() -> str:
 def compiling_seconds() -> float:
     """Time that this process has spent compiling kernels; those found in the cache cost none."""
     return _compiling.seconds
+
+
+def warming_seconds() -> float:
+    """Time that went into compiling kernels, or into what Python did instead."""
+    return _compiling.seconds + _compiling.instead
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

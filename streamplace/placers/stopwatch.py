@@ -1,4 +1,4 @@
-"""The clock of budgets: it stands still while kernels are compiled.
+"""The clock of budgets: it stands still while kernels are compiled, or Python stands in for them.
 
 Kernels are compiled when they are first called on a machine, which takes seconds; a budget of one
 second would then be over before anything was tried.
@@ -8,7 +8,7 @@ import time
 
 
 def now() -> float:
-    """Seconds since some moment, less those that went into compiling."""
-    from streamsim.jit import compiling_seconds
+    """Seconds since some moment, less those that kernels took to be there."""
+    from streamsim.jit import warming_seconds
 
-    return time.perf_counter() - compiling_seconds()
+    return time.perf_counter() - warming_seconds()

@@ -8,7 +8,7 @@ found by bisection: a million tasks take seconds.
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel
+from streamsim.jit import borrowing_kernel, kernel, patient
 
 from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.memory import SLACK
@@ -53,6 +53,7 @@ def plain_choice(n: int, insertion: bool) -> Choice:
     return Choice(np.zeros((0, 0)), np.full(n, NOWHERE, np.int32), insertion)
 
 
+@patient
 @kernel
 def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
     """Schedule the tasks in an order in which none comes before what it waits for."""
@@ -85,6 +86,7 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
     return Schedule(place, start, finish)
 
 
+@patient
 @kernel
 def by_upward_rank(tasks: Tasks, insertion: bool) -> Schedule:
     """Schedule of HEFT; all of it in one kernel, as on small graphs calls are what takes long."""

@@ -1,12 +1,13 @@
 """Ranks: how much of a pass comes before and after every task, in the mean over devices."""
 
 import numpy as np
-from streamsim.jit import kernel
+from streamsim.jit import kernel, patient
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.scheduling.tasks import Tasks, mean_transfer, mean_work, transfer
 
 
+@patient
 @kernel
 def upward(tasks: Tasks) -> Floats:
     """Upward rank of HEFT: rank(v) = w̄(v) + max over streams (v, u) of (c̄(v, u) + rank(u))."""
@@ -59,6 +60,7 @@ def optimistic_costs(tasks: Tasks) -> Floats:
     return table
 
 
+@patient
 @kernel
 def least_after(tasks: Tasks) -> Floats:
     """Least seconds from the end of every task, on each device, to the end of the pass [N, D]."""
@@ -76,6 +78,7 @@ def least_after(tasks: Tasks) -> Floats:
     return table
 
 
+@patient
 @kernel
 def by_rank(tasks: Tasks, rank: Floats) -> Ints:
     """Tasks in the order in which the ready one of the highest rank comes first, then lowest row.

@@ -7,7 +7,7 @@ for the favourite until the favourite could start elsewhere as well.
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel
+from streamsim.jit import borrowing_kernel, kernel, patient
 
 from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_at
@@ -28,6 +28,7 @@ class Queue(NamedTuple):
     may: Flags  # [D] buffer
 
 
+@patient
 @kernel
 def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> Schedule:
     """Schedule the tasks; of pairs that start at once the one of the highest rank comes first."""

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from makespan_cases import problems
 from numba import config
 from streamsim import jit, resource_loads, throughput
 from streamsim.jit import Kernel, compiling_seconds
@@ -18,7 +20,12 @@ from streamsim.topology import undirected
 from streamsim_strategies import Description, Ints, placed, placed_joins
 
 from streamplace.model.level import operators_level
+from streamplace.model.problem import Problem
+from streamplace.placers.anneal.shortest import listed_plans
 from streamplace.placers.anneal.walk import new_walk, peak_of
+from streamplace.scheduling.insertion import by_upward_rank
+from streamplace.scheduling.ranks import least_after
+from streamplace.scheduling.tasks import tasks_of
 
 CODE = """
 from streamsim.jit import kernel, patient
@@ -83,6 +90,22 @@ def test_python_comes_to_the_same_bits(case: tuple[Description, Ints]) -> None:
         first = answers(*case)
     with kernels(compiled):
         assert answers(*case) == first
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=problems())
+def test_python_makes_the_same_schedules(problem: Problem) -> None:
+    tasks = tasks_of(problem)
+
+    def made() -> list[bytes]:
+        after = least_after(tasks)
+        found = [*listed_plans(tasks, after), by_upward_rank(tasks, True)]
+        return [part.tobytes() for part in (after, *chain.from_iterable(found))]
+
+    with np.errstate(all="ignore"), kernels(by_python):
+        first = made()
+    with kernels(compiled):
+        assert made() == first
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ core that would do better to wait does not, and so the pass may take longer than
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import borrowing_kernel, kernel
+from streamsim.jit import borrowing_kernel
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.placers.anneal.sequence import Sequence
@@ -28,7 +28,6 @@ class Eager(NamedTuple):
     free: Floats  # [K]
 
 
-@kernel
 def new_eager(tasks: Tasks) -> Eager:
     """Buffers for a problem."""
     n, d = tasks.work.shape

@@ -64,26 +64,19 @@ class Anneal(NamedTuple):
 
 
 @kernel
-def begin(tasks: Tasks, anneal: Anneal) -> None:
-    """Time the schedule that the search begins with."""
+def restart(tasks: Tasks, anneal: Anneal, order: Ints, place: Ints) -> None:
+    """Go on from a schedule."""
     sequence = anneal.sequence
+    for i in range(len(order)):
+        sequence.order[i] = order[i]
+        sequence.position[order[i]] = i
+        sequence.place[i] = place[i]
     makespan, _ = follow(tasks, sequence, 0, sequence.least, np.inf)
     settle(tasks, sequence)
     anneal.used[:] = 0.0
     for u in range(len(tasks.memory)):
         anneal.used[sequence.place[tasks.members[tasks.member_start[u]]]] += tasks.memory[u]
     _stand(tasks, anneal, makespan)
-
-
-@kernel
-def restart(tasks: Tasks, anneal: Anneal, order: Ints, place: Ints) -> None:
-    """Go on from another schedule."""
-    sequence = anneal.sequence
-    for i in range(len(order)):
-        sequence.order[i] = order[i]
-        sequence.position[order[i]] = i
-        sequence.place[i] = place[i]
-    begin(tasks, anneal)
 
 
 @kernel

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.scheduling.tasks import Tasks, transfer
@@ -40,13 +40,14 @@ class Sequence(NamedTuple):
     length: Ints  # [1] how many
 
 
-@kernel
 def new_sequence(tasks: Tasks, order: Ints, place: Ints, least: Floats) -> Sequence:
     """Sequence of the tasks in an order on devices."""
     n, k = len(order), tasks.core_start[-1]
-    sequence = Sequence(
+    position = np.empty(n, np.int32)
+    position[order] = np.arange(n)
+    return Sequence(
         order.copy(),
-        np.empty(n, np.int32),
+        position,
         place.copy(),
         np.zeros(n, np.int32),
         np.zeros(n),
@@ -61,9 +62,6 @@ def new_sequence(tasks: Tasks, order: Ints, place: Ints, least: Floats) -> Seque
         np.zeros(n, np.int32),
         np.zeros(1, np.int32),
     )
-    for i in range(n):
-        sequence.position[order[i]] = i
-    return sequence
 
 
 @borrowing_kernel

@@ -24,7 +24,6 @@ from streamplace.placers.anneal.reorder import (
     MOST_MOVED,
     TEMPERATURE,
     Anneal,
-    begin,
     restart,
     search,
 )
@@ -183,9 +182,8 @@ def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, moving: Floats, se
         np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
         moving,
     )
-    begin(tasks, anneal)
-    for plan in plans[1:]:
-        restart(tasks, anneal, plan.order, plan.place)
+    for plan in plans:
+        restart(tasks, anneal, *plan)
     return anneal
 
 
