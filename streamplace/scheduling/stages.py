@@ -71,9 +71,10 @@ class Stages(NamedTuple):
         everything = Slack(np.zeros(tasks.n_tasks), np.zeros(len(tasks.source)))
         work = tasks.work.min(axis=1)
         for leeway in LEEWAYS[: 1 if slack is None else None]:
-            inside, streams = (part <= leeway for part in slack or everything)
+            inside, streams = (np.asarray(part <= leeway) for part in slack or everything)
             if work[~inside].sum() > MOST_LEFT_OUT * work.sum():
                 break
+            streams &= inside[tasks.source] & inside[tasks.target]
             order = tasks.order[inside[tasks.order]]
             cuts = _waists(tasks, order, streams)
             bounds = np.concatenate(([0], cuts, [len(order) - 1]))
