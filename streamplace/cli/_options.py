@@ -194,14 +194,12 @@ def cluster(function: F) -> F:
 def search(function: F) -> F:
     """``--budget`` and ``--evaluations``, passed on as one `Budget`."""
 
-    def wrapper(
-        *args: Any, budget_seconds: float | None, evaluations: int | None, **options: Any
-    ) -> Any:
+    def wrapper(*args: Any, budget: str | None, evaluations: int | None, **options: Any) -> Any:
         from streamplace.placers.registry import Budget
 
-        told = budget_seconds is not None or evaluations is not None
-        budget = Budget(budget_seconds, evaluations) if told else Budget()
-        return function(*args, budget=budget, **options)
+        told = budget is not None or evaluations is not None
+        time = None if budget is None else _seconds(budget)
+        return function(*args, budget=Budget(time, evaluations) if told else Budget(), **options)
 
     return with_options(
         wrapper,
@@ -213,11 +211,21 @@ def search(function: F) -> F:
         ),
         click.option(
             "--budget",
-            "budget_seconds",
-            type=float,
-            help="Seconds to search, per graph.  [default: 1, or as long as --evaluations take]",
+            metavar="TIME",
+            help="Seconds, or '50 ms', to search, per graph.  "
+            "[default: 1, or as long as --evaluations take]",
         ),
     )
+
+
+def _seconds(text: str) -> float:
+    """Seconds that a text says, with or without a unit."""
+    from streamplace.model.units import seconds
+
+    try:
+        return float(text)
+    except ValueError:
+        return seconds(text)
 
 
 def objective(function: F) -> F:

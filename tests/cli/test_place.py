@@ -21,6 +21,13 @@ def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: s
     assert "Verdict: " in out
 
 
+@pytest.mark.parametrize("budget", ["0.05", "50ms", "50 ms"])
+def test_a_budget_may_have_a_unit(run: Callable, graph: str, budget: str) -> None:
+    assert run("place", graph, "--budget", budget).status == 0
+    answer = run("place", graph, "--budget", "soon")
+    assert (answer.status, answer.err.count("\n")) == (2, 1)
+
+
 def test_what_names_do_not_say_is_printed(run: Callable, tmp_path: Path) -> None:
     """By place and by simulate, where the graph tells it."""
     rows = [{"name": "in", "rate": 1}, {"name": "Calc", "about": "Calc(where=[price > 9])"}]
