@@ -21,6 +21,8 @@ from streamplace.model.messages import quoted, shown
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 FINISHED = "FINISHED"
 FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
+NO_SLOT = "NoResourceAvailableException"
+"""Of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a job that runs: one that has read all of its input has finished."""
 JSON = "application/json"
@@ -120,10 +122,11 @@ class Rest:
         if document["state"] == FINISHED:
             raise FlinkError(f"{finished(job)}; only a job that runs has anything to show")
         if document["state"] != "RUNNING":
-            why = f": {self.failure(job)}" if document["state"] in FAILED else ""
+            why = self.failure(job) if document["state"] in FAILED else ""
+            advice = self._advice(job) if NO_SLOT in why else None
             raise FlinkError(
-                f"job {shown(job)} is {shown(document['state'])}, not RUNNING; wait for it or "
-                f"start it again{why}"
+                f"job {shown(job)} is {shown(document['state'])}, not RUNNING; "
+                f"{advice or 'wait for it or start it again'}{': ' if why else ''}{why}"
             )
         for vertex in document["vertices"]:
             if vertex["status"] not in AT_WORK:
