@@ -12,9 +12,17 @@ EXAMPLES = sorted(
     if not path.name.startswith("flink_")  # they have tests of their own, in engines/flink
 )
 ARGUMENTS = {"demo.py": ["demo"]}
+SLOW = {"demo.py"}
+"""`make demo` runs it."""
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in SLOW else [])
+        for path in EXAMPLES
+    ],
+)
 def test_an_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
     """Exit code 0, something on stdout, no complaint on stderr."""
     run = subprocess.run(

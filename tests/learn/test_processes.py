@@ -132,6 +132,7 @@ def test_a_lost_process_ends_all_by_name_and_four_go_on_to_the_same_bits(folder:
     check_same(folder, "killed")
 
 
+@pytest.mark.slow
 def test_the_first_process_can_be_lost_too(folder: Path) -> None:
     """Then the second says so."""
     with in_its_third_epoch(folder, "headless") as process:

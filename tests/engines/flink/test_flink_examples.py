@@ -88,6 +88,7 @@ def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
     pytest.skip(f"others take {others:.1f} cores here, so the devices lack theirs: {gain}")
 
 
+@pytest.mark.slow
 def test_the_loop_ends_verified_where_devices_cannot_be_limited(
     flink: Flink, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
