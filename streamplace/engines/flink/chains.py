@@ -46,7 +46,7 @@ def fused_operators(task: str, description: str, known: Iterable[str] = ()) -> l
     Where it shows other texts than names, as for SQL, the name of the task must do; names that are
     known win then over how they look.
 
-    >>> [name for name, _ in fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")]
+    >>> [one.shown for one in fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")]
     ['a', 'b, x', 'c']
     >>> fused_operators("a -> Map -> Map", "in<br/>+- Map<br/>   +- Map [namesake 2]<br/>")[2]
     Fused(shown='Map', number=2, about='')
