@@ -135,7 +135,8 @@ def plan_of(tasks: Tasks, order: Ints, place: Ints) -> Plan:
     Where the placement says -1 a task goes to where it is soonest done.
     """
     schedule = placed(tasks, order, place)
-    return Plan(order_of(tasks, schedule), schedule.place)
+    whole = np.where(place < 0, schedule.place, place).astype(np.int32)
+    return Plan(order_of(tasks, schedule), whole)
 
 
 def order_of(tasks: Tasks, schedule: Schedule) -> Ints:

@@ -5,7 +5,7 @@ import numpy as np
 from streamplace.model.columns import Floats, Ints
 from streamplace.placers.anneal.reorder import BEST
 from streamplace.placers.anneal.shortest import Plan, annealed, best_plan, listed_plans
-from streamplace.placers.exact.solving import Effort, solved
+from streamplace.placers.exact.solving import SECONDS_PER_EVALUATION, effort_of, solved
 from streamplace.placers.exact.timetable import CLEARANCE, Model, size
 from streamplace.placers.exact.windows import Windows, windows_below
 from streamplace.placers.meter import Meter
@@ -15,7 +15,6 @@ from streamplace.scheduling.tasks import Tasks
 
 MOVES_PER_TASK, FIRST_SECONDS, GROWTH = 20, 0.1, 4
 """Effort of a first look; every further one has so many times as much."""
-SECONDS_PER_MOVE = 1e-6
 MOST_BOOLEANS = 500
 """A model with more takes longer to write down than the rest of a first look; this grows, too."""
 ROUNDING = 1e-9
@@ -36,6 +35,7 @@ class Leg:
 
     def __init__(self, tasks: Tasks, low: float, classes: Ints) -> None:
         self._tasks, self._classes, self._looks = tasks, classes, 0
+        self._after = least_after(tasks)
         self.low, self.high = low, np.inf
         self.plan: Plan | None = None
 
@@ -45,7 +45,7 @@ class Leg:
         self._looks += 1
         plans = [] if self.plan is None else [self.plan]
         if growth == 1:
-            plans += listed_plans(self._tasks, least_after(self._tasks))
+            plans += listed_plans(self._tasks, self._after)
         moves = MOVES_PER_TASK * self._tasks.n_tasks * growth
         self.search(plans, moves, seed, meter)
         windows = windows_below(self._tasks, self.high * (1 - ROUNDING))
@@ -55,21 +55,20 @@ class Leg:
 
     def search(self, plans: list[Plan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
-        own, after = Meter(meter.up_to(moves), 1), least_after(self._tasks)
-        nothing = np.zeros((0, 0))
-        found = annealed(self._tasks, plans, after, nothing, self.low, seed, own)
+        own, nothing = Meter(meter.up_to(moves), 1), np.zeros((0, 0))
+        found = annealed(self._tasks, plans, self._after, nothing, self.low, seed, own)
         meter.spend(own.spent)
         if found.numbers[BEST] < self.high:
             self.high = float(found.numbers[BEST])
             self.plan = best_plan(found)
 
     def _solve(self, windows: Windows, seed: int, meter: Meter, growth: int, workers: int) -> None:
-        effort = _effort(growth, seed, meter, workers)
+        effort = effort_of(meter, seed, workers, FIRST_SECONDS * growth)
         if effort.seconds == 0:
             return
         model = Model(self._tasks, windows, self._classes, self.high)
         answer = solved(model.cp, effort)
-        meter.spend(int(answer.work / SECONDS_PER_MOVE))
+        meter.spend(int(answer.work / SECONDS_PER_EVALUATION))
         if answer.infeasible:
             self._raise(self.high * (1 - CLEARANCE))
             return
@@ -140,11 +139,3 @@ class Legs:
         if not self.stage.ends:
             return np.array([windows.path])
         return np.asarray(windows.head[-1] + windows.work[-1])
-
-
-def _effort(growth: int, seed: int, meter: Meter, workers: int) -> Effort:
-    """Effort of a solver, where work counts in deterministic seconds, else in seconds."""
-    most, seconds = FIRST_SECONDS * growth, meter.seconds
-    if meter.evaluations is not None:
-        return Effort(seconds, min(meter.evaluations * SECONDS_PER_MOVE, most), 1, seed)
-    return Effort(most if seconds is None else min(seconds, most), None, workers, seed)

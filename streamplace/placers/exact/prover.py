@@ -12,7 +12,7 @@ import numpy as np
 from streamplace.model.columns import Ints
 from streamplace.placers.exact import bounds, cpsat, hubs
 from streamplace.placers.exact.search import EXHAUSTED, IMPROVED, NODES, PAUSED, new_search, run
-from streamplace.placers.exact.solving import Effort
+from streamplace.placers.exact.solving import effort_of
 from streamplace.placers.exact.units import Units, contracted, fits
 from streamplace.placers.exact.warm import FREE, anneal, write_loads
 from streamplace.placers.meter import Meter
@@ -27,7 +27,6 @@ SLICE, SLICE_CELLS = 20_000, 20_000_000
 """Moves or nodes between two looks at the clock, and the cells that these may touch."""
 HALVINGS = 12
 STEPS, STEPS_MORE = 100_000, 10_000_000
-SECONDS_PER_EVALUATION = 1e-6
 
 
 class Prover:
@@ -209,13 +208,7 @@ class Prover:
         hint = np.zeros(units.n_units, np.int32)
         hint[group] = self.place
         limits = bounds.limits_below(units, self._cut)
-        left = self._meter.evaluations
-        effort = Effort(
-            self._meter.seconds,
-            None if left is None else left * SECONDS_PER_EVALUATION,
-            self._workers if left is None else 1,
-            self._seed,
-        )
+        effort = effort_of(self._meter, self._seed, self._workers)
         answer = cpsat.solve(units, cpsat.Goal(limits.full, self._cut, self.least, hint), effort)
         if answer.place is not None:
             self._adopt(answer.place[group])

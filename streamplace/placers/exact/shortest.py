@@ -18,7 +18,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.shortest import Plan, plan_from, served
-from streamplace.placers.exact.solving import Effort, solved
+from streamplace.placers.exact.solving import effort_of, solved
 from streamplace.placers.exact.staged import staged, stages_of, unruled
 from streamplace.placers.exact.timetable import CLEARANCE, MOST_BOOLEANS, Model, Timetable, size
 from streamplace.placers.exact.windows import Windows, windows_below
@@ -31,7 +31,6 @@ QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
 """A first search, after which most small problems are proven by their windows."""
 LONG_SHARE, LONG_SECONDS, LONG_EVALUATIONS = 0.3, 3.0, 300_000
 """The second one gets this share of what is left, and at most so much."""
-SECONDS_PER_EVALUATION = 1e-6
 QUICKLY_EXCLUDED = 300
 """Up to so many tasks windows take no time to speak of."""
 PROVEN = 1e-9
@@ -96,11 +95,12 @@ class Proof:
 
     def by_stages(self, workers: int) -> bool:
         """Prove stage by stage, where there are stages; whether that proves the best schedule."""
-        tasks, classes = unruled(self._tasks), self._problem.interchangeable
+        tasks = unruled(self._tasks)
         stages = None if self.meter.late else stages_of(tasks)
         if stages is None:
             return False
         start = plan_from(tasks, by_rank(tasks, upward(tasks)), self.placement)
+        classes = self._problem.interchangeable
         answer = staged(tasks, stages, classes, start, self._seed, self.meter, workers)
         self.least = max(self.least, answer.least)
         for plan in answer.plans:
@@ -123,7 +123,7 @@ class Proof:
 
     def _solve(self, tasks: Tasks, windows: Windows, seed: int, workers: int) -> None:
         model = Model(tasks, windows, self._problem.interchangeable, self.value)
-        answer = solved(model.cp, self._effort(seed, workers))
+        answer = solved(model.cp, effort_of(self.meter, seed, workers))
         if answer.infeasible:
             self.least = max(self.least, self.value * (1 - CLEARANCE))
             return
@@ -133,12 +133,6 @@ class Proof:
             plan = Plan(_by_start(self._problem, timetable), timetable.place)
             placement = served(self._problem, plan)
             self._offer(placement, self._objective.value(self._problem, placement))
-
-    def _effort(self, seed: int, workers: int) -> Effort:
-        evaluations = self.meter.evaluations
-        if evaluations is None:
-            return Effort(self.meter.seconds, None, workers, seed)
-        return Effort(self.meter.seconds, evaluations * SECONDS_PER_EVALUATION, 1, seed)
 
 
 def _within(part: Budget, most: Budget) -> Budget:

@@ -2,12 +2,19 @@
 
 import threading
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
+
+from streamplace.placers.meter import Meter
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 POLL_SECONDS = 0.1
+
+
+SECONDS_PER_EVALUATION = 1e-6
+"""Deterministic seconds that count as one evaluation."""
 
 
 class Effort(NamedTuple):
@@ -28,6 +35,15 @@ class Solution(NamedTuple):
     """Value of a variable in the best solution; None where none was found."""
     work: float
     """Deterministic seconds that it took."""
+
+
+def effort_of(meter: Meter, seed: int, workers: int, most: float = inf) -> Effort:
+    """What is left of a budget, up to so many seconds; where it counts evaluations, in work."""
+    seconds, evaluations = meter.seconds, meter.evaluations
+    if evaluations is not None:
+        return Effort(seconds, min(evaluations * SECONDS_PER_EVALUATION, most), 1, seed)
+    left = most if seconds is None else min(seconds, most)
+    return Effort(None if left == inf else left, None, workers, seed)
 
 
 def solved(model: "cp_model.CpModel", effort: Effort) -> Solution:

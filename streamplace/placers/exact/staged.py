@@ -55,7 +55,9 @@ def stages_of(tasks: Tasks) -> Stages | None:
     if tasks.n_tasks > MOST_IN_ALL or tasks.n_tasks * tasks.n_devices * pairs > MOST_CELLS:
         return None
     slack = _slack(tasks)
-    stages = Stages.of(tasks, FEW_TASKS, slack) or Stages.of(tasks, MOST_TASKS, slack)
+    stages = Stages.of(tasks, FEW_TASKS, slack)
+    if stages is None and tasks.n_tasks > 2 * FEW_TASKS:  # no stage has more than half of all
+        stages = Stages.of(tasks, MOST_TASKS, slack)
     return None if stages is None or len(stages.stages) * pairs > MOST_TIMES else stages
 
 
