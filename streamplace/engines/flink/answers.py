@@ -43,6 +43,8 @@ def _amounts(value: object) -> dict[str, float]:
 class Resources(TypedDict):
     """What a TaskManager has of everything, in all or left; memory in MB."""
 
+    cpuCores: NotRequired[float]
+    taskHeapMemory: NotRequired[int]
     managedMemory: Annotated[int, Field(ge=0, le=MOST_MEMORY)]
     extendedResources: NotRequired[Annotated[dict[str, float], PlainValidator(_amounts)]]
 
@@ -85,6 +87,7 @@ class Slot(TypedDict):
     """A slot that a job holds."""
 
     jobId: str
+    resource: NotRequired[Resources]
 
 
 @with_config(_CHECKED)
@@ -109,13 +112,15 @@ class Jobs(TypedDict):
     jobs: _List[JobState]
 
 
-JobSummary = TypedDict("JobSummary", {"jid": str, "start-time": int})
+JobSummary = TypedDict(
+    "JobSummary", {"jid": str, "state": str, "start-time": int, "end-time": int, "duration": int}
+)
 with_config(_CHECKED)(JobSummary)
 
 
 @with_config(_CHECKED)
 class Overview(TypedDict):
-    """All jobs and since when they run."""
+    """All jobs, and from when to when they run, in ms."""
 
     jobs: _List[JobSummary]
 

@@ -6,17 +6,22 @@ from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.fitting import check_cluster, check_upload, fitted, fitted_empty
+from streamplace.engines.flink.fitting import (
+    check_cluster,
+    check_upload,
+    fitted,
+    left_by_all,
+    left_without,
+)
 from streamplace.engines.flink.jars import placed_jar
 from streamplace.engines.flink.pinning import Pinning, Vectors
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FINISHED, POLL_SECONDS, FlinkError, Rest
+from streamplace.engines.flink.rest import FINISHED, OURS, SLOT_SECONDS, FlinkError, Rest
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.state import Savepoint
 from streamplace.model.messages import quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
-OURS = "streamplace: "
 FITS = "the job fits its placement"
 CHECK = {"streamplace.check": "true"}
 """The settings that have the pinning class look at a job, and not submit it."""
@@ -61,8 +66,16 @@ def apply(
     return job
 
 
-def check(rest: Rest, flink: Flink, program: Program, vectors: Vectors) -> None:
-    """Run a job's main method as ``apply`` would, on an empty cluster, but submit nothing.
+def check(
+    rest: Rest, flink: Flink, program: Program, vectors: Vectors, without: str | None = None
+) -> None:
+    """Run a job's main method as ``apply`` would, but submit nothing.
+
+    Parameters
+    ----------
+    without
+        The job that is moved: what it has of the cluster counts as free, what other jobs have does
+        not. None counts everything as free.
 
     Raises
     ------
@@ -71,7 +84,9 @@ def check(rest: Rest, flink: Flink, program: Program, vectors: Vectors) -> None:
     """
     request = program.run_request(more=CHECK)
     check_cluster(rest, vectors)
-    with _placed(rest, flink, program, *fitted_empty(rest, vectors, program.managed_mb)) as jar:
+    managers = left_by_all(rest) if without is None else left_without(rest, without)
+    answer, managed = fitted(rest, vectors, program.managed_mb, managers)
+    with _placed(rest, flink, program, answer, managed) as jar:
         try:
             job = _run(rest, jar, request)
         except FlinkError as error:
@@ -127,4 +142,4 @@ def _wait_started(rest: Rest, job: str, seconds: float) -> None:
         if time.monotonic() > deadline:
             late = [f"{quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
             raise FlinkError(f"job {job} does not run after {seconds:g} s; {''.join(late)}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(SLOT_SECONDS)

@@ -1,9 +1,13 @@
 """Fitting a placement to a cluster: what its TaskManagers offer, and what is left of that."""
 
+import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
 
+from streamplace.engines.flink.answers import Resources, Slot
+from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.names import index_name, limit_name, limited
 from streamplace.engines.flink.pinning import Pinning, Vectors, devices_of, pinning
 from streamplace.engines.flink.rest import FlinkError, Rest
@@ -34,25 +38,75 @@ def check_upload(rest: Rest) -> None:
         )
 
 
-def fitted(rest: Rest, vectors: Vectors, most_mb: int | None = None) -> Fitted:
-    """Pinning for what a cluster has left now, and its TaskManagers' free managed memory in MB."""
-    managers = rest.task_managers()
+def fitted(
+    rest: Rest,
+    vectors: Vectors,
+    most_mb: int | None = None,
+    managers: Managers | None = None,
+) -> Fitted:
+    """Pinning for what a cluster has left, and its TaskManagers' free managed memory in MB.
+
+    Parameters
+    ----------
+    most_mb
+        Managed memory to take of each TaskManager at most.
+    managers
+        The TaskManagers as they will be, if not as they are now.
+
+    Raises
+    ------
+    PlacementError, FlinkError
+        When a TaskManager has not enough left, or is not prepared.
+    """
+    managers = rest.task_managers() if managers is None else managers
     _check_left(rest, managers, _used(vectors))
-    return _fitted(managers, vectors, LEFT, most_mb)
+    answer = pinning(vectors, limits_of(managers, _spread_over(vectors)))
+    for group, counts in answer.spread.items():
+        for manager in managers:
+            _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
+    _check_slots(managers, slots_of(vectors, answer))
+    managed = {row["id"]: int(row[LEFT]["managedMemory"]) for row in managers}
+    return answer, {
+        name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
+    }
 
 
-def fitted_empty(rest: Rest, vectors: Vectors, most_mb: int | None = None) -> Fitted:
-    """Pinning and managed memory as if nothing ran on a cluster."""
-    return _fitted(rest.task_managers(), vectors, ALL, most_mb)
+def left_by_all(rest: Rest) -> list[dict[str, Any]]:
+    """TaskManagers as if nothing ran on them."""
+    return [{**row, LEFT: row[ALL]} for row in rest.task_managers()]
 
 
-def limits_of(managers: Managers, used: Collection[str], kind: str = LEFT) -> Limits:
+def left_without(rest: Rest, job: str) -> list[dict[str, Any]]:
+    """TaskManagers as they will be when a job has ended: what it has of them counts as left."""
+    return [
+        row
+        if row[LEFT] == row[ALL]
+        else {**row, LEFT: _returned(row[LEFT], rest.slots(row["id"]), job)}
+        for row in rest.task_managers()
+    ]
+
+
+def slots_of(vectors: Vectors, answer: Pinning) -> dict[str, int]:
+    """Device → slots that a placement needs there; operators of one group share them."""
+    groups: dict[str, dict[str, int]] = {**answer.spread}
+    for operator, vector in vectors.items():
+        group = answer.operators[operator]
+        if group not in answer.spread:
+            slots = max(len(devices_of(vector)), groups.get(group, {}).get(group, 0))
+            groups[group] = {group: slots}
+    needed: Counter[str] = Counter()
+    for counts in groups.values():
+        needed.update(counts)
+    return dict(needed)
+
+
+def limits_of(managers: Managers, used: Collection[str]) -> Limits:
     """What spread groups may still take of the TaskManagers that are used."""
     rows = {manager["id"]: manager for manager in managers if manager["id"] in used}
     known = [_known(row) for row in rows.values()]
     pins = sorted(set[str].intersection(*known).union(map(resource, rows))) if known else []
-    indexes = {device: _numbers(row, kind, "") for device, row in rows.items()}
-    layers = {device: _numbers(row, kind, resource(device)) for device, row in rows.items()}
+    indexes = {device: _numbers(row, "") for device, row in rows.items()}
+    layers = {device: _numbers(row, resource(device)) for device, row in rows.items()}
     return Limits(tuple(pins), indexes, layers)
 
 
@@ -74,14 +128,17 @@ def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -
                     raise _unprepared(device, name, "no operator can be spread over it")
 
 
-def _fitted(managers: Managers, vectors: Vectors, kind: str, most_mb: int | None) -> Fitted:
-    answer = pinning(vectors, limits_of(managers, _spread_over(vectors), kind))
-    for group, counts in answer.spread.items():
-        for manager in managers:
-            _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
-    managed = {row["id"]: int(row[kind]["managedMemory"]) for row in managers}
-    return answer, {
-        name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
+def _returned(left: Resources, slots: Sequence[Slot], job: str) -> Resources:
+    """What a TaskManager has left when a job has given its slots back."""
+    held = [slot["resource"] for slot in slots if slot["jobId"] == job and "resource" in slot]
+    external = Counter[str]()
+    for row in (left, *held):
+        external.update(row.get("extendedResources", {}))
+    return {
+        "cpuCores": sum(row.get("cpuCores", 0.0) for row in (left, *held)),
+        "taskHeapMemory": sum(row.get("taskHeapMemory", 0) for row in (left, *held)),
+        "managedMemory": sum(row["managedMemory"] for row in (left, *held)),
+        "extendedResources": dict(external),
     }
 
 
@@ -113,6 +170,20 @@ def _check_left(rest: Rest, managers: Managers, used: Collection[str]) -> None:
             )
 
 
+def _check_slots(managers: Managers, needed: Mapping[str, int]) -> None:
+    """Raise FlinkError for a TaskManager that has too little left for the slots placed on it."""
+    for manager in managers:
+        device, left = manager["id"], manager[LEFT]
+        room = left.get("taskHeapMemory", math.inf) // HEAP_MB
+        room = min(room, round(left.get("cpuCores", math.inf) / CPU_CORES, 6) // 1)
+        if needed.get(device, 0) > room:
+            raise FlinkError(
+                f"TaskManager {quoted(device)} has room for {room:g} slots beside those of other "
+                f"jobs, but {needed[device]} are placed on it (each asks for {HEAP_MB} MB of heap "
+                f"and {CPU_CORES:g} cores); place fewer subtasks on it, or end other jobs"
+            )
+
+
 def _unprepared(device: str, name: str, why: str) -> PlacementError:
     return PlacementError(
         f"TaskManager {quoted(device)} does not offer {quoted(name)}, so {why}; add what "
@@ -139,9 +210,9 @@ def _known(manager: Mapping[str, Any]) -> set[str]:
     return {pin for name in _amounts(manager, ALL) if (pin := limited(0, name)) is not None}
 
 
-def _numbers(manager: Mapping[str, Any], kind: str, pin: str) -> set[int]:
+def _numbers(manager: Mapping[str, Any], pin: str) -> set[int]:
     """Numbers of the indexes, or of the layers of a device, that are untouched."""
-    total, left = _amounts(manager, ALL), _amounts(manager, kind)
+    total, left = _amounts(manager, ALL), _amounts(manager, LEFT)
 
     def name(number: int) -> str:
         return limit_name(number, pin) if pin else index_name(number)

@@ -1,11 +1,11 @@
 """Flink's REST interface: what of it is needed here, over the standard library."""
 
 import json
+import math
 import re
 import secrets
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.access import Access
-from streamplace.engines.flink.answers import Job, parse_answer, parse_complaint
+from streamplace.engines.flink.answers import Job, JobSummary, Slot, parse_answer, parse_complaint
 from streamplace.engines.flink.transport import Address, exchange, masked
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
@@ -25,8 +25,14 @@ NO_SLOT = "NoResourceAvailableException"
 """Of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a job that runs: one that has read all of its input has finished."""
+OURS = "streamplace: "
+"""Before what the pinning class says itself: it may name many operators."""
 JSON = "application/json"
 POLL_SECONDS = 0.1
+SLOT_SECONDS = 0.2
+"""Between two requests while slots are awaited."""
+RELEASE_SECONDS = 10.0
+"""In which TaskManagers give back the slots of a job that has ended."""
 CAUSE_SECONDS = 5.0
 """In which Flink tells why a job failed."""
 SUBMIT_SECONDS = 600.0
@@ -184,15 +190,32 @@ class Rest:
             self.wait(job, ENDED)
         self.wait_released()
 
-    def wait_released(self, seconds: float = 10.0) -> None:
-        """Wait, not for ever, until no slot belongs to a job that has ended.
+    def wait_released(self, seconds: float = RELEASE_SECONDS) -> None:
+        """Wait, not for ever, until no slot belongs to a job that has just ended.
 
         TaskManagers give slots back a moment after a job has ended; until then what it had is
-        taken.
+        taken. Flink is asked at most five times per second, however many TaskManagers there are:
+        where other jobs may hold slots, too, of one TaskManager after the other.
         """
-        deadline = time.monotonic() + seconds
-        while self._slot_holders() & self._ended_jobs() and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
+        jobs: Sequence[JobSummary] = self.get("/jobs/overview")["jobs"]
+        ended, others = _just_ended(jobs, seconds), any(row["state"] not in ENDED for row in jobs)
+        deadline, waiting = time.monotonic() + seconds, self._in_use() if ended else []
+        while waiting and time.monotonic() < deadline:
+            time.sleep(SLOT_SECONDS)
+            waiting = self._still_held(waiting, ended) if others else self._in_use()
+
+    def _in_use(self) -> list[str]:
+        """TaskManagers that have slots of any job."""
+        rows = self.task_managers()
+        return [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
+
+    def _still_held(self, devices: list[str], jobs: set[str]) -> list[str]:
+        """Ask the first TaskManager whether it has slots of some jobs; if so it is the last now."""
+        try:
+            is_held = jobs.intersection(self.holders(devices[0]))
+        except Refusal:  # it has just ended
+            is_held = set()
+        return devices[1:] + (devices[:1] if is_held else [])
 
     def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
         """Wait until a job is in one of the states; returns the one it is in then."""
@@ -240,19 +263,14 @@ class Rest:
 
     def holders(self, device: str) -> list[str]:
         """Jobs that have a slot on a TaskManager."""
-        detail = self.get(f"/taskmanagers/{quote(device, safe='')}")
-        return sorted({slot["jobId"] for slot in detail.get("allocatedSlots", [])})
+        return sorted({slot["jobId"] for slot in self.slots(device)})
 
-    def _ended_jobs(self) -> set[str]:
-        return {job for job, state in self.jobs().items() if state in ENDED}
-
-    def _slot_holders(self) -> set[str]:
-        """Jobs that have a slot on a TaskManager that answers."""
-        found: set[str] = set()
-        for manager in self.task_managers():
-            with suppress(Refusal):  # it has just ended
-                found |= {*self.holders(manager["id"])}
-        return found
+    def slots(self, device: str) -> list[Slot]:
+        """Slots that jobs have on a TaskManager."""
+        slots: list[Slot] = self.get(f"/taskmanagers/{quote(device, safe='')}").get(
+            "allocatedSlots", []
+        )
+        return slots
 
     def _read(self, path: str, content: bytes) -> Any:
         try:
@@ -292,6 +310,21 @@ class Rest:
         return answer.content
 
 
+def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
+    """Jobs that ended so many seconds ago at most; all that ended, where no other tells the time.
+
+    A job that runs tells it by its duration.
+    """
+    now = max((row["start-time"] + row["duration"] for row in jobs), default=0)
+    if all(row["state"] in ENDED for row in jobs):
+        seconds = math.inf
+    return {
+        row["jid"]
+        for row in jobs
+        if row["state"] in ENDED and now - row["end-time"] <= 1000 * seconds
+    }
+
+
 def finished(job: str) -> str:
     """What became of a job that nobody ended."""
     return f"job {shown(job)} has finished by itself, having read all of its input"
@@ -305,4 +338,5 @@ def root_cause(trace: str) -> str:
     """
     lines = [line.strip() for line in trace.splitlines() if line and not line.startswith("\t")]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return shown((causes or lines or ["unknown"])[-1], 300)
+    cause = (causes or lines or ["unknown"])[-1]
+    return shown(cause, 20_000 if OURS in cause else 300)

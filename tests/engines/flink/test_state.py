@@ -19,8 +19,12 @@ IN_MEMORY = {
 
 def jobs(**states: str) -> dict[str, Any]:
     """Answers of a cluster with these jobs of one operator, map, the oldest first."""
-    rows = [{"jid": name, "id": name, "start-time": i} for i, name in enumerate(states)]
-    listed = {"jobs": [row | {"status": states[row["id"]]} for row in rows]}
+    rows = [
+        {"jid": name, "id": name, "status": state, "state": state}
+        | {"start-time": i, "end-time": -1, "duration": 1}
+        for i, (name, state) in enumerate(states.items())
+    ]
+    listed = {"jobs": rows}
     return {
         **healthy("dev-0"),
         "GET /jobs": listed,

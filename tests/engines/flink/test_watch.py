@@ -96,9 +96,9 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(
     every = flink.answers["GET /taskmanagers"]
     gone, gone_too = lacking(flink.answers, "dev-1"), lacking(flink.answers, "dev-2")
     flink.answers |= {
-        "GET /taskmanagers": [every, *[gone] * 4, *[gone_too] * 4, every],
+        "GET /taskmanagers": [every, *[gone] * 3, *[gone_too] * 3, every],
         "GET /jobs/old": [job("old", "FAILED", {})],
-        "GET /jobs/new": [*[job("new", "FAILED", {})] * 4, job("new", "FINISHED", {})],
+        "GET /jobs/new": [*[job("new", "FAILED", {})] * 3, job("new", "FINISHED", {})],
         "GET /jobs/new/checkpoints": {"counts": {"completed": 0}, "latest": LATEST},
     }
     found = watch("dev-2")

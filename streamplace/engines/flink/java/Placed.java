@@ -24,6 +24,7 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.flink.api.common.JobExecutionResult;
@@ -31,7 +32,10 @@ import org.apache.flink.api.common.resources.ExternalResource;
 import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.core.memory.ManagedMemoryUseCase;
 import org.apache.flink.runtime.clusterframework.types.ResourceProfile;
+import org.apache.flink.runtime.state.StateBackend;
+import org.apache.flink.runtime.state.StateBackendLoader;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.streaming.api.graph.StreamNode;
@@ -138,7 +142,7 @@ public final class Placed extends StreamExecutionEnvironment {
     public static StreamGraph pin(StreamGraph graph) throws IOException {
         Map<Integer, String> names = PlacedIds.names(graph);
         Map<String, StreamNode> bearers = new HashMap<>();
-        List<String> faults = new ArrayList<>();
+        List<String> faults = new ArrayList<>(), unplaced = new ArrayList<>();
         for (StreamNode node : graph.getStreamNodes()) {
             String name = names.get(node.getId()), uid = node.getTransformationUID();
             if (bearers.put(name, node) != null) {
@@ -146,7 +150,7 @@ public final class Placed extends StreamExecutionEnvironment {
             }
             String[] place = place(uid, name);
             if (place == null) {
-                faults.add("operator '" + name + "' is not placed");
+                unplaced.add("'" + name + "'");
                 continue;
             }
             boolean isHelper = !place[0].equals(name) && !place[0].equals(uid);
@@ -156,6 +160,11 @@ public final class Placed extends StreamExecutionEnvironment {
                         + " but is placed for " + wanted);
             }
             node.setSlotSharingGroup(place[1]);
+        }
+        if (!unplaced.isEmpty()) {
+            String are = unplaced.size() == 1 ? " is not placed" : " are not placed";
+            String operators = unplaced.size() == 1 ? "operator " : "operators ";
+            faults.add(0, operators + String.join(", ", unplaced) + are);
         }
         Map<String, ResourceProfile> resources = faults.isEmpty() ? resources(graph, faults) : null;
         refuse(faults);
@@ -248,12 +257,13 @@ public final class Placed extends StreamExecutionEnvironment {
     private static Map<String, Map<String, Integer>> slots(StreamGraph graph) {
         Map<String, Map<String, Integer>> slots = new HashMap<>();
         Set<String> users = new HashSet<>();
+        Set<ManagedMemoryUseCase> unused = unusedByState(graph);
         for (StreamNode node : graph.getStreamNodes()) {
             String group = node.getSlotSharingGroup();
             slots.computeIfAbsent(group, g -> new HashMap<>())
                     .merge(group, node.getParallelism(), Math::max);
             if (!node.getManagedMemoryOperatorScopeUseCaseWeights().isEmpty()
-                    || !node.getManagedMemorySlotScopeUseCases().isEmpty()) {
+                    || !unused.containsAll(node.getManagedMemorySlotScopeUseCases())) {
                 users.add(group);
             }
         }
@@ -266,6 +276,16 @@ public final class Placed extends StreamExecutionEnvironment {
         }
         slots.keySet().retainAll(users);
         return slots;
+    }
+
+    /** Uses of managed memory that come to nothing: state, where it is kept on the heap. */
+    private static Set<ManagedMemoryUseCase> unusedByState(StreamGraph graph) {
+        Optional<Boolean> own =
+                Optional.ofNullable(graph.getStateBackend()).map(StateBackend::useManagedMemory);
+        return StateBackendLoader.stateBackendFromApplicationOrConfigOrDefaultUseManagedMemory(
+                        graph.getJobConfiguration(), own, Placed.class.getClassLoader())
+                ? Set.of()
+                : Set.of(ManagedMemoryUseCase.STATE_BACKEND);
     }
 
     /** Rows by their first cells: of a table in the jar, such as placed/groups, else those given. */
