@@ -44,6 +44,7 @@ ANSWERS: dict[str, Any] = {
     f"/jobs/{JOB}/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": "a.B: c"}]}},
     f"/jobs/{JOB}/vertices/v0": {"subtasks": [{"taskmanager-id": "dev-0"}]},
     f"/jobs/{JOB}/vertices/v1": {"subtasks": [{"taskmanager-id": "dev-0"}]},
+    "/taskmanagers/dev-0/metrics": [{"id": "Status.JVM.CPU.Time", "value": "5000000"}],
     f"/jobs/{JOB}/vertices/v0/subtasks/metrics": [
         {"id": "Source__src.numRecordsOut", "sum": 5.0},
         {"id": "numRecordsOut", "sum": 5.0},

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from scripted_flink import task_manager
+
 from streamplace.engines.flink.answers import parse_answer
 from streamplace.engines.flink.rest import Rest
 
@@ -58,6 +60,10 @@ class LazyRest(Rest):
         States of the job, one for each time that it is looked at; the last one stays.
     asked
         Every path that was asked for.
+    devices
+        TaskManagers; subtask i runs on the one of number i modulo their number.
+    process_cpu
+        Cores that TaskManagers take, of those that say so.
     """
 
     clock: Clock
@@ -65,6 +71,8 @@ class LazyRest(Rest):
     states: list[str] = field(default_factory=lambda: ["RUNNING"])
     asked: list[str] = field(default_factory=list)
     fetched: dict[str, float] = field(default_factory=dict)
+    devices: Sequence[str] = ("dev-0",)
+    process_cpu: Mapping[str, float] = field(default_factory=dict)
 
     def get(self, path: str) -> Any:
         """Answer, checked like a real one."""
@@ -77,10 +85,42 @@ class LazyRest(Rest):
         if path.endswith("/exceptions"):
             trace = "java.lang.RuntimeException: the reason\n\tat somewhere"
             return {"exceptionHistory": {"entries": [{"stacktrace": trace}]}}
-        if "/vertices/" in path:
+        if path == "/jobs":
+            return {"jobs": [{"id": "job", "status": "RUNNING"}]}
+        if path == "/taskmanagers":
+            return {"taskmanagers": [task_manager(device, []) for device in self.devices]}
+        if path.startswith("/taskmanagers/"):
+            return self._of_process(path.split("/")[2], unquote(path.partition("get=")[2]))
+        if "/metrics" in path:
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
+        if "/vertices/" in path:
+            return {"subtasks": self._subtasks(self.vertices[path.rpartition("/")[2]])}
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return {"name": "shop", "state": state, "vertices": [*map(self._vertex, self.vertices)]}
+
+    def _subtasks(self, vertex: Vertex) -> list[dict[str, Any]]:
+        """Subtasks, dealt out in turn; each is as busy as its vertex in the mean."""
+        busy = vertex.rates.get("accumulateBusyTimeMs", 0.0)
+        if isinstance(busy, float):
+            busy *= self.clock.now / vertex.parallelism
+        return [
+            {
+                "subtask": i,
+                "attempt": 0,
+                "taskmanager-id": self.devices[i % len(self.devices)],
+                "metrics": {"accumulated-busy-time": busy},
+            }
+            for i in range(vertex.parallelism)
+        ]
+
+    def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
+        if device not in self.process_cpu:
+            return []
+        name = "Status.JVM.CPU.Time"
+        if not wanted:
+            return [{"id": name}]
+        value = self.process_cpu[device] * self.clock.now * 1e9
+        return [{"id": name, "value": str(round(value))}]
 
     def _node(self, v: str) -> dict[str, Any]:
         inputs = [{"id": u, "ship_strategy": ship} for u, ship in self.vertices[v].inputs]

@@ -105,6 +105,15 @@ def print_about(graph: "StreamGraph") -> None:
         console().print(f"{len(said) - MOST_TOLD} more are told in the graph's file")
 
 
+def say_doubts(graph: "StreamGraph") -> None:
+    """Tell of which operators the CPU was not measured."""
+    from streamplace.model.graph import CPU_OF
+
+    for name, text in graph.attributes.items():
+        if name.startswith(CPU_OF):
+            say(f"note: {name}: {text}")
+
+
 def bar(load: float, width: int = 20) -> str:
     """Load as a bar with a mark where the capacity ends; half a width more for what exceeds it.
 

@@ -8,7 +8,14 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import console, print_about, print_json, print_report, waiting
+from streamplace.cli._output import (
+    console,
+    print_about,
+    print_json,
+    print_report,
+    say_doubts,
+    waiting,
+)
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
 from streamplace.objectives.report import Report
@@ -152,6 +159,7 @@ def _place_one(
         write_placement(
             result.placement, output, **facts, value=result.value, **more, parallelism=parallel
         )
+    say_doubts(problem.graph)
     if as_json:
         print_json(as_document(judge, result, told))
     else:

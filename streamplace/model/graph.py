@@ -24,6 +24,9 @@ LARGEST_WHOLE = 2**63 - 1
 LONGEST_CYCLE = 10
 Attribute = str | int | float | bool
 
+CPU_OF = "cpu of "
+"""Begins the attributes that say how the CPU of an operator was had that was not measured."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamGraph:

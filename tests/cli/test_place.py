@@ -37,6 +37,19 @@ def test_what_names_do_not_say_is_printed(run: Callable, tmp_path: Path) -> None
     assert "Calc(where=[price > 9])" in run("simulate", "sql.json", "p.json").out
 
 
+def test_cpu_that_was_not_measured_is_told(run: Callable, tmp_path: Path) -> None:
+    """As the graph says it, beside the result."""
+    document = {
+        "operators": [{"name": "in", "rate": 1}, {"name": "Map"}],
+        "streams": [{"from": "in", "to": "Map"}],
+        "attributes": {"cpu of Map": "from busy time", "mips": 1000},
+    }
+    (tmp_path / "g.json").write_text(json.dumps(document))
+    answer = run("place", "g.json", "--json")
+    assert answer.err.splitlines() == ["note: cpu of Map: from busy time"]
+    json.loads(answer.out)
+
+
 def test_constraints_are_respected(run: Callable, graph: str, tmp_path: Path) -> None:
     """A pin in a TOML file holds for whoever places."""
     (tmp_path / "c.toml").write_text('exlocate = [["src", "sink"]]\n[pin]\nsrc = "d3"\n')

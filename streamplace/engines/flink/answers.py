@@ -177,7 +177,17 @@ class Job(TypedDict):
     plan: NotRequired[PlanNodes | None]
 
 
-Subtask = TypedDict("Subtask", {"taskmanager-id": NotRequired[str | None]})
+SubtaskTimes = TypedDict("SubtaskTimes", {"accumulated-busy-time": NotRequired[float | str | None]})
+with_config(ConfigDict(strict=True))(SubtaskTimes)
+Subtask = TypedDict(
+    "Subtask",
+    {
+        "subtask": NotRequired[Annotated[int, Field(ge=0, le=MOST_SUBTASKS)]],
+        "attempt": NotRequired[Annotated[int, Field(ge=0)]],
+        "taskmanager-id": NotRequired[str | None],
+        "metrics": NotRequired[SubtaskTimes],
+    },
+)
 with_config(_CHECKED)(Subtask)
 
 
@@ -190,10 +200,15 @@ class Subtasks(TypedDict):
 
 @with_config(ConfigDict(strict=True))
 class Metric(TypedDict):
-    """A metric that a task has, and its value where that was asked for; it may be ``"NaN"``."""
+    """A metric of a task or a TaskManager, and its value where that was asked for.
+
+    The value may be ``"NaN"``.
+    """
 
     id: str
     sum: NotRequired[float | str]
+    avg: NotRequired[float | str]
+    value: NotRequired[str]
 
 
 @with_config(_CHECKED)
@@ -322,6 +337,7 @@ class Complaint(TypedDict):
 ANSWERS: dict[str, Any] = {
     "/taskmanagers": TaskManagers,
     "/taskmanagers/*": Slots,
+    "/taskmanagers/*/metrics": _List[Metric],
     "/jobs": Jobs,
     "/jobs/overview": Overview,
     "/jobs/*": Job,

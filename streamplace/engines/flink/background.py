@@ -1,20 +1,32 @@
 """What TaskManagers take besides the tasks of jobs: Java itself, and sending over the network."""
 
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from streamplace.engines.flink.cpu import (
-    BackgroundTimes,
-    background_times,
-    listening_ports,
-    local_task_managers,
+    JavaThread,
+    ThreadLoad,
+    java_threads,
+    processes_of,
+    spent_between,
 )
 from streamplace.engines.flink.plan import Edge, read_plan
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import sample
 from streamplace.engines.flink.tasks import read_vertices
+
+TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
+HELPERS, OBSERVATION, JAVA = "flushing and timers", "the measurement itself", "other Java threads"
+_KINDS = (
+    (re.compile(r"Flink Netty "), NETWORK),
+    (re.compile(r"C[12] CompilerThread|Sweeper thread"), COMPILERS),
+    (re.compile(r"Attach Listener"), OBSERVATION),
+    (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark|CMS "), GARBAGE),
+    (re.compile(r"OutputFlusher for |(?:System )?Time Trigger for |.*[Cc]heckpoint"), HELPERS),
+    (re.compile(r".+ \(\d+/\d+\)#\d+$", re.DOTALL), TASKS),
+)
 
 
 class Background(NamedTuple):
@@ -36,6 +48,24 @@ class Background(NamedTuple):
     managers: int
 
 
+def kind_of(thread: str) -> str:
+    """What a thread of a TaskManager does.
+
+    >>> kind_of("Map (1/2)#0"), kind_of("OutputFlusher for Map (1/2)#0"), kind_of("VM Thread")
+    ('tasks', 'flushing and timers', 'garbage collection')
+    """
+    return next((kind for pattern, kind in _KINDS if pattern.match(thread)), JAVA)
+
+
+def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
+    """Cores that the threads of a TaskManager took, by what they do."""
+    found: dict[str, float] = {}
+    for load in loads:
+        kind = kind_of(load.name)
+        found[kind] = found.get(kind, 0.0) + load.cores
+    return found
+
+
 def background(rest: Rest, job: str | None, seconds: float) -> tuple[Background, float | None]:
     """Watch the cluster's TaskManagers for a while; their background, and a remote tuple's cost.
 
@@ -43,43 +73,33 @@ def background(rest: Rest, job: str | None, seconds: float) -> tuple[Background,
     the job's remote streams. It is None where there is not one job alone (unless one is named), no
     tuple of it goes to another TaskManager, or not all TaskManagers are on this machine.
     """
-    managers, processes = rest.task_managers(), _processes_of(rest)
+    processes = processes_of(rest)
     if not processes:
         return Background(0.0, 0.0, 0), None
     live = rest.live_jobs() if job is None else [job]
-    first = background_times(processes)
+    first = {device: java_threads(pid) for device, pid in processes.items()}
     if len(live) == 1:
         sent = remote_tuples(rest, live[0], seconds)
     else:
         time.sleep(seconds)
         sent = 0.0
-    found = background_between(first, background_times(processes))
-    known = sent > 0 and found.managers == len(managers)
+    found = background_between(
+        first, {device: java_threads(pid) for device, pid in processes.items()}
+    )
+    known = sent > 0 and found.managers == len(rest.task_managers())
     return found, found.network / (2 * sent) if known else None
 
 
-def _processes_of(rest: Rest) -> list[int]:
-    """Ids of the cluster's TaskManagers on this machine: they listen where REST says."""
-    ports = {_port(str(manager["path"])) for manager in rest.task_managers()}
-    return [pid for pid in local_task_managers() if listening_ports(pid) & ports]
-
-
-def _port(path: str) -> int | None:
-    """Port in an address such as ``pekko.tcp://flink@host:6122/user/rpc``."""
-    try:
-        return urlsplit(path).port
-    except ValueError:
-        return None
-
-
 def background_between(
-    first: Mapping[int, BackgroundTimes], second: Mapping[int, BackgroundTimes]
+    first: Mapping[str, Sequence[JavaThread]], second: Mapping[str, Sequence[JavaThread]]
 ) -> Background:
-    """Background of the TaskManagers (by process) that were seen twice."""
-    both = [(first[pid], second[pid]) for pid in first.keys() & second.keys()]
-    spans = [max(after.elapsed - before.elapsed, 1e-9) for before, after in both]
-    java = sum((b.java - a.java) / span for (a, b), span in zip(both, spans, strict=True))
-    network = sum((b.network - a.network) / span for (a, b), span in zip(both, spans, strict=True))
+    """Background of the TaskManagers that were seen twice, by their threads."""
+    both = [
+        cores_by_kind(spent_between(first[device], second[device]))
+        for device in first.keys() & second.keys()
+    ]
+    java = sum(kinds.get(kind, 0.0) for kinds in both for kind in (JAVA, GARBAGE, HELPERS))
+    network = sum(kinds.get(NETWORK, 0.0) for kinds in both)
     return Background(java / max(1, len(both)), network, len(both))
 
 

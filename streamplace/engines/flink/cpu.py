@@ -1,55 +1,110 @@
-"""CPU time of a job's threads, where its TaskManagers run on this machine.
+"""CPU time of the threads of TaskManagers that run on this machine.
 
 Flink's busy time is a wall-clock time: it counts what a thread waits for a core, and overestimates
-cheap operators. The threads' own CPU time does not. Every thread bears its task's name.
+cheap operators. The threads' own CPU time does not.
 """
 
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from streamplace.engines.flink.rest import Rest
 
 _THREAD = re.compile(
-    r'^"(.+?) \((\d+)/\d+\)#\d+" .*?\bcpu=([\d.]+)ms elapsed=([\d.]+)s', re.MULTILINE
+    r'^"(?P<name>[^\n]+)" (?:#(?P<number>\d+) )?(?:[^"\n]*? )?cpu=(?P<cpu>[\d.]+)ms '
+    r"elapsed=(?P<elapsed>[\d.]+)s",
+    re.MULTILINE,
 )
-_ANY = re.compile(r'^"([^"\n]+)" .*?\bcpu=([\d.]+)ms elapsed=([\d.]+)s', re.MULTILINE)
-_TASK_NAME = re.compile(r".+ \(\d+/\d+\)#\d+", re.DOTALL)
-_NETWORK = "Flink Netty "
-_COMPILERS = ("C1 CompilerThread", "C2 CompilerThread")
 _LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
 _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+_LOCAL = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
 
 
-class ThreadTime(NamedTuple):
-    """Seconds of CPU that threads of one name have had together, and that the oldest has lived."""
+class JavaThread(NamedTuple):
+    """A thread of a Java process.
 
+    Attributes
+    ----------
+    number
+        Larger for threads that were made later; 0 for those of the virtual machine itself.
+    cpu
+        Seconds of CPU that it has had.
+    elapsed
+        Seconds since its start.
+    """
+
+    number: int
+    name: str
     cpu: float
     elapsed: float
-    threads: int = 1
 
 
-class Cores(NamedTuple):
-    """Core seconds per second of all threads that bear a task's name."""
+class ThreadLoad(NamedTuple):
+    """Core seconds per second of a thread between two looks."""
 
-    cores: float = 0.0
-    threads: int = 0
-
-
-class BackgroundTimes(NamedTuple):
-    """Seconds of CPU that a process's threads have had besides its tasks, and how long it lives."""
-
-    java: float
-    network: float
-    elapsed: float
+    number: int
+    name: str
+    cores: float
 
 
 def local_task_managers() -> list[int]:
     """Process ids of the TaskManagers on this machine."""
     return [pid for pid, words in _processes() if _MAIN in words]
+
+
+def processes_of(rest: Rest) -> dict[str, int]:
+    """TaskManager → its process, of the cluster's TaskManagers on this machine.
+
+    A process is one of them if it listens where REST says. Those in containers may all listen on
+    one port; then the addresses of their networks decide.
+    """
+    ports = {pid: listening_ports(pid) for pid in local_task_managers()}
+    found = {}
+    for manager in rest.task_managers():
+        address = _address(str(manager["path"]))
+        port = _port(address)
+        here = [pid for pid in ports if port in ports[pid]]
+        if len(here) > 1:
+            ip = _ip(address.hostname or "")
+            here = [pid for pid in here if ip in _local_ips(pid)]
+        if len(here) == 1:
+            found[str(manager["id"])] = here[0]
+    return found
+
+
+def _address(path: str) -> SplitResult:
+    """Parts of an address such as ``pekko.tcp://flink@host:6122/user/rpc``."""
+    try:
+        return urlsplit(path)
+    except ValueError:
+        return urlsplit("")
+
+
+def _port(address: SplitResult) -> int | None:
+    try:
+        return address.port
+    except ValueError:
+        return None
+
+
+def _ip(host: str) -> str:
+    with suppress(OSError):
+        return socket.gethostbyname(host)
+    return host
+
+
+def _local_ips(process: int) -> set[str]:
+    """Addresses of the network that a process is in."""
+    with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+        return set(_LOCAL.findall(Path(f"/proc/{process}/net/fib_trie").read_text()))
+    return set()
 
 
 def listening_ports(process: int) -> set[int]:
@@ -77,9 +132,22 @@ def _links(folder: Path) -> Iterator[str]:
             yield str(link.readlink())
 
 
-def runs_python() -> bool:
-    """Whether a process on this machine runs operators in Python for a TaskManager."""
-    return any(word.startswith(_PYTHON) for _, words in _processes() for word in words)
+def python_workers(managers: Iterable[int]) -> int:
+    """Number of processes that run operators in Python for some TaskManagers of this machine."""
+    above = set(managers)
+    return sum(
+        any(word.startswith(_PYTHON) for word in words) and not above.isdisjoint(_ancestors(pid))
+        for pid, words in _processes()
+    )
+
+
+def _ancestors(process: int) -> Iterator[int]:
+    """The process that started a process, the one that started that, and so on."""
+    with suppress(OSError):  # one ended meanwhile
+        while process > 1:
+            stat = Path(f"/proc/{process}/stat").read_text()
+            process = int(stat.rpartition(")")[2].split()[1])
+            yield process
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
@@ -90,81 +158,43 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
             yield int(folder.name), line.split("\0")
 
 
-def thread_times() -> dict[tuple[int, str, str], ThreadTime]:
-    """Times so far of every task's thread, by (process, task, subtask)."""
-    return {
-        (pid, *key): times
-        for pid, dump in _dumps(local_task_managers())
-        for key, times in read_threads(dump).items()
-    }
-
-
-def background_times(processes: Iterable[int]) -> dict[int, BackgroundTimes]:
-    """Times so far of all that is no task, by process."""
-    dumps = _dumps(processes)
-    return {pid: found for pid, dump in dumps if (found := read_background(dump)) is not None}
-
-
-def _dumps(processes: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """Process id and thread dump of Java processes."""
+def java_threads(process: int) -> list[JavaThread]:
+    """Threads of a Java process of this machine; none where they cannot be seen."""
     jcmd = shutil.which("jcmd")
-    for pid in processes if jcmd else ():
-        command = [str(jcmd), str(pid), "Thread.print"]
-        yield pid, subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    if jcmd is None:
+        return []
+    command = [jcmd, str(process), "Thread.print"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return read_threads(done.stdout.decode(errors="replace"))
 
 
-def read_threads(dump: str) -> dict[tuple[str, str], ThreadTime]:
-    """Times of the tasks' threads in a Java thread dump, by (task, subtask).
+def read_threads(dump: str) -> list[JavaThread]:
+    """Threads in a Java thread dump, the oldest first.
 
-    >>> read_threads('"Source: a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1')
-    {('Source: a', '1'): ThreadTime(cpu=0.0125, elapsed=9.1, threads=1)}
+    >>> read_threads('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1')
+    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1)]
     """
-    found: dict[tuple[str, str], ThreadTime] = {}
-    for task, subtask, cpu, elapsed in _THREAD.findall(dump):
-        namesake = found.get((task, subtask), ThreadTime(0.0, 0.0, 0))
-        found[task, subtask] = ThreadTime(
-            namesake.cpu + float(cpu) / 1000,
-            max(namesake.elapsed, float(elapsed)),
-            namesake.threads + 1,
+    return sorted(
+        JavaThread(
+            int(match["number"] or 0),
+            match["name"],
+            float(match["cpu"]) / 1000,
+            float(match["elapsed"]),
         )
-    return found
+        for match in _THREAD.finditer(dump)
+    )
 
 
-def read_background(dump: str) -> BackgroundTimes | None:
-    """Times in a Java thread dump of what is no task; None where it tells none.
-
-    >>> read_background('''"VM Thread" os_prio=0 cpu=20.00ms elapsed=9.00s tid=1
-    ... "Flink Netty Client (0) Thread 0" #9 cpu=5.00ms elapsed=8.00s tid=2
-    ... "C2 CompilerThread0" #5 cpu=900.00ms elapsed=9.00s tid=3
-    ... "a (1/2)#0" #11 cpu=70.00ms elapsed=2.00s tid=4''')
-    BackgroundTimes(java=0.02, network=0.005, elapsed=9.0)
-    """
-    java = network = longest = 0.0
-    for name, cpu, elapsed in _ANY.findall(dump):
-        longest = max(longest, float(elapsed))
-        if name.startswith(_NETWORK):
-            network += float(cpu) / 1000
-        elif not name.startswith(_COMPILERS) and not _TASK_NAME.fullmatch(name):
-            java += float(cpu) / 1000
-    return BackgroundTimes(java, network, longest) if longest else None
-
-
-def cores_by_task(
-    first: Mapping[tuple[int, str, str], ThreadTime],
-    second: Mapping[tuple[int, str, str], ThreadTime],
-) -> dict[str, Cores]:
-    """Cores that each task took between two looks.
+def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
+    """What threads of a process that were seen twice took meanwhile.
 
     Every thread is measured against its own clock, as looking at a busy process can take seconds.
-    Threads seen only once are left out.
     """
-    spent: dict[str, Cores] = {}
-    for key in first.keys() & second.keys():
-        span = second[key].elapsed - first[key].elapsed
-        cpu = second[key].cpu - first[key].cpu
-        before = spent.get(key[1], Cores())
-        spent[key[1]] = Cores(
-            before.cores + (cpu / span if span > 0 else 0.0),
-            before.threads + second[key].threads,
-        )
-    return spent
+    before: Mapping[tuple[int, str], JavaThread] = {(t.number, t.name): t for t in first}
+    found = []
+    for thread in second:
+        old = before.get((thread.number, thread.name))
+        if old is not None and thread.elapsed > old.elapsed:
+            cores = (thread.cpu - old.cpu) / (thread.elapsed - old.elapsed)
+            found.append(ThreadLoad(thread.number, thread.name, max(0.0, cores)))
+    return found

@@ -5,12 +5,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamplace.engines.flink.cpu import Cores, cores_by_task, runs_python, thread_times
+from streamplace.engines.flink.cpu import processes_of, python_workers
 from streamplace.engines.flink.flows import Shares, shares
 from streamplace.engines.flink.plan import Edge, Task, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.sampling import Activity, sample, sent_by
-from streamplace.model.graph import StreamGraph
+from streamplace.engines.flink.sampling import Activity, sample_all, sent_by
+from streamplace.engines.flink.task_cpu import (
+    PROCESS_CPU,
+    TaskCpu,
+    between,
+    snapshot,
+    task_cpu,
+)
+from streamplace.model.graph import CPU_OF, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
@@ -43,7 +50,7 @@ class Profile:
     tasks: Sequence[Task]
     edges: Sequence[Edge]
     activity: Mapping[str, Activity]
-    cpu: Mapping[str, float]
+    cpu: Mapping[str, TaskCpu]
     tuples: Mapping[str, float]
     doubts: list[str] = field(default_factory=list)
 
@@ -72,6 +79,11 @@ class Profile:
             for e, edge in enumerate(self.edges)
         ]
         facts: dict[str, str | float] = {"mips": mips}
+        facts |= {
+            f"{CPU_OF}{task.name}": self.cpu[task.id].source
+            for task in self.tasks
+            if self.cpu[task.id].source
+        }
         if self.doubts:
             facts["unmeasured"] = "; ".join(self.doubts)
         return StreamGraph.of(self.name, operators, streams, facts)
@@ -80,7 +92,7 @@ class Profile:
         tuples = self.tuples[task.id]
         if not tuples:
             self.doubts.append(f"ipt of {task.name}: it took in nothing")
-        ipt = self.cpu[task.id] / tuples * mips * 1e6 if tuples else 0.0
+        ipt = self.cpu[task.id].cores / tuples * mips * 1e6 if tuples else 0.0
         return Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
 
     def _rate(self, source: Task) -> float:
@@ -160,9 +172,9 @@ class Profile:
 def profile(rest: Rest, job: str, seconds: float) -> Profile:
     """Watch a running job for about ``seconds``.
 
-    CPU time is that of the tasks' threads where all their TaskManagers run on this machine, and no
-    other task bears their name. Else it is Flink's busy time, which overestimates cheap operators;
-    the doubts then say so.
+    CPU time is that of the tasks' threads where their TaskManagers run on this machine, or run the
+    agent. Else it is found from the CPU of whole TaskManagers and from Flink's busy time, which
+    overestimates cheap operators; the doubts then say so.
 
     Raises
     ------
@@ -171,11 +183,28 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
     """
     name, tasks, edges = read_plan(rest, job)
     generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
-    first = thread_times()
-    activity = sample(rest, job, [task.id for task in tasks], seconds, generated)
-    cores = cores_by_task(first, thread_times())
+    processes = processes_of(rest)
+    first = snapshot(rest, job, processes)
+    devices = {one.device for one in first.subtasks if one.job == job}
+    activity, managers = sample_all(
+        rest,
+        job,
+        [task.id for task in tasks],
+        seconds,
+        {source: (metric,) for source, metric in generated.items()},
+        {device: (PROCESS_CPU,) for device in devices - processes.keys() - {""}},
+    )
+    interval = between(first, snapshot(rest, job, processes), processes)
+    whole = {
+        device: seen.rates[PROCESS_CPU] * 1e-9
+        for device, seen in managers.items()
+        if PROCESS_CPU in seen.rates
+    }
+    cpu = task_cpu(job, interval, activity, whole)
     doubts = [*_unknown(tasks, edges, activity)]
-    cpu = {task.id: _cpu(doubts, task, cores, activity[task.id]) for task in tasks}
+    doubts.extend(
+        f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source
+    )
     tuples = {
         task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
         for task in tasks
@@ -186,7 +215,7 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
         for task in tasks
         for name in task.unsure
     )
-    if runs_python():
+    if python_workers(processes[device] for device in devices & processes.keys()):
         doubts.append(
             "ipt of Python operators: without what their Python processes take; to have it "
             "measured, run the job with python.execution-mode: thread"
@@ -229,25 +258,6 @@ def _unknown(
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
             yield f"{task.name}: Flink does not tell its {' and '.join(missing)}"
-
-
-def _cpu(doubts: list[str], task: Task, cores: Mapping[str, Cores], seen: Activity) -> float:
-    """Core seconds per second of a task."""
-    found = cores.get(task.thread_name, Cores())
-    if found.threads == task.parallelism:
-        return found.cores
-    threads = (
-        f"{found.threads or 'no'} threads on this machine bear its name instead of "
-        f"{task.parallelism}"
-    )
-    if seen.busy is None:
-        doubts.append(
-            f"ipt of {task.name}: unknown and counted as 0, {threads}, and Flink does not tell "
-            "its busy time"
-        )
-        return 0.0
-    doubts.append(f"ipt of {task.name}: from busy time, {threads}")
-    return seen.busy
 
 
 def _reasons(found: Shares, mixed: str) -> dict[int, str]:

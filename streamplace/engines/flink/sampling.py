@@ -70,8 +70,9 @@ def sent_by(operator: str) -> str:
 
 @dataclass(slots=True)
 class _Watch:
-    """Looks at one vertex at moments when its counters had just changed."""
+    """Looks at a vertex or a TaskManager at moments when its counters had just changed."""
 
+    path: str
     wanted: tuple[str, ...]
     offered: frozenset[str] = frozenset()
     previous: dict[str, float] | None = None
@@ -117,34 +118,66 @@ def sample(
     job: str,
     vertices: Sequence[str],
     seconds: float,
-    further: Mapping[str, str] | None = None,
+    further: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Activity]:
     """Activity of the vertices, each watched for at least ``seconds``.
-
-    Flink answers with what it last fetched from the TaskManagers, which it does when asked and
-    every ten seconds at most (``metrics.fetcher.update-interval``). So rates are taken between two
-    moments at which a vertex's counters were seen to change: both answers are equally old.
 
     Parameters
     ----------
     further
-        Vertex → a metric that is wanted of it besides.
+        Vertex → metrics that are wanted of it besides.
 
     Raises
     ------
     FlinkError
         When the job does not run, or does not any more.
     """
+    return sample_all(rest, job, vertices, seconds, further)[0]
+
+
+def sample_all(
+    rest: Rest,
+    job: str,
+    vertices: Sequence[str],
+    seconds: float,
+    further: Mapping[str, Sequence[str]] | None = None,
+    managers: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[dict[str, Activity], dict[str, Activity]]:
+    """Activity of vertices and of TaskManagers, each watched for at least ``seconds``.
+
+    Flink answers with what it last fetched from the TaskManagers, which it does when asked and
+    every ten seconds at most (``metrics.fetcher.update-interval``). So rates are taken between two
+    moments at which counters were seen to change: both answers are equally old.
+
+    Parameters
+    ----------
+    managers
+        TaskManager → metrics that are wanted of it.
+    """
     more = further or {}
-    watches = {v: _Watch((*_METRICS, *((more[v],) if v in more else ()))) for v in vertices}
+    root = f"/jobs/{quote(job, safe='')}/vertices"
+    tasks = {
+        v: _Watch(
+            f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum&", (*_METRICS, *more.get(v, ()))
+        )
+        for v in vertices
+    }
+    processes = {
+        m: _Watch(f"/taskmanagers/{quote(m, safe='')}/metrics?", tuple(names))
+        for m, names in (managers or {}).items()
+    }
+    watches = [*tasks.values(), *processes.values()]
     deadline = time.monotonic() + seconds + PATIENCE_SECONDS
-    while time.monotonic() < deadline and any(w.span < seconds for w in watches.values()):
+    while time.monotonic() < deadline and any(w.span < seconds for w in watches):
         rest.running_job(job)
-        for vertex, watch in watches.items():
+        for watch in watches:
             if time.monotonic() < deadline:
-                _look(rest, job, vertex, watch)
+                _look(rest, job, watch)
         time.sleep(POLL_SECONDS)
-    return {vertex: watch.activity() for vertex, watch in watches.items()}
+    return (
+        {vertex: watch.activity() for vertex, watch in tasks.items()},
+        {manager: watch.activity() for manager, watch in processes.items()},
+    )
 
 
 def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
@@ -161,17 +194,17 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
     return rate
 
 
-def _look(rest: Rest, job: str, vertex: str, watch: _Watch) -> None:
+def _look(rest: Rest, job: str, watch: _Watch) -> None:
     """Let a watch see what Flink answers now; nothing where it has not fetched anything yet."""
-    path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}/subtasks/metrics"
     if watch.first is None and not watch.offered.issuperset(watch.wanted):
-        watch.offered = frozenset(row["id"] for row in rest.get(path))
+        rows = rest.get(watch.path.partition("?")[0])
+        watch.offered = frozenset(row["id"] for row in rows)
     known = [name for name in watch.wanted if name in watch.offered]
     if not known:
         return
     # a metric that Flink does not have makes it answer nothing at all, so it is not asked for
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in known)
-    counters = _sums(rest.get(f"{path}?agg=sum&get={query}"))
+    counters = _numbers(rest.get(f"{watch.path}get={query}"))
     if watch.has_fallen(counters):
         raise FlinkError(
             f"job {shown(job)} was restarted while it was watched; profile it when it is steady"
@@ -180,12 +213,12 @@ def _look(rest: Rest, job: str, vertex: str, watch: _Watch) -> None:
         watch.see(now, counters)
 
 
-def _sums(rows: Sequence[Metric]) -> dict[str, float]:
-    """Sums over the subtasks, of what is a number."""
+def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
+    """Sums over the subtasks, or values of a TaskManager, of what is a number."""
     found = {}
     for row in rows:
         try:
-            value = float(row.get("sum", math.nan))
+            value = float(row.get("sum", row.get("value", math.nan)))
         except ValueError:
             continue
         if math.isfinite(value):

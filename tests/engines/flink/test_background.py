@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink import background
+from streamplace.engines.flink import background, cpu
 from streamplace.engines.flink.background import background_between
 from streamplace.engines.flink.cluster import cluster_toml
-from streamplace.engines.flink.cpu import BackgroundTimes, listening_ports
+from streamplace.engines.flink.cpu import JavaThread, listening_ports
 from streamplace.io.clusters import parse_cluster
 
 MANAGER = {
@@ -31,11 +31,17 @@ def flink(*managers: dict[str, Any]) -> Any:
 
 def test_the_background_is_the_mean_of_the_task_managers_seen_twice() -> None:
     """Each against its own clock; one that was started meanwhile does not count."""
-    first = {1: BackgroundTimes(1.0, 0.5, 10.0), 2: BackgroundTimes(0.0, 0.0, 10.0)}
+
+    def threads(java: float, network: float, elapsed: float) -> list[JavaThread]:
+        spent = {"pekko": java, "Flink Netty Client (0) Thread 0": network, "a (1/2)#0": 9 * java}
+        spent |= {"C2 CompilerThread0": 5 * java, "Attach Listener": java}
+        return [JavaThread(1, name, cpu, elapsed) for name, cpu in spent.items()]
+
+    first = {"a": threads(1.0, 0.5, 10.0), "b": threads(0.0, 0.0, 10.0)}
     second = {
-        1: BackgroundTimes(1.4, 1.0, 20.0),
-        2: BackgroundTimes(0.4, 0.5, 15.0),
-        3: BackgroundTimes(9.0, 9.0, 1.0),
+        "a": threads(1.4, 1.0, 20.0),
+        "b": threads(0.4, 0.5, 15.0),
+        "c": threads(9.0, 9.0, 1.0),
     }
     found = background_between(first, second)
     assert found.java == pytest.approx((0.04 + 0.08) / 2)
@@ -56,7 +62,7 @@ def test_ports_of_a_process_are_those_it_listens_on() -> None:
 
 def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor waited for, nor taken for those of another cluster on this machine."""
-    monkeypatch.setattr(background, "local_task_managers", lambda: [os.getpid()])
+    monkeypatch.setattr(cpu, "local_task_managers", lambda: [os.getpid()])
     monkeypatch.setattr(background, "time", None)
     found, overhead = background.background(flink(MANAGER), None, 60.0)
     assert (found.managers, overhead) == (0, None)

@@ -1,15 +1,18 @@
 """Profiles of jobs whose truth is known, with a cluster that answers as lazily as Flink does."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 from lazy_flink import START, Clock, LazyRest, Vertex
 
+from streamplace.engines.flink import cpu as processes
 from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import sampling
-from streamplace.engines.flink.cpu import ThreadTime
+from streamplace.engines.flink import sampling, task_cpu
+from streamplace.engines.flink.cpu import JavaThread
 from streamplace.engines.flink.profile import Profile, profile
+from streamplace.engines.flink.received import ReceivedTask
 from streamplace.engines.flink.rest import FlinkError
 
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
@@ -46,26 +49,38 @@ def shop(clock: Clock, blocked: float = 0.0) -> LazyRest:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The only time that the profiler sees; no threads of this machine are."""
+    """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
-    monkeypatch.setattr(profiling, "thread_times", dict)
+    monkeypatch.setattr(profiling, "processes_of", lambda rest: {})
     return made
+
+
+def made_threads(
+    vertices: dict[str, Vertex], cpu: dict[str, float], now: float
+) -> list[JavaThread]:
+    """Threads of all tasks, in the order of the vertices; each takes its part of a task's CPU."""
+    named = [
+        (f"{vertex.name} ({i + 1}/{vertex.parallelism})#0", cpu[v] / vertex.parallelism)
+        for v, vertex in vertices.items()
+        for i in range(vertex.parallelism)
+    ]
+    return [JavaThread(n, name, cores * now, now) for n, (name, cores) in enumerate(named, 1)]
 
 
 @pytest.fixture
 def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Times of the shop's threads, two subtasks each; the second look comes late."""
+    """Threads of the shop in one process; the second look comes late."""
 
-    def seen() -> dict[tuple[int, str, str], ThreadTime]:
+    def seen(process: int) -> list[JavaThread]:
+        assert process == 7
         clock.sleep(3.0 if clock.now > START else 1.0)
-        return {
-            (7, vertex.name, str(i)): ThreadTime(CPU[v] * clock.now / 2, clock.now)
-            for v, vertex in shop(clock).vertices.items()
-            for i in (1, 2)
-        }
+        return made_threads(shop(clock).vertices, CPU, clock.now)
 
-    monkeypatch.setattr(profiling, "thread_times", seen)
+    monkeypatch.setattr(profiling, "processes_of", lambda rest: {"dev-0": 7})
+    monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
+    monkeypatch.setattr(task_cpu, "java_threads", seen)
+    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
     return clock
 
 
@@ -91,27 +106,89 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
     assert "unmeasured" not in graph.attributes
 
 
-@pytest.mark.parametrize(
-    ("threads_of_split", "told"), [(1, "1 threads on this machine"), (4, "4 threads")]
-)
-def test_threads_that_cannot_be_the_tasks_are_not_taken_for_them(
-    threads: Clock, monkeypatch: pytest.MonkeyPatch, threads_of_split: int, told: str
+def test_threads_that_are_not_there_are_told(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part of them is on other machines, or another job's tasks bear the same name."""
-    look, scarce = profiling.thread_times, threads_of_split == 1
+    """A subtask without a thread of its name has Flink's busy time alone; so has its operator."""
+    whole = task_cpu.java_threads
 
-    def seen_threads() -> dict[tuple[int, str, str], ThreadTime]:
-        found = look()
-        one, two = ((7, "split", i) for i in "12")
-        doubled = {(8, *key[1:]): found[key] for key in (one, two)}
-        return {key: t for key, t in found.items() if key != two} if scarce else found | doubled
+    def fewer(process: int) -> list[JavaThread]:
+        return [one for one in whole(process) if one.name != "split (2/2)#0"]
 
-    monkeypatch.setattr(profiling, "thread_times", seen_threads)
+    monkeypatch.setattr(task_cpu, "java_threads", fewer)
     seen = profile(shop(threads), "job", 10)
-    assert seen.cpu["v1"] == pytest.approx(0.2)
+    assert seen.cpu["v1"].cores == pytest.approx(0.2)
     (doubt,) = seen.doubts
     assert doubt.startswith("ipt of split: from busy time")
-    assert told in doubt
+    attributes = seen.graph(MIPS).attributes
+    assert str(attributes["cpu of split"]).startswith("from busy time")
+    assert not {"cpu of src", "cpu of out"} & attributes.keys()
+
+
+def namesakes(clock: Clock) -> LazyRest:
+    """A shop whose splitter and sink bear one name, beside each other on one TaskManager."""
+    rest = shop(clock)
+    rest.vertices["v2"].name = "split"
+    return rest
+
+
+@pytest.fixture
+def alike(threads: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Threads of the namesakes: four bear one name, and split is four times as busy as the sink."""
+
+    def seen(process: int) -> list[JavaThread]:
+        threads.sleep(1.0)
+        return made_threads(namesakes(threads).vertices, CPU, threads.now)
+
+    monkeypatch.setattr(task_cpu, "java_threads", seen)
+    return threads
+
+
+def test_threads_of_one_name_are_told_apart_by_the_log(
+    alike: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names vertices in the order in which threads were made, be it another than the plan's."""
+    order = [("split (1/2)#0", "v2"), ("split (1/2)#0", "v1")]
+    order += [("split (2/2)#0", "v2"), ("split (2/2)#0", "v1")]
+    log = [ReceivedTask(thread, vertex, "job") for thread, vertex in order]
+    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: log)
+    seen = profile(namesakes(alike), "job", 10)
+    assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.01, 0.05, 0.2])
+    assert not any(one.source for one in seen.cpu.values())
+
+
+def test_threads_of_one_name_share_their_cpu_where_no_log_tells(alike: Clock) -> None:
+    """What they take together is known; which of them takes it, busy time must say."""
+    rest = namesakes(alike)
+    for vertex in rest.vertices.values():  # Flink's clock goes ten times too fast
+        vertex.rates = {**vertex.rates}
+        vertex.rates["accumulateBusyTimeMs"] *= 10
+    seen = profile(rest, "job", 10)
+    assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.01, 0.2, 0.05])
+    assert [bool(seen.cpu[v].source) for v in CPU] == [False, True, True]
+    assert "ipt of split (2): from the CPU of threads that bear one name" in "; ".join(seen.doubts)
+
+
+def test_a_namesake_on_another_device_is_no_namesake(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is one of another parallelism: threads bear subtask and parallelism, too."""
+    rest = namesakes(threads)
+    rest.vertices["v2"].parallelism = 3
+    monkeypatch.setattr(
+        task_cpu, "java_threads", lambda process: made_threads(rest.vertices, CPU, threads.now)
+    )
+    assert not any(one.source for one in profile(rest, "job", 10).cpu.values())
+
+
+def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
+    """Their CPU is dealt out by busy time, and never exceeds it."""
+    rest = shop(clock)
+    rest.devices, rest.process_cpu = ("far-0", "far-1"), {"far-0": 0.065, "far-1": 0.9}
+    seen = profile(rest, "job", 10)
+    # each has a half of every task: on far-0 a half of their busy time was CPU
+    assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.0075, 0.15, 0.0375])
+    assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
 
 
 def test_operators_of_one_name_are_told(clock: Clock) -> None:
@@ -124,8 +201,15 @@ def test_operators_of_one_name_are_told(clock: Clock) -> None:
     assert [doubt.partition(":")[0] for doubt in told] == ["split", "split (2)"]
 
 
-def test_python_processes_are_told(threads: Clock) -> None:
-    """What they take is not in the CPU time of their TaskManager's threads."""
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_python_processes_are_told(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch, is_ours: bool
+) -> None:
+    """What they take is not in the CPU of their TaskManager; others are none of its business."""
+    manager = os.getpid() if is_ours else 2**22  # larger than any process id
+    monkeypatch.setattr(profiling, "python_workers", processes.python_workers)
+    monkeypatch.setattr(profiling, "processes_of", lambda rest: {"dev-0": manager})
+    monkeypatch.setattr(task_cpu, "java_threads", lambda process: [])
     code = "import time; time.sleep(60)"
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
     with subprocess.Popen(command) as worker:
@@ -133,7 +217,7 @@ def test_python_processes_are_told(threads: Clock) -> None:
             seen = profile(shop(threads), "job", 10)
         finally:
             worker.kill()
-    assert [doubt for doubt in seen.doubts if "Python" in doubt]
+    assert any("Python" in doubt for doubt in seen.doubts) == is_ours
 
 
 def test_what_is_doubtful_is_told(clock: Clock) -> None:

@@ -25,8 +25,7 @@ from hypothesis import strategies as st
 from lazy_flink import Clock
 
 from streamplace.cli.main import main
-from streamplace.engines.flink import background, sampling
-from streamplace.engines.flink import profile as profiling
+from streamplace.engines.flink import cpu, sampling
 from streamplace.engines.flink.rest import FlinkError, Rest
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -62,9 +61,7 @@ BROKEN = {
 @pytest.fixture(autouse=True)
 def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else runs on this machine is none of the tests' business."""
-    monkeypatch.setattr(profiling, "thread_times", dict)
-    monkeypatch.setattr(profiling, "runs_python", lambda: False)
-    monkeypatch.setattr(background, "local_task_managers", list)
+    monkeypatch.setattr(cpu, "local_task_managers", list)
 
 
 @pytest.mark.parametrize("how", BROKEN)

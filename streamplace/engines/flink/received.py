@@ -1,0 +1,114 @@
+"""Which task each thread of a TaskManager runs, where several threads bear one name.
+
+A TaskManager makes the thread of a task right after it has logged that it received the task, one
+task after the other. So threads of one name, in the order in which they were made, belong to the
+tasks of that name that have not ended, in the order of the log. There every task has the id of its
+vertex.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+MOST_BYTES = 256 * 2**20
+"""Of the end of a log that is read."""
+_ID = "[0-9a-f]{32}"
+_LOG_FILE = b"-Dlog.file="
+_STANDARD_OUTPUT = "1"
+_LINE = re.compile(
+    rf"Receive slot request (?P<slot>{_ID}) for job (?P<job>{_ID})"
+    rf"|Received task (?P<thread>.+) \((?P<new>{_ID}_(?P<vertex>{_ID})_\d+_\d+)\), deploy into "
+    rf"slot with allocation id (?P<into>{_ID})"
+    rf"|\((?P<old>{_ID}_{_ID}_\d+_\d+)\) switched from [A-Z]+ to (?:FINISHED|CANCELED|FAILED)"
+)
+
+
+class ReceivedTask(NamedTuple):
+    """A task that a TaskManager has received.
+
+    Attributes
+    ----------
+    thread
+        What its thread is called.
+    job
+        Empty where the log does not say it.
+    """
+
+    thread: str
+    vertex: str
+    job: str = ""
+
+
+def read_received(lines: Iterable[str]) -> list[ReceivedTask]:
+    """Tasks in the log of a TaskManager that have not ended, in the order of their threads.
+
+    >>> vertex, run, slot, job = (32 * letter for letter in "abcd")
+    >>> [one.thread for one in read_received([
+    ...     f"INFO Receive slot request {slot} for job {job} from resource manager",
+    ...     f"INFO Received task Map (1/2)#0 ({run}_{vertex}_0_0), deploy into slot with "
+    ...     f"allocation id {slot}.",
+    ...     f"INFO Received task Map (2/2)#0 ({run}_{vertex}_1_0), deploy into slot with "
+    ...     f"allocation id {slot}.",
+    ...     f"INFO Map (1/2)#0 ({run}_{vertex}_0_0) switched from RUNNING to FINISHED.",
+    ... ])]
+    ['Map (2/2)#0']
+    """
+    jobs: dict[str, str] = {}
+    live: dict[str, ReceivedTask] = {}
+    for line in lines:
+        match = _LINE.search(line)
+        if match is None:
+            continue
+        if match["slot"]:
+            jobs[match["slot"]] = match["job"]
+        elif match["new"]:
+            job = jobs.get(match["into"], "")
+            live[match["new"]] = ReceivedTask(match["thread"], match["vertex"], job)
+        else:
+            live.pop(match["old"], None)
+    return list(live.values())
+
+
+def received_tasks(process: int) -> list[ReceivedTask]:
+    """Tasks that a TaskManager of this machine runs, as far as its log tells."""
+    with suppress(OSError):  # it ended meanwhile, logs elsewhere, or belongs to somebody else
+        path = _log(Path(f"/proc/{process}"))
+        if path is not None and path.is_file():
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - MOST_BYTES))
+                return read_received(line.decode(errors="replace") for line in file)
+    return []
+
+
+def _log(folder: Path) -> Path | None:
+    """Log of a process: what its command line names, else what it prints into."""
+    for word in (folder / "cmdline").read_bytes().split(b"\0"):
+        if word.startswith(_LOG_FILE):
+            named = Path(word.removeprefix(_LOG_FILE).decode(errors="replace"))
+            start = folder / "cwd" if not named.is_absolute() else folder / "root"
+            return start / named.relative_to(named.anchor)
+    printed = folder / "fd" / _STANDARD_OUTPUT
+    return printed if printed.readlink().is_absolute() else None
+
+
+def owners(
+    numbers: Mapping[str, list[int]], received: Iterable[ReceivedTask]
+) -> dict[int, ReceivedTask]:
+    """Thread → what it runs, for names of which as many threads live as tasks were received.
+
+    Parameters
+    ----------
+    numbers
+        Name → numbers of the threads that bear it, in the order in which they were made.
+    """
+    by_name: dict[str, list[ReceivedTask]] = {}
+    for one in received:
+        by_name.setdefault(one.thread, []).append(one)
+    return {
+        number: one
+        for name, threads in numbers.items()
+        if len(by_name.get(name, ())) == len(threads)
+        for number, one in zip(threads, by_name[name], strict=True)
+    }

@@ -1,0 +1,256 @@
+"""CPU of each task of a job, from the most exact source that there is for each of its subtasks."""
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote
+
+from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.cpu import JavaThread, ThreadLoad, java_threads, spent_between
+from streamplace.engines.flink.received import ReceivedTask, owners, received_tasks
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sampling import Activity
+
+PROCESS_CPU = "Status.JVM.CPU.Time"
+"""Metric of a TaskManager: nanoseconds of CPU of all its threads."""
+MEASURED = ""
+SHARED = (
+    "from the CPU of threads that bear one name, dealt out by busy time; give operators names of "
+    "their own, or have the TaskManagers log what they receive (level INFO)"
+)
+OF_PROCESS = "from the CPU of whole TaskManagers on other machines, dealt out by busy time"
+BUSY = "from busy time, which counts what a thread waits for a core and can be many times too high"
+UNKNOWN = "unknown and counted as 0, for Flink does not tell its busy time"
+PATIENCE_SECONDS, POLL_SECONDS = 5.0, 0.2
+_WORST = (MEASURED, SHARED, OF_PROCESS, BUSY, UNKNOWN)
+Key = tuple[str, str, int]
+"""Job, vertex and index of a subtask."""
+
+
+class RunningSubtask(NamedTuple):
+    """A subtask and where it runs.
+
+    Attributes
+    ----------
+    thread
+        What its thread is called.
+    busy
+        Milliseconds that it was busy so far; NaN where Flink does not know.
+    """
+
+    job: str
+    vertex: str
+    number: int
+    device: str
+    thread: str
+    busy: float
+
+    @property
+    def key(self) -> Key:
+        """What it is known by."""
+        return self.job, self.vertex, self.number
+
+
+class TaskCpu(NamedTuple):
+    """Core seconds per second of a task, and how they were had if not measured by thread."""
+
+    cores: float
+    source: str = MEASURED
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """A look at the cluster's subtasks, and at the threads of its processes on this machine."""
+
+    subtasks: Sequence[RunningSubtask]
+    threads: Mapping[str, list[JavaThread]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInterval:
+    """What happened between two looks.
+
+    Attributes
+    ----------
+    subtasks
+        Of all jobs; ``busy`` is what was added to it.
+    loads
+        TaskManager → what its threads took; those of this machine alone.
+    received
+        TaskManager of this machine → what it runs, by its log.
+    """
+
+    subtasks: Sequence[RunningSubtask]
+    loads: Mapping[str, list[ThreadLoad]]
+    received: Mapping[str, list[ReceivedTask]]
+
+
+def snapshot(rest: Rest, job: str, processes: Mapping[str, int]) -> ClusterSnapshot:
+    """Look at a cluster; Flink tells where a job's subtasks are a moment after they run."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    subtasks = [one for other in rest.live_jobs() for one in _subtasks(rest, other)]
+    return ClusterSnapshot(
+        subtasks, {device: java_threads(pid) for device, pid in processes.items()}
+    )
+
+
+def between(
+    first: ClusterSnapshot, second: ClusterSnapshot, processes: Mapping[str, int]
+) -> ClusterInterval:
+    """What happened between two looks, to what both have seen."""
+    before = {one.key: one.busy for one in first.subtasks}
+    subtasks = [
+        one._replace(busy=max(one.busy - before[one.key], 0.0))  # NaN stays NaN
+        for one in second.subtasks
+        if one.key in before
+    ]
+    loads = {
+        device: spent_between(first.threads.get(device, ()), threads)
+        for device, threads in second.threads.items()
+    }
+    return ClusterInterval(
+        subtasks, loads, {device: received_tasks(pid) for device, pid in processes.items()}
+    )
+
+
+def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
+    document: Job = rest.job(job)
+    found = []
+    for vertex in document["vertices"]:
+        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+        for i, row in enumerate(rest.get(path)["subtasks"]):
+            index = row.get("subtask", i)
+            number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
+            device = str(row.get("taskmanager-id") or "")
+            busy = _number(row.get("metrics", {}).get("accumulated-busy-time"))
+            thread = f"{vertex['name']} {number}"
+            found.append(RunningSubtask(job, vertex["id"], index, device, thread, busy))
+    return found
+
+
+def _number(value: float | str | None) -> float:
+    try:
+        return float(math.nan if value is None else value)
+    except ValueError:
+        return math.nan
+
+
+def task_cpu(
+    job: str,
+    interval: ClusterInterval,
+    activity: Mapping[str, Activity],
+    processes: Mapping[str, float],
+) -> dict[str, TaskCpu]:
+    """CPU of every task of a job, by vertex.
+
+    Parameters
+    ----------
+    processes
+        TaskManager → cores that all of it took; at least those of other machines are wanted.
+    """
+    threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
+    parts: dict[str, list[TaskCpu]] = {vertex: [] for vertex in activity}
+    for one, busy in _busy_cores(job, interval.subtasks, activity):
+        if one.key in threads:
+            parts[one.vertex].append(threads[one.key])
+        elif math.isnan(busy):
+            parts[one.vertex].append(TaskCpu(0.0, UNKNOWN))
+        elif one.key in wholes:
+            parts[one.vertex].append(TaskCpu(min(busy, wholes[one.key]), OF_PROCESS))
+        else:
+            parts[one.vertex].append(TaskCpu(busy, BUSY))
+    return {
+        vertex: TaskCpu(
+            sum(part.cores for part in own),
+            max((part.source for part in own), key=_WORST.index, default=UNKNOWN),
+        )
+        for vertex, own in parts.items()
+    }
+
+
+def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
+    """CPU of the subtasks whose threads were seen."""
+    bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
+    for one in interval.subtasks:
+        bearers[one.device, one.thread].append(one)
+    found: dict[Key, TaskCpu] = {}
+    for device, loads in interval.loads.items():
+        threads: dict[str, list[ThreadLoad]] = defaultdict(list)
+        for load in loads:
+            threads[load.name].append(load)
+        numbers = {name: [load.number for load in same] for name, same in threads.items()}
+        runs = owners(numbers, interval.received.get(device, ()))
+        for name, same in threads.items():
+            found |= _of_one_name(same, bearers.get((device, name), []), runs)
+    return found
+
+
+def _of_one_name(
+    threads: Sequence[ThreadLoad],
+    bearers: Sequence[RunningSubtask],
+    runs: Mapping[int, ReceivedTask],
+) -> dict[Key, TaskCpu]:
+    """CPU of the subtasks on a TaskManager whose threads bear one name."""
+    if len(threads) != len(bearers):
+        return {}
+    if len(threads) == 1:
+        return {bearers[0].key: TaskCpu(threads[0].cores)}
+    loads = {_identity(runs[load.number]): load for load in threads if load.number in runs}
+    own = [loads.get((one.job, one.vertex), loads.get(("", one.vertex))) for one in bearers]
+    if len(loads) == len(threads) and None not in own:
+        return {
+            one.key: TaskCpu(load.cores)
+            for one, load in zip(bearers, own, strict=True)
+            if load is not None
+        }
+    whole = sum(load.cores for load in threads)
+    return {
+        one.key: TaskCpu(whole * share, SHARED)
+        for one, share in zip(bearers, _parts(bearers), strict=True)
+    }
+
+
+def _identity(run: ReceivedTask) -> tuple[str, str]:
+    return run.job, run.vertex
+
+
+def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:
+    """Part of each in the time that they were busy; equal ones where that is not known."""
+    total = sum(one.busy for one in subtasks)
+    if math.isnan(total) or total <= 0:
+        return [1 / len(subtasks)] * len(subtasks)
+    return [one.busy / total for one in subtasks]
+
+
+def _by_process(
+    subtasks: Iterable[RunningSubtask], processes: Mapping[str, float]
+) -> dict[Key, float]:
+    """CPU of TaskManagers, dealt out among their subtasks."""
+    there: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for one in subtasks:
+        if one.device in processes and not math.isnan(one.busy):
+            there[one.device].append(one)
+    return {
+        one.key: processes[device] * share
+        for device, own in there.items()
+        for one, share in zip(own, _parts(own), strict=True)
+    }
+
+
+def _busy_cores(
+    job: str, subtasks: Iterable[RunningSubtask], activity: Mapping[str, Activity]
+) -> Iterator[tuple[RunningSubtask, float]]:
+    """Subtasks of a job with the seconds per second that each was busy; NaN where unknown."""
+    vertices: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for one in subtasks:
+        if one.job == job and one.vertex in activity:
+            vertices[one.vertex].append(one)
+    for vertex, own in vertices.items():
+        busy = activity[vertex].busy
+        for one, share in zip(own, _parts(own), strict=True):
+            yield one, math.nan if busy is None else busy * share
