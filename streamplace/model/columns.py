@@ -110,6 +110,24 @@ def frozen(array: _Array) -> _Array:
     return array
 
 
+def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:
+    """Rows that differ, by the columns in turn: one of each kind, and the kind of every row.
+
+    >>> first, kind = distinct_rows(np.array([2.0, 1.0, 2.0]), np.array([1, 1, 1]))
+    >>> first.tolist(), kind.tolist()
+    ([1, 0], [1, 0, 1])
+    """
+    order = np.lexsort(columns[::-1])
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = False
+    for column in columns:
+        ordered = column[order]
+        begins[1:] |= ordered[1:] != ordered[:-1]
+    kind = np.empty(len(order), np.int32)
+    kind[order] = np.cumsum(begins) - 1
+    return order[begins], kind
+
+
 def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[str, ...]:
     """Texts as a tuple, empty texts where none are given."""
     column = ("",) * size if values is None else tuple(values)

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import ClusterError, UnitError
 from streamplace.model.columns import (
     Fail,
     Floats,
     Ints,
+    distinct_rows,
     float_column,
     frozen,
     int_column,
@@ -61,6 +62,13 @@ class Device:
 class Devices:
     """All devices of a cluster, column by column; columns left out take `Device`'s defaults.
 
+    Attributes
+    ----------
+    kind
+        [D] devices of one speed and number of cores are of one kind.
+    example
+        A device of every kind.
+
     Examples
     --------
     >>> devices = Devices(("cpu", "gpu"), mips=[2500, 9000], tags=[(), ("cuda",)])
@@ -76,6 +84,8 @@ class Devices:
     egress_bps: Floats
     ingress_bps: Floats
     watts: Floats
+    kind: Ints = field(init=False, repr=False, compare=False)
+    example: NDArray[np.intp] = field(init=False, repr=False, compare=False)
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -105,6 +115,9 @@ class Devices:
         for column, values in limits.items():
             put(column, _limit_column(values, size, partial(self._bad, column)))
         put("watts", float_column(watts, size, 0.0, partial(self._bad, "watts")))
+        example, kind = distinct_rows(self.mips, self.cores)
+        put("example", frozen(example))
+        put("kind", frozen(kind))
 
     @classmethod
     def of(cls, devices: Iterable[Device]) -> "Devices":

@@ -1,15 +1,16 @@
 """Problem: a graph to place on a cluster, under constraints; compiled once to arrays."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Floats, Ints, frozen
+from streamplace.model.columns import Floats, Ints, distinct_rows, frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
@@ -21,6 +22,8 @@ from streamplace.model.units import LARGEST, format_bytes
 if TYPE_CHECKING:
     from streamsim import Instance
     from streamsim.passes import Pass
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -76,10 +79,7 @@ class Problem:
     @property
     def instance(self) -> "Instance":
         """The problem as arrays, compiled at the first look."""
-        if "instance" not in self._compiled:
-            self._compiled["instance"] = self._arrays()
-        instance: Instance = self._compiled["instance"]
-        return instance
+        return self.cached("instance", Problem._arrays)
 
     @property
     def one_pass(self) -> "Pass":
@@ -89,26 +89,12 @@ class Problem:
         operator, and as many of its tuples, carry one output, which networks that send once do; a
         stream with a payload of its own is a message of its own.
         """
-        if "one_pass" not in self._compiled:
-            from streamsim.passes import compile_pass
-
-            streams = self.graph.streams
-            inherits = np.isnan(streams.payload)
-            outputs = np.stack([streams.source[inherits], streams.selectivity[inherits]], axis=1)
-            message = np.arange(len(streams))
-            shared = np.unique(outputs, axis=0, return_inverse=True)[1].ravel()
-            message[inherits] = len(streams) + shared
-            self._compiled["one_pass"] = compile_pass(self.instance, message=message)
-        one_pass: Pass = self._compiled["one_pass"]
-        return one_pass
+        return self.cached("one_pass", Problem._pass)
 
     @property
     def interchangeable(self) -> Ints:
         """Class of every device; swapping two of a class changes neither value nor legality."""
-        if "interchangeable" not in self._compiled:
-            self._compiled["interchangeable"] = frozen(self._classes())
-        classes: Ints = self._compiled["interchangeable"]
-        return classes
+        return self.cached("interchangeable", Problem._classes)
 
     @property
     def n_operators(self) -> int:
@@ -119,6 +105,17 @@ class Problem:
     def n_devices(self) -> int:
         """Number of devices, D."""
         return self.cluster.n_devices
+
+    def cached(self, name: str, make: Callable[["Problem"], T]) -> T:
+        """Value that follows from the problem alone, made when it is first asked for.
+
+        Whoever asks gets the same object and must not change it.
+        """
+        try:
+            value: T = self._compiled[name]
+        except KeyError:
+            value = self._compiled[name] = make(self)
+        return value
 
     def at_rate(self, total: float) -> "Problem":
         """Return the same problem at another total rate of the sources."""
@@ -234,15 +231,24 @@ class Problem:
             gap=cluster.gap_s,
         )
 
+    def _pass(self) -> "Pass":
+        from streamsim.passes import compile_pass
+
+        streams = self.graph.streams
+        inherits = np.flatnonzero(np.isnan(streams.payload))
+        message = np.arange(len(streams))
+        if len(inherits):
+            shared = distinct_rows(streams.source[inherits], streams.selectivity[inherits])[1]
+            message[inherits] = len(streams) + shared
+        return compile_pass(self.instance, message=message)
+
     def _costs(self) -> tuple[Floats, Ints]:
         """Core seconds per tuple, operators × device types, and the type of each device."""
         if self.seconds is not None:
             return self.seconds, np.arange(self.n_devices, dtype=np.int32)
         devices = self.cluster.devices
-        speeds = np.stack([devices.mips, devices.cores], axis=1)
-        kinds, device_type = np.unique(speeds, axis=0, return_inverse=True)
-        per_tuple = self.graph.operators.ipt[:, None] / (kinds[:, 0] * 1e6)
-        return per_tuple, device_type.ravel().astype(np.int32)
+        per_tuple = self.graph.operators.ipt[:, None] / (devices.mips[devices.example] * 1e6)
+        return per_tuple, devices.kind
 
     def _classes(self) -> Ints:
         """Split the cluster's classes by what this problem says of single devices."""
@@ -252,7 +258,7 @@ class Problem:
             seen.setdefault((of_cluster, _cells(allowed, d), _cells(self.seconds, d)), len(seen))
             for d, of_cluster in enumerate(self.cluster.interchangeable.tolist())
         ]
-        return np.array(classes, np.int32)
+        return frozen(np.array(classes, np.int32))
 
 
 def _cells(matrix: NDArray[Any] | None, column: int) -> bytes:

@@ -3,8 +3,8 @@
 A *unit* is a set of colocated operators; without colocation every operator is its own.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -38,6 +38,8 @@ class Rules:
     memory, room
         [U] bytes that every unit takes, [D] bytes that every device has; None where all units fit
         together on any device.
+    first_operator
+        [U] first operator of every unit.
     """
 
     unit: Ints
@@ -46,17 +48,17 @@ class Rules:
     witness: Ints
     memory: Floats | None = None
     room: Floats | None = None
+    first_operator: NDArray[np.intp] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        alone = self.n_units == len(self.unit)
+        first = np.arange(self.n_units) if alone else np.unique(self.unit, return_index=True)[1]
+        object.__setattr__(self, "first_operator", first)
 
     @property
     def n_units(self) -> int:
         """Number of units, U."""
         return len(self.allowed)
-
-    @property
-    def first_operator(self) -> NDArray[np.intp]:
-        """[U] first operator of every unit."""
-        first: NDArray[np.intp] = np.unique(self.unit, return_index=True)[1]
-        return first
 
     def repaired(self, placement: Ints) -> Ints:
         """Return a legal placement close to the given one [N]; the witness where none is near."""
@@ -85,11 +87,16 @@ class Rules:
 
     def legal(self, placements: Ints) -> NDArray[np.bool_]:
         """Whether each placement of a batch [B, N] respects every rule; shape [B]."""
-        of_unit = placements[:, self.first_operator]
-        together = (of_unit[:, self.unit] == placements).all(axis=1)
-        inside = self.allowed[np.arange(self.n_units), of_unit].all(axis=1)
-        apart = (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
-        return np.asarray(together & inside & apart & self._fits(of_unit))
+        alone = self.n_units == len(self.unit)
+        of_unit = placements if alone else placements[:, self.first_operator]
+        legal = self.allowed[np.arange(self.n_units), of_unit].all(axis=1)
+        if not alone:
+            legal &= (of_unit[:, self.unit] == placements).all(axis=1)
+        if len(self.apart):
+            legal &= (of_unit[:, self.apart[:, 0]] != of_unit[:, self.apart[:, 1]]).all(axis=1)
+        if self.memory is not None:
+            legal &= self._fits(of_unit)
+        return np.asarray(legal)
 
     def overfull(self, placement: Ints) -> tuple[int, float] | None:
         """Device that a placement [N] asks the most memory too much of, and how much; or None."""
@@ -208,8 +215,10 @@ def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
     return sorted(graph.operators.index(name) for name in names)
 
 
-def _units(graph: StreamGraph, groups: Iterable[frozenset[str]]) -> Ints:
+def _units(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:
     """Merge overlapping groups, then number the units by first operator."""
+    if not groups:
+        return np.arange(graph.n_operators, dtype=np.int32)
     leader = list(range(graph.n_operators))
 
     def lead(v: int) -> int:
@@ -234,20 +243,28 @@ def _allowed(
     limits = [(v, frozenset({device}), "pin") for v, device in c.pin.items()]
     limits += [(v, devices, "allowed") for v, devices in c.allowed.items()]
     for name, devices, what in limits:
-        (row,) = _rows(graph, [name], what)
-        _narrow(graph, allowed, unit, row, _mask(cluster, devices, f"{what} of {quoted(name)}"))
-    offers: dict[frozenset[str], NDArray[np.bool_]] = {}
-    for row in tagged:
-        needs = graph.operators.requires[row]
-        if needs not in offers:
-            offers[needs] = np.array([needs <= tags for tags in cluster.devices.tags])
-        if not offers[needs].any():
-            raise ProblemError(
-                f"operator {quoted(graph.operators.name[row])} requires {listed(sorted(needs))}, "
-                "which no device offers; add the tag to a device"
-            )
-        _narrow(graph, allowed, unit, row, offers[needs])
+        row = _rows(graph, [name], what)
+        mask = _mask(cluster, devices, f"{what} of {quoted(name)}")
+        _narrow(graph, allowed, unit[row], mask, unit)
+    if tagged:
+        _narrow(graph, allowed, unit[tagged], _offers(graph, cluster, tagged), unit)
     return allowed
+
+
+def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> NDArray[np.bool_]:
+    """Whether each device offers what each of these operators requires, operators × devices."""
+    requires, kinds = graph.operators.requires, dict[frozenset[str], int]()
+    kind = [kinds.setdefault(requires[v], len(kinds)) for v in tagged]
+    offered = np.array([[needs <= tags for tags in cluster.devices.tags] for needs in kinds])
+    somewhere = offered.any(axis=1)
+    if not somewhere.all():
+        k = int(np.argmin(somewhere))
+        name = graph.operators.name[tagged[kind.index(k)]]
+        raise ProblemError(
+            f"operator {quoted(name)} requires {listed(sorted(list(kinds)[k]))}, "
+            "which no device offers; add the tag to a device"
+        )
+    return np.asarray(offered[kind])
 
 
 def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> NDArray[np.bool_]:
@@ -265,24 +282,30 @@ def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> NDArray[np.b
 def _narrow(
     graph: StreamGraph,
     allowed: NDArray[np.bool_],
+    units: Ints,
+    masks: NDArray[np.bool_],
     unit: Ints,
-    row: int,
-    mask: NDArray[np.bool_],
 ) -> None:
-    u = unit[row]
-    allowed[u] &= mask
-    if not allowed[u].any():
-        mates = [graph.operators.name[v] for v in np.flatnonzero(unit == u)]
+    """Leave each of these units the devices of its mask; a unit may come several times."""
+    if len(allowed) == len(unit):
+        allowed[units] &= masks
+    else:
+        np.logical_and.at(allowed, units, masks)
+    left = allowed[units].any(axis=1)
+    if not left.all():
+        mates = np.flatnonzero(unit == units[np.argmin(left)])
         raise ProblemError(
-            f"no device is left for {listed(mates)}: pins, allowed devices and required tags "
-            "exclude each other; loosen one"
+            f"no device is left for {listed([graph.operators.name[v] for v in mates])}: pins, "
+            "allowed devices and required tags exclude each other; loosen one"
         )
 
 
 def _apart(
-    graph: StreamGraph, cluster: Cluster, groups: Iterable[frozenset[str]], unit: Ints
+    graph: StreamGraph, cluster: Cluster, groups: Sequence[frozenset[str]], unit: Ints
 ) -> Ints:
-    pairs = [np.empty((0, 2), np.int32)]
+    if not groups:
+        return np.empty((0, 2), np.int32)
+    pairs = []
     for group in groups:
         rows = np.array(_rows(graph, group, "exlocate"), np.int64)
         units, counts = np.unique(unit[rows], return_counts=True)
@@ -303,6 +326,8 @@ def _apart(
 def _witness(graph: StreamGraph, unit: Ints, allowed: NDArray[np.bool_], apart: Ints) -> Ints:
     """Find a legal device for every unit."""
     witness = np.argmax(allowed, axis=1).astype(np.int32)
+    if not len(apart):
+        return np.asarray(witness)
     units = np.unique(apart)
     found = keep_apart(allowed[units], np.searchsorted(units, apart).astype(np.int32))
     if found is None:

@@ -177,6 +177,8 @@ class Placer:
 
     def with_options(self, **options: Any) -> "Placer":
         """Return the same placer with some options set."""
+        if not options:
+            return self
         known = self.defaults()
         for name in options:
             if name not in known:

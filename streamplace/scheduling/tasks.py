@@ -51,7 +51,11 @@ class Tasks(NamedTuple):
 
 
 def tasks_of(problem: Problem) -> Tasks:
-    """Tasks of a problem under its rules."""
+    """Tasks of a problem under its rules, compiled at the first look."""
+    return problem.cached("tasks", _compiled_tasks)
+
+
+def _compiled_tasks(problem: Problem) -> Tasks:
     one, instance, rules = problem.one_pass, problem.instance, problem.rules
     n, none = problem.n_operators, np.zeros(0)
     work = one.work[:, one.devices["type"]]
@@ -61,7 +65,7 @@ def tasks_of(problem: Problem) -> Tasks:
         unit, apart = np.array(rules.unit, np.int32), rules.apart
         if rules.memory is not None and rules.room is not None:
             memory, room = np.array(rules.memory), np.array(rules.room)
-    both = np.concatenate((apart, apart[:, ::-1])).astype(np.int32)
+    both = np.concatenate((apart, apart[:, ::-1])).astype(np.int32) if len(apart) else apart
     n_units = int(unit.max()) + 1
     rival_start, rows = group_by(np.ascontiguousarray(both[:, 0]), n_units)
     member_start, members = group_by(unit, n_units)

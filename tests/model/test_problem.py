@@ -113,3 +113,14 @@ def test_a_placement_of_another_graph_or_cluster_is_refused() -> None:
         problem.check(Placement(("a", "b"), ("d0", "d1"), [0, 0]))
     with pytest.raises(PlacementError, match="for another cluster"):
         problem.check(Placement(("v0", "v1"), ("d0",), [0, 0]))
+
+
+def test_what_follows_from_a_problem_is_made_once() -> None:
+    problem, made = Problem(chain(), Cluster.uniform(2)), []
+
+    def size(asked: Problem) -> int:
+        made.append(asked)
+        return asked.n_operators
+
+    assert [problem.cached("size", size) for _ in range(3)] == [problem.n_operators] * 3
+    assert made == [problem]

@@ -9,7 +9,15 @@ from problems import chain, constrained
 from strategies import placements, problems
 
 from streamplace.errors import ProblemError, StreamplaceError
-from streamplace.model import Cluster, Constraints, Device, Operator, Problem, StreamGraph
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Device,
+    Operator,
+    Problem,
+    Stream,
+    StreamGraph,
+)
 
 
 def ruled(n: int = 4, devices: int = 3, **rules: Any) -> Problem | None:
@@ -161,3 +169,14 @@ def test_many_colocated_groups_compile_quickly() -> None:
     groups = [{f"v{i}", f"v{i + 1}"} for i in range(n - 1)]
     problem = Problem(chain(n, rate=1), Cluster.uniform(2), Constraints(colocate=groups))
     assert problem.rules.n_units == 1
+
+
+def test_a_tag_that_one_of_colocated_operators_requires_narrows_all_of_them() -> None:
+    tasks = [Operator("a", rate=1), Operator("b", requires={"gpu"}), Operator("c")]
+    graph = StreamGraph.of("three", tasks, [Stream("a", "b"), Stream("b", "c")])
+    devices = [Device("d0"), Device("d1", tags=frozenset({"gpu"})), Device("d2")]
+    rules = Constraints(colocate=[["a", "b"]])
+    compiled = Problem(graph, Cluster.of(devices), rules).rules
+    assert compiled is not None
+    assert compiled.allowed.tolist() == [[False, True, False], [True, True, True]]
+    assert compiled.first_operator.tolist() == [0, 2]

@@ -81,19 +81,20 @@ def _least_elsewhere(one: Pass) -> tuple[Floats, Floats]:
 @kernel
 def _longest_path(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
     d = may.shape[1]
-    begin, longest = _released(one, d), 0.0
+    begin, longest, soonest = _released(one, d), 0.0, np.empty(d)
     for v in one.order:
         longest = max(longest, _run(one, may, begin, v))
         for e in range(one.operators[v].out_start, one.operators[v].out_end):
-            stream = one.streams[e]
-            handling = stream.tuples * (one.gap + 2.0 * one.overhead)
+            size, target = one.streams[e].size, one.streams[e].target
+            handling = one.streams[e].tuples * (one.gap + 2.0 * one.overhead)
+            soonest[:] = begin[v]
+            for a in range(d):  # where v may not run, it never ends
+                end = begin[v, a]
+                for b in range(d):
+                    arrival = end + (latency[a, b] + size * wire[a, b] + handling)
+                    soonest[b] = arrival if arrival < soonest[b] else soonest[b]
             for b in range(d):
-                soonest = begin[v, b]
-                for a in range(d):
-                    if a != b and may[v, a]:
-                        sending = latency[a, b] + stream.size * wire[a, b] + handling
-                        soonest = min(soonest, begin[v, a] + sending)
-                begin[stream.target, b] = max(begin[stream.target, b], soonest)
+                begin[target, b] = max(begin[target, b], soonest[b])
     return longest
 
 
@@ -135,18 +136,44 @@ def _longest_path_to_nearest(one: Pass, may: Flags, latency: Floats, wire: Float
 
 def _work_bound(one: Pass, may: Flags) -> float:
     """Largest bound by work over the classes of hardware."""
-    types = one.devices["type"]
+    types = one.devices["type"].astype(np.int32)
     total = one.work.sum(axis=0)
     speed = np.divide(1.0, total, out=np.ones_like(total), where=total > 0)[types]
-    least = _least_effort(one.work, types.astype(np.int32), speed, may)
-    kinds, kind = np.unique(may, axis=0, return_inverse=True)
-    effort = np.bincount(kind.ravel(), least, len(kinds))
-    power = one.devices["cores"] * speed
-    classes = np.vstack([kinds, np.ones((1, one.n_devices), np.bool_)])
-    return max(
-        float(effort[~(kinds & ~devices).any(axis=1)].sum() / power[devices].sum())
-        for devices in classes
-    )
+    return float(_over_classes(one.work, types, speed, one.devices["cores"] * speed, may))
+
+
+@kernel
+def _over_classes(work: Floats, types: Ints, speed: Floats, power: Floats, may: Flags) -> float:
+    """Largest of all effort over all power, and of what is confined to some devices over theirs."""
+    n, d = may.shape
+    least = _least_effort(work, types, speed, may)
+    example, effort, count = np.empty(n, np.int64), np.zeros(n), 0  # operators of one class
+    for v in range(n):
+        k = 0
+        while k < count and not (_within(may, example[k], v) and _within(may, v, example[k])):
+            k += 1
+        if k == count:
+            example[count] = v
+            count += 1
+        effort[k] += least[v]
+    longest = effort.sum() / power.sum()
+    for c in range(count):
+        confined, able = 0.0, 0.0
+        for a in range(d):
+            able += power[a] if may[example[c], a] else 0.0
+        for k in range(count):
+            confined += effort[k] if _within(may, example[k], example[c]) else 0.0
+        longest = max(longest, confined / able)
+    return longest
+
+
+@kernel
+def _within(may: Flags, u: int, v: int) -> bool:
+    """Whether operator v may run on every device on which u may."""
+    within = True
+    for a in range(may.shape[1]):
+        within &= may[v, a] or not may[u, a]
+    return within
 
 
 @kernel

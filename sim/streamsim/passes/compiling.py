@@ -151,15 +151,11 @@ def _shared_outputs(
     instance: Instance, message: NDArray[np.int64], size: Floats, tuples: Floats
 ) -> tuple[Ints, Ints]:
     """Chain the streams that carry one output: ``first`` and ``more`` of `Pass`."""
-    _, number = np.unique(message, return_inverse=True)
-    first, more = _chains(number.astype(np.int32).ravel())
-    same = (
-        (instance.source[first] == instance.source)
-        & (size[first] == size)
-        & (tuples[first] == tuples)
-    )
-    if not same.all():
-        e = int(np.argmin(same))
+    number = message
+    if not _small(message):
+        number = np.unique(message, return_inverse=True)[1].ravel()
+    first, more, e = _chains(number, instance.source, size, tuples)
+    if e >= 0:
         pair = sorted([int(instance.stream_index[first[e]]), int(instance.stream_index[e])])
         raise ValueError(
             f"streams {pair[0]} and {pair[1]} share a message but differ in operator, bytes or"
@@ -169,16 +165,34 @@ def _shared_outputs(
 
 
 @kernel
-def _chains(number: Ints) -> tuple[Ints, Ints]:
-    first, more = np.empty_like(number), np.empty_like(number)
-    opened, latest = np.full(len(number), -1, np.int32), np.empty_like(number)
-    for e in range(len(number)):
-        m = number[e]
-        if opened[m] < 0:
-            opened[m] = e
+def _small(message: NDArray[np.int64]) -> bool:
+    """Whether all numbers are from 0 to below twice their count."""
+    small = True
+    for number in message:
+        small &= 0 <= number < 2 * len(message)
+    return small
+
+
+@kernel
+def _chains(
+    number: NDArray[np.int64], source: Ints, size: Floats, tuples: Floats
+) -> tuple[Ints, Ints, int]:
+    """First stream of the same number, the next, and a stream that differs from its first or -1."""
+    m = len(number)
+    first, more = np.empty(m, np.int32), np.empty(m, np.int32)
+    opened, latest = np.full(2 * m, -1, np.int32), np.empty(2 * m, np.int32)
+    differs = -1
+    for e in range(m):
+        k = number[e]
+        if opened[k] < 0:
+            opened[k] = e
         else:
-            more[latest[m]] = e
-        latest[m] = e
-        first[e] = opened[m]
+            more[latest[k]] = e
+        latest[k] = e
+        f = opened[k]
+        first[e] = f
         more[e] = -1
-    return first, more
+        same = source[f] == source[e] and size[f] == size[e] and tuples[f] == tuples[e]
+        if differs < 0 and not same:
+            differs = e
+    return first, more, differs

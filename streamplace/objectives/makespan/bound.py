@@ -5,6 +5,10 @@ from streamplace.model.problem import Problem
 
 def least_makespan(problem: Problem) -> float:
     """Seconds that one pass takes at least, wherever its operators run."""
+    return problem.cached("least_makespan", _least_makespan)
+
+
+def _least_makespan(problem: Problem) -> float:
     from streamsim.passes import bounds
 
     rules = problem.rules

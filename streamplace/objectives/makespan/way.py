@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
 from streamplace.errors import SettingError
@@ -60,10 +61,15 @@ class Way:
 
     def rules(self, *, ordered: bool) -> "Rules":
         """Rules for a placement with priorities, or for one without."""
-        from streamsim.passes import PRESETS, Rules
+        return _rules(self, ordered)
 
-        usual = PRESETS[self.preset] if self.preset else Rules()
-        given = {key: value for key in ("queue", "network") if (value := getattr(self, key))}
-        if ordered and self.heeds_priorities:
-            given["queue"] = "priority"
-        return replace(usual, **given)
+
+@lru_cache
+def _rules(way: Way, ordered: bool) -> "Rules":
+    from streamsim.passes import PRESETS, Rules
+
+    usual = PRESETS[way.preset] if way.preset else Rules()
+    given = {key: value for key in ("queue", "network") if (value := getattr(way, key))}
+    if ordered and way.heeds_priorities:
+        given["queue"] = "priority"
+    return replace(usual, **given)
