@@ -1,90 +1,80 @@
-"""Large graphs: auto against METIS and Mt-KaHyPar, by relative throughput and seconds.
+"""Large graphs: auto against METIS with target weights, Mt-KaHyPar and KaHIP.
 
-Run ``python benchmarks/large.py`` (``--operators 1000000 --seconds 60`` for a larger one).
-Mt-KaHyPar takes part where the package mtkahypar is installed; its seconds count the partitioning
-alone.
+Run ``python benchmarks/large.py`` (all shapes, clusters and characters of 10,000 and 100,000
+operators, in 15 minutes of CPU; ``--operators 1000000 --seconds 60 --shapes layered`` for a larger
+one). Prints relative throughputs, CPU seconds, and ``auto`` as a share of the bound and as a
+multiple of the best of the others. Mt-KaHyPar and KaHIP take part where the packages mtkahypar and
+kahip are installed; their seconds count the partitioning alone. The clock of budgets counts CPU
+seconds here, so that other work on the machine does not matter; with ``--load 11`` it runs eleven
+times as fast, as it does for a process that gets an eleventh of a core.
 """
 
 import argparse
-import importlib.util
 import time
-from collections.abc import Callable
 
-import numpy as np
+from large_peers import Partitioner, installed
+from large_problems import CHARACTERS, CLUSTERS, LAYERED, SHAPES, problem_of
 
-from streamplace.generate.random_dag import RandomDag, random_dag
-from streamplace.model import Cluster, Placement, Problem
+from streamplace.model import Placement, Problem
+from streamplace.model.level import finest_level, least_peak
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers import partition
+from streamplace.placers import stopwatch
 from streamplace.placers.registry import PLACERS, Budget
 
-DEVICES = 16
-CHARACTERS = {
-    "CPU-bound": {"devices": 24.0, "network": 60.0},
-    "network-bound": {"devices": 6.0, "network": 3000.0, "skew": 1.0},
-    "mixed": {"devices": 20.0, "network": 600.0},
-}
-"""CPU of the graph in devices, its traffic in links, and how uneven both are."""
 THROUGHPUT = OBJECTIVES["throughput"]
 
 
-def problem_of(character: str, operators: int) -> Problem:
-    """Random DAG of twice as many streams as operators on equal devices."""
-    parameters = RandomDag(operators=operators, streams=2 * operators, **CHARACTERS[character])
-    graph = next(iter(random_dag(parameters, 0)))
-    return Problem(graph, Cluster.uniform(DEVICES, mips=2500, bandwidth="1000 Mbps"))
-
-
-def kahypar(problem: Problem) -> tuple[Placement, float]:
-    """Least cut at 3 % imbalance by Mt-KaHyPar, and its seconds."""
-    import mtkahypar
-
-    partitioner = mtkahypar.initialize(1)
-    context = partitioner.context_from_preset(mtkahypar.PresetType.DEFAULT)
-    context.set_partitioning_parameters(DEVICES, 0.03, mtkahypar.Objective.CUT)
-    context.logging = False
-    instance, n = problem.instance, problem.n_operators
-    weight = np.maximum(partition.whole(instance.traffic), 1)
-    graph = partition.neighbours(problem, partition.unit_of(problem), n, weight)
-    tail = np.repeat(np.arange(n), np.diff(graph.start))
-    once = tail < graph.neighbour
-    edges = np.stack([tail[once], graph.neighbour[once]], axis=1)
-    loads = partition.whole(instance.load[:, 0])
-    hypergraph = partitioner.create_graph(
-        context, n, len(edges), edges.tolist(), loads.tolist(), graph.weight[once].tolist()
-    )
-    start = time.perf_counter()
-    parts = hypergraph.partition(context).get_partition()
-    return problem.placement(np.array(parts, np.int32)), time.perf_counter() - start
-
-
-def by_placer(name: str, seconds: float) -> Callable[[Problem], tuple[Placement, float]]:
-    """Return what places by one of our placers."""
+def by_placer(name: str, seconds: float) -> Partitioner:
+    """Return what places by one of our placers, and its CPU seconds."""
 
     def place(problem: Problem) -> tuple[Placement, float]:
+        start = time.process_time()
         result = PLACERS[name].place(problem, THROUGHPUT, budget=Budget(seconds))
-        return result.placement, result.seconds
+        return result.placement, time.process_time() - start
 
     return place
 
 
+def row(problem: Problem, placers: dict[str, Partitioner]) -> str:
+    """Bound, every placer's throughput and seconds, and how auto compares."""
+    bound = 1 / max(least_peak(problem, finest_level(problem)), 1.0)
+    values, cells = {}, [f"{bound:.3f}"]
+    for name, place in placers.items():
+        placement, seconds = place(problem)
+        values[name] = THROUGHPUT.value(problem, placement)
+        cells.append(f"{values[name]:.3f} ({seconds:.1f} s)")
+    if "auto" in values:
+        cells.append(f"{values['auto'] / bound:.3f}")
+        others = [value for name, value in values.items() if name != "auto"]
+        cells.append(f"{values['auto'] / max(others):.2f}" if others else "")
+    return " | ".join(cells)
+
+
 def main() -> None:
-    """Print one row per graph and placer."""
+    """Print one row per problem."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--operators", type=int, default=100_000)
+    parser.add_argument("--operators", type=int, nargs="*", default=[10_000, 100_000])
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--load", type=float, default=1.0)
+    parser.add_argument("--shapes", nargs="*", default=[*SHAPES, LAYERED])
+    parser.add_argument("--clusters", nargs="*", default=list(CLUSTERS))
     parser.add_argument("--characters", nargs="*", default=list(CHARACTERS))
+    parser.add_argument("--placers", nargs="*", default=["metis", *installed(), "auto"])
     given = parser.parse_args()
-    placers = {"metis": by_placer("metis", given.seconds), "auto": by_placer("auto", given.seconds)}
-    if importlib.util.find_spec("mtkahypar"):
-        placers["mt-kahypar"] = kahypar
-    by_placer("anneal", 0.5)(problem_of("mixed", 2000))  # compile
-    for character in given.characters:
-        problem = problem_of(character, given.operators)
-        for name, place in placers.items():
-            placement, seconds = place(problem)
-            value = THROUGHPUT.value(problem, placement)
-            print(f"{character:14} {name:11} throughput {value:.4f} in {seconds:6.2f} s")
+    others = installed()
+    placers = {name: others.get(name) or by_placer(name, given.seconds) for name in given.placers}
+    by_placer("auto", 0.5)(problem_of("hubs", "uneven", "mixed", 2000))  # compile
+    stopwatch.clock = lambda: given.load * time.process_time()
+    more = ("of bound", "of others") if "auto" in placers else ()
+    print("| operators | shape | devices | character | bound |", " | ".join((*placers, *more)), "|")
+    print("|---" * (5 + len(placers) + len(more)) + "|")
+    for n in given.operators:
+        for shape in given.shapes:
+            for devices in given.clusters:
+                for character in given.characters:
+                    problem = problem_of(shape, devices, character, n)
+                    cells = f"{n:,} | {shape} | {devices} | {character}"
+                    print(f"| {cells} | {row(problem, placers)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.portfolio import CHEAP
+from streamplace.placers.portfolio import CHEAP, Member
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Result, placer
 from streamplace.placers.stopwatch import now
 
@@ -55,12 +55,23 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
         team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
     for member in CHEAP:
         if member.cheap(problem, budget) and (known or not team.late):
-            calls = member.calls(problem)
-            team.ask(member.name, team.untimed(calls) if known else team.part(1.0, calls))
+            team.ask(member.name, _part_of(team, member, problem, budget, known))
     if known or not team.late:
         team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
     if known and n <= PROVABLE and not team.late:
         team.ask("exact", team.part(1.0))
+
+
+def _part_of(
+    team: "Team", member: Member, problem: Problem, budget: Budget, known: bool
+) -> Budget | None:
+    """Evaluations that a member of the portfolio needs, and seconds where the clock ends it."""
+    calls = member.calls(problem)
+    if not known:
+        return team.part(1.0, calls)
+    if budget.seconds is None or not member.ends_with_clock(problem):
+        return team.untimed(calls)
+    return team.part(member.share, calls)
 
 
 def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:

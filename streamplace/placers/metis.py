@@ -6,6 +6,8 @@ METIS balances and cuts, but knows no throughput: it uses exactly k parts, howev
 
 import ctypes
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -23,6 +25,7 @@ from streamplace.placers.registry import Budget, placer
 
 METHODS = ("auto", "recursive", "kway")
 RECURSIVE_UP_TO = 8
+_PRINTING = threading.Lock()
 
 
 @placer("metis")
@@ -76,7 +79,7 @@ def _parts(
     options = pymetis.Options(seed=seed)
     if ufactor is not None:
         options.ufactor = ufactor
-    with _printing_to_stderr():
+    with _silent():
         found = pymetis.part_graph(
             len(power),
             pymetis.CSRAdjacency(graph.start, graph.neighbour),
@@ -90,24 +93,35 @@ def _parts(
 
 
 @contextmanager
-def _printing_to_stderr() -> Iterator[None]:
-    """METIS complains of small graphs on standard output, where others read JSON."""
-    libc = _libc()
-    libc.fflush(None)
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        libc.fflush(None)
-        os.dup2(kept, 1)
-        os.close(kept)
+def _silent() -> Iterator[None]:
+    """METIS complains where a bisection leaves one side empty; the parts it returns are legal.
+
+    It prints to C's stream ``stdout``, which Python does not use, so that stream alone is replaced.
+    """
+    with _PRINTING:
+        stream, sink = _c_stdout(), _sink()
+        usual = stream.value
+        stream.value = sink
+        try:
+            yield
+        finally:
+            stream.value = usual
 
 
 @lru_cache
-def _libc() -> ctypes.CDLL:
-    """Open the C library once; that takes as long as a small cut."""
-    return ctypes.CDLL(None)
+def _c_stdout() -> ctypes.c_void_p:
+    """Return C's variable ``stdout``."""
+    name = "__stdoutp" if sys.platform == "darwin" else "stdout"
+    return ctypes.c_void_p.in_dll(ctypes.CDLL(None), name)
+
+
+@lru_cache
+def _sink() -> int | None:
+    """Return a C stream that swallows what is printed."""
+    fopen = ctypes.CDLL(None).fopen
+    fopen.restype, fopen.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_char_p)
+    opened: int | None = fopen(os.devnull.encode(), b"w")
+    return opened
 
 
 def _loads(problem: Problem, unit: Ints) -> Floats:

@@ -1,7 +1,9 @@
 """Portfolio: placers that cost little, and how little that is expected to be.
 
 Who is asked is decided by what it is expected to cost, not by the clock: what a budget can well
-afford is done on a busy machine too.
+afford is done on a busy machine too. A busy machine may take ten seconds of the clock for one of
+work, so nobody is asked before the search who is expected to work for long, whatever the budget;
+and only what is expected to take next to no work is done to its end when the clock has run out.
 """
 
 from collections.abc import Callable
@@ -15,6 +17,10 @@ from streamplace.placers.registry import PLACERS, Budget
 
 ASSUMED_SECONDS = 1.0
 """What costs are measured against where the budget has no seconds."""
+LONGEST = 0.5
+"""Seconds of work; whoever is expected to take more is not cheap in any budget."""
+LITTLE = 0.1
+"""Seconds of work; whoever is expected to take more ends with the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,7 @@ class Member:
     seconds
         What it is expected to take, for a number of operators and of devices.
     share
-        It is cheap where that is no more than this share of the budget.
+        It is cheap where that is no more than this share of the budget, and than `LONGEST`.
     per_device
         Whether it tries a placement per device; else it tries one.
     """
@@ -43,7 +49,14 @@ class Member:
     def cheap(self, problem: Problem, budget: Budget) -> bool:
         """Whether the budget can well afford it."""
         within = self.share * (budget.seconds or ASSUMED_SECONDS)
-        return self.seconds(problem.n_operators, problem.n_devices) <= within
+        return self._work(problem) <= min(within, LONGEST)
+
+    def ends_with_clock(self, problem: Problem) -> bool:
+        """Whether it is expected to take more than a little work."""
+        return self._work(problem) > LITTLE
+
+    def _work(self, problem: Problem) -> float:
+        return self.seconds(problem.n_operators, problem.n_devices)
 
 
 def _single(n: int, d: int) -> float:
@@ -84,4 +97,5 @@ def metis_to_begin_with(
     if not (known and EVERY_METIS.cheap(problem, budget)):
         return ()
     oracle = PLACERS[EVERY_METIS.name]
-    return (oracle.place(problem, objective, seed=seed, budget=Budget(None)).placement,)
+    given = budget if EVERY_METIS.ends_with_clock(problem) else Budget(None)
+    return (oracle.place(problem, objective, seed=seed, budget=given).placement,)

@@ -1,7 +1,6 @@
 """A machine so busy that the clock has always run out."""
 
 import itertools
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from problems import PROBLEMS, chain, layered
 
 from streamplace.generate.random_dag import RandomDag, random_dag
 from streamplace.io.graphs import read_graphs
-from streamplace.model import Cluster, Problem
+from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
 from streamplace.placers.anneal.climb import BATCH
@@ -33,10 +32,8 @@ ONE_SOURCE = [name for name, p in PROBLEMS.items() if len(p.instance.sources) ==
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let more than any budget pass between two looks at the clock."""
-    looks, patched = itertools.count(), stopwatch.now
-    for module in list(sys.modules.values()):
-        if module.__name__.startswith("streamplace.") and vars(module).get("now") is patched:
-            monkeypatch.setattr(module, "now", lambda: 1e7 * next(looks))
+    looks = itertools.count()
+    monkeypatch.setattr(stopwatch, "clock", lambda: 1e7 * next(looks))
 
 
 def placed(
@@ -154,6 +151,49 @@ def test_large_graphs_get_moves_but_no_levels(busy: Any) -> None:
     values = [step.value for step in result.trace]
     assert values == sorted(values)
     assert len(values) > 2
+
+
+def uneven(n: int) -> Problem:
+    """Random graph on 16 devices of three speeds."""
+    parameters = RandomDag(operators=n, streams=2 * n, devices=22.0, network=1500.0)
+    devices = [Device(f"d{i}", mips=1250 * 2 ** (i % 3)) for i in range(16)]
+    return Problem(next(random_dag(parameters, 0)), Cluster.of(devices))
+
+
+@pytest.fixture
+def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of parts that METIS is asked for."""
+    import pymetis
+
+    seen, part_graph = list[int](), pymetis.part_graph
+
+    def counted(parts: int, *rest: Any, **options: Any) -> Any:
+        seen.append(parts)
+        return part_graph(parts, *rest, **options)
+
+    monkeypatch.setattr(pymetis, "part_graph", counted)
+    return seen
+
+
+def test_a_starved_process_searches_large_graphs_instead_of_cutting_them(
+    cuts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """METIS is asked once, however long the budget: every cut may take seconds of the clock."""
+    problem, looks = uneven(30_000), itertools.count()
+    metis = placed("metis", problem).value
+    cuts.clear()
+    monkeypatch.setattr(stopwatch, "clock", lambda: 0.5 * next(looks))
+    assert placed("auto", problem, 60.0).value > 1.5 * metis
+    assert cuts == [16]
+
+
+def test_the_clock_ends_what_metis_tries_on_graphs_that_are_not_small(
+    cuts: list[int], busy: None
+) -> None:
+    """One cut by the oracle, which is METIS's own answer, and one by METIS."""
+    problem = uneven(8000)
+    assert placed("auto", problem, 5.0).value >= placed("metis", problem).value
+    assert cuts == [16, 16, 16]
 
 
 def test_an_oracle_is_never_below_its_placer(busy: Any) -> None:

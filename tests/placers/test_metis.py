@@ -1,10 +1,19 @@
+"""METIS as a placer."""
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
+from streamplace.io.graphs import write_graph
 from streamplace.model import (
     Cluster,
     Constraints,
@@ -31,6 +40,13 @@ def two_pipelines(ipt: float = 1000.0, payload: float = 10.0) -> StreamGraph:
     operators += [Operator(name, ipt=ipt, payload=payload) for name in names]
     pairs = [("src", "a1"), ("a1", "a2"), ("a2", "a3"), ("src", "b1"), ("b1", "b2"), ("b2", "b3")]
     return StreamGraph.of("two", operators, [Stream(u, v) for u, v in pairs])
+
+
+def heavy_source() -> StreamGraph:
+    """A pipeline whose source needs 25 times the CPU of all the rest."""
+    operators = [Operator("v0", ipt=100, rate=1), *(Operator(f"v{i}", ipt=1) for i in range(1, 5))]
+    streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(4)]
+    return StreamGraph.of("pipeline", operators, streams)
 
 
 def islands(n: int) -> StreamGraph:
@@ -176,11 +192,54 @@ def test_a_hundred_thousand_operators_are_cut_into_balanced_parts() -> None:
     assert loads(graph, placed(graph, Cluster.uniform(8)), 8).max() < 0.15
 
 
-def test_what_metis_prints_stays_off_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
-    """More parts than it can fill make it complain; standard output is for JSON."""
-    operators = [Operator("v0", ipt=100, rate=1), *(Operator(f"v{i}", ipt=1) for i in range(1, 5))]
-    streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(4)]
-    placed(StreamGraph.of("pipeline", operators, streams), Cluster.uniform(4))
-    captured = capfd.readouterr()
-    assert "***" in captured.err
-    assert captured.out == ""
+CUTTING = ("metis", "metis:method=recursive", "metis-oracle", "anneal", "auto", "pilot", "exact")
+COMMANDS = """
+import itertools, sys
+from streamplace.cli.main import main
+for graph, placer in itertools.product(("heavy.json", "few.json"), sys.argv[1:]):
+    try:
+        main(["place", graph, "--placer", placer, "--devices=4", "--budget=5ms", "--json"])
+    except SystemExit as end:
+        assert not end.code, (graph, placer)
+"""
+
+
+def test_what_metis_prints_never_reaches_the_terminal(tmp_path: Path) -> None:
+    """One heavy operator leaves bisections with nothing on one side; METIS complains of those."""
+    write_graph(heavy_source(), tmp_path / "heavy.json")
+    write_graph(islands(3), tmp_path / "few.json")
+    script = [sys.executable, "-c", COMMANDS, *CUTTING]
+    run = subprocess.run(script, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count('"assignment"') == 2 * len(CUTTING)
+    assert "***" not in run.stdout + run.stderr
+
+
+def test_standard_output_of_other_libraries_works_after_a_cut(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Only what METIS prints is dropped."""
+    placed(heavy_source(), Cluster.uniform(4))
+    libc = ctypes.CDLL(None)
+    libc.puts(b"printed by C")
+    libc.fflush(None)
+    assert capfd.readouterr().out == "printed by C\n"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    width=st.integers(10, 20),
+    mips=st.lists(st.sampled_from([1000.0, 2000.0, 4000.0]), min_size=2, max_size=12),
+    seed=st.integers(0, 100),
+)
+def test_grids_are_balanced_to_the_speeds(width: int, mips: list[float], seed: int) -> None:
+    """Within METIS's own imbalance of 3 % and four operators."""
+    n = width * width
+    operators = [Operator(f"o{i}", ipt=1, payload=1, rate=float(i == 0)) for i in range(n)]
+    right = [(i, i + 1) for i in range(n) if i % width < width - 1]
+    down = [(i, i + width) for i in range(n - width)]
+    streams = [Stream(f"o{i}", f"o{j}", selectivity=1 / 2) for i, j in right + down]
+    graph = StreamGraph.of("grid", operators, streams)
+    cluster = Cluster.of([Device(f"d{i}", mips=m) for i, m in enumerate(mips)])
+    share = loads(graph, placed(graph, cluster, seed=seed), len(mips))
+    assert (share <= 1.03 * np.array(mips) / sum(mips) + 4 / n).all()
