@@ -69,6 +69,7 @@ class TaskManager(TypedDict):
 
     id: str
     path: str
+    timeSinceLastHeartbeat: NotRequired[int]
     totalResource: Resources
     freeResource: Resources
     hardware: Hardware

@@ -4,17 +4,18 @@ Pins are hard: a job never moves by itself. While a device is lost it restarts i
 ended here and started from its last checkpoint with a spare in the place of what is lost.
 """
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.health import FAILED, Health, addresses_of, health_of
 from streamplace.engines.flink.pinning import Vectors, devices_of
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, Refusal, Rest, finished
+from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest, finished
 from streamplace.engines.flink.state import Savepoint, resumable
 from streamplace.engines.flink.verify import verify
 from streamplace.errors import PlacementError, StreamplaceError
@@ -22,7 +23,9 @@ from streamplace.model.messages import listed, quoted
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 LOOK_SECONDS = 1.0
+NOT_FOUND = "Could not find Flink job"
 Tell = Callable[[str], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,14 @@ class Run:
     ----------
     stand_ins
         Device of the placement → the one that stands in for it.
+    addresses
+        Device → where its TaskManager took calls when the job was started, where that is known.
     """
 
     job: str
     vectors: Vectors
     stand_ins: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def devices(self) -> set[str]:
@@ -116,63 +122,98 @@ class Watch:
     def run(self, run: Run) -> str:
         """Watch a job until it ends by itself or by someone; returns its last state.
 
+        A job that failed is given up only when Flink has heard of all of its devices since.
+
         Raises
         ------
         FlinkError
-            When it failed on devices that are all there, or cannot be started with a spare.
+            When it failed on devices that are all there, or cannot be started with a spare, or
+            when the JobManager knows it no more.
         """
         self.check(run)
-        since, told = time.monotonic(), [""]
+        run = replace(run, addresses=addresses_of(self.rest, run.devices))
+        since, missing_before = 0.0, set[str]()
+        losses, shortages = _Notices(self.tell), _Notices(self.tell)
         while True:
-            state, lost = self._look(run)
-            if state in ENDED and (state != "FAILED" or not lost):
-                return self._ended(run, state)
-            if lost != told:
-                since, told = time.monotonic(), lost
-                if lost:
-                    self.tell(f"lost: {listed(lost)}; waiting {self.patience:g} s for it")
-            elif lost and time.monotonic() - since > self.patience:
-                since, run = math.inf, self._replaced(run, lost)
+            health = self._look(run)
+            if health.has_ended:
+                return self._ended(run, health.state)
+            missing = {*health.lost, *health.silent}
+            if missing - missing_before:
+                since = time.monotonic()
+            missing_before = missing
+            losses(self._words(run, health))
+            if health.is_restartable:
+                run = self._moved(run, {})
+            elif health.lost and time.monotonic() - since > self.patience:
+                run = self._replaced(run, list(health.lost), shortages)
             time.sleep(LOOK_SECONDS)
 
-    def _look(self, run: Run) -> tuple[str, list[str]]:
-        """State of a job and the devices that it lacks; an answer is waited for."""
-        told = False
+    def _words(self, run: Run, health: Health) -> str:
+        """What to tell of a job that lacks devices; nothing where it lacks none."""
+        if health.lost:
+            return f"lost: {listed(health.lost)}; waiting {self.patience:g} s for it"
+        if health.silent:
+            return f"job {run.job} has failed; waiting for what Flink knows of its TaskManagers"
+        if health.is_restartable:
+            return f"job {run.job} has failed, and {listed(health.renewed)} is back"
+        return ""
+
+    def _look(self, run: Run) -> Health:
+        """Return what Flink knows, as soon as it answers.
+
+        A JobManager that takes over does not know the job at once.
+        """
+        since = time.monotonic()
         while True:
             try:
-                state = str(self.rest.job(run.job)["state"])
-                return state, sorted(run.devices.difference(self.rest.offered()))
+                return self._answered(
+                    lambda: health_of(self.rest, run.job, run.devices, run.addresses)
+                )
+            except Refusal as error:
+                if NOT_FOUND not in str(error):
+                    raise
+                if time.monotonic() - since > self.patience:
+                    raise _forgotten(run.job) from None
+            time.sleep(LOOK_SECONDS)
+
+    def _answered(self, ask: Callable[[], T]) -> T:
+        """Return what Flink answers; where it does not, it is asked again."""
+        breakdowns = _Notices(self.tell)
+        while True:
+            try:
+                return ask()
             except Refusal:
                 raise
             except FlinkError as error:
-                if not told:
-                    self.tell(f"{error}; asking again")
-                told = True
+                breakdowns(f"{error}; asking again")
             time.sleep(LOOK_SECONDS)
 
     def _ended(self, run: Run, state: str) -> str:
-        if state == "FAILED":
+        if state == FAILED:
             cause = self.rest.failure(run.job)
             raise FlinkError(f"job {run.job} failed on devices that are all there: {cause}")
-        told = finished(run.job) if state == FINISHED else f"job {run.job} is {state}"
-        self.tell(told)
+        self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
         return state
 
-    def _replaced(self, run: Run, lost: list[str]) -> Run:
+    def _replaced(self, run: Run, lost: list[str], shortages: "_Notices") -> Run:
         """Start a job anew with spares in the place of lost devices; it waits where none is left.
 
         What was lost and came back is a spare, too.
         """
-        offered, used = self.rest.offered(), run.devices
+        offered, used = self._answered(self.rest.offered), run.devices
         spares = [*self.spares, *run.stand_ins]
         free = [device for device in spares if device in offered and device not in used]
         if len(free) < len(lost):
-            self.tell(f"no spare is left for {listed(lost[len(free) :])}; the job waits for it")
+            shortages(f"no spare is left for {listed(lost[len(free) :])}; waiting for it")
             return run
-        stand_ins = dict(zip(lost, free, strict=False))
-        path = resumable(self.rest, run.job)
+        return self._moved(run, dict(zip(lost, free, strict=False)))
+
+    def _moved(self, run: Run, stand_ins: Mapping[str, str]) -> Run:
+        """End a job and start it from what it saved last, some of its devices replaced."""
+        path = self._answered(lambda: resumable(self.rest, run.job))
         self.tell(f"ending job {run.job}; it goes on from {path or 'its beginning'}")
-        self.rest.cancel(run.job)
+        self._answered(lambda: self.rest.cancel(run.job))
         return self._started(run.without(stand_ins), path)
 
     def _started(self, run: Run, path: str | None) -> Run:
@@ -189,11 +230,34 @@ class Watch:
         except StreamplaceError as error:  # a further device may have been lost
             state = f"; its state is in {path}: give it to 'flink apply' by --savepoint"
             raise FlinkError(f"{error}{state if path else ''}") from None
-        new = replace(run, job=job)
-        where = ", ".join(f"{spare} for {device}" for device, spare in run.stand_ins.items())
+        new = replace(run, job=job, addresses=addresses_of(self.rest, run.devices))
+        where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
         fine = verify(self.rest, job, run.vectors).fine
-        self.tell(f"job {job} runs, {where}{'' if fine else '; not all of it is where it should'}")
+        self.tell(f"job {job} runs{where}{'' if fine else '; not all of it is where it should'}")
         self.moved(new)
         if unkept := self._unkept(job):
             self.tell(f"note: {unkept}; give it to 'flink watch', too")
         return new
+
+
+class _Notices:
+    """Notices, each of which is given once."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._last = tell, ""
+
+    def __call__(self, words: str) -> None:
+        """Give a notice, unless it is empty or the one that was given last."""
+        if words and words != self._last:
+            self._tell(words)
+        self._last = words
+
+
+def _forgotten(job: str) -> FlinkError:
+    """What to do about a job that the JobManager knows no more."""
+    return FlinkError(
+        f"the JobManager does not know job {job} any more: it was started anew without high "
+        "availability (high-availability.type); start the job from its last checkpoint, in the "
+        f"folder {job} of its execution.checkpointing.dir, by 'streamplace flink apply' with "
+        "--savepoint"
+    )

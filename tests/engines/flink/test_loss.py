@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -220,6 +221,33 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     assert all(seen == due for seen, due in lines(tmp_path / "told", "counts"))
     windows = Counter((key, first // 100) for key, first, _ in lines(tmp_path / "told", "windows"))
     assert set(range(10)) == {key for key, _ in windows}
+
+
+def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
+    rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """Without restarts it fails as soon as a connection breaks; Flink notices seconds later."""
+    (tmp_path / "told").mkdir()
+    program = tally(jobs, tmp_path / "told", tmp_path / "saved")
+    fragile = replace(program, settings={**program.settings, "restart-strategy.type": "none"})
+    job = apply(rest, flink, fragile, TALLY)
+    while resumable(rest, job) is None:
+        time.sleep(0.1)
+    runs: list[Run] = []
+    steps: list[str] = []
+    watch = Watch(rest, flink, fragile, ("dev-2",), steps.append, runs.append, patience=0.5)
+    thread = Thread(target=watch.run, args=(Run(job, TALLY),), daemon=True)
+    thread.start()
+    roomy.kill("dev-1")
+    while not runs:
+        assert thread.is_alive(), steps
+        thread.join(0.1)
+    assert steps[0] == f"job {job} has failed; waiting for what Flink knows of its TaskManagers"
+    assert runs[0].stand_ins == {"dev-1": "dev-2"}
+    assert verify(rest, runs[0].job, runs[0].vectors).fine
+    rest.cancel(runs[0].job)
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(

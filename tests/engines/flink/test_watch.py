@@ -123,7 +123,7 @@ def test_without_a_spare_left_the_job_is_waited_for(
     found = watch("dev-2")
     assert found.steps == [
         "lost: 'dev-0', 'dev-1'; waiting 0 s for it",
-        "no spare is left for 'dev-1'; the job waits for it",
+        "no spare is left for 'dev-1'; waiting for it",
         "job old is CANCELED",
     ]
     assert flink.requests("PATCH") == []
@@ -135,6 +135,87 @@ def test_a_job_that_fails_on_devices_that_are_there_is_told(
     """A spare would not help it."""
     flink.answers["GET /jobs/old"] = job("old", "FAILED", {})
     watch("dev-2", raises=FlinkError, match="failed on devices that are all there: a.B: c")
+
+
+def heard(answers: dict[str, Any], **times: int) -> dict[str, Any]:
+    """Answer of a cluster that has last heard of each TaskManager, as dev_1, at some time."""
+    found = copy.deepcopy(answers["GET /taskmanagers"])
+    for row in found["taskmanagers"]:
+        row["timeSinceLastHeartbeat"] = times.get(row["id"].replace("-", "_"), 99_000)
+    return dict(found)
+
+
+def ended(name: str, end: int) -> dict[str, Any]:
+    """Overview of a job that has failed."""
+    times = {"start-time": 0, "end-time": end, "duration": end}
+    return {"jobs": [{"jid": name, "state": "FAILED", **times}]}
+
+
+def test_a_failed_job_is_given_up_only_when_all_devices_were_heard_of_since(
+    watch: Callable[..., Watched], flink: ScriptedFlink
+) -> None:
+    """Their heartbeats must be later than the failure; until then Flink may not know of a loss."""
+    before, after = heard(flink.answers, dev_1=50_500), heard(flink.answers, dev_1=51_000)
+    flink.answers |= {
+        "GET /taskmanagers": [before, before, before, before, before, after],
+        "GET /jobs/old": job("old", "FAILED", {}),
+        "GET /jobs/overview": ended("old", 50_000),
+    }
+    watch("dev-2", raises=FlinkError, match="failed on devices that are all there: a.B: c")
+    assert flink.requests("GET").count("/taskmanagers") == 6
+
+
+def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(
+    watch: Callable[..., Watched], flink: ScriptedFlink
+) -> None:
+    """A spare stands in, from the last checkpoint."""
+    silent, gone = heard(flink.answers, dev_1=10), lacking(flink.answers, "dev-1")
+    flink.answers |= {
+        "GET /taskmanagers": [silent, silent, silent, silent, gone],
+        "GET /jobs/old": job("old", "FAILED", {}),
+        "GET /jobs/new": job("new", "CANCELED", {}),
+        "GET /jobs/overview": ended("old", 50_000),
+    }
+    found = watch("dev-2")
+    assert found.steps[:2] == [
+        "job old has failed; waiting for what Flink knows of its TaskManagers",
+        "lost: 'dev-1'; waiting 0 s for it",
+    ]
+    assert [run.stand_ins for run in found.runs] == [{"dev-1": "dev-2"}]
+    assert found.paths == ["s3://b/chk-7"]
+
+
+def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
+    watch: Callable[..., Watched], flink: ScriptedFlink
+) -> None:
+    """Its TaskManager is another one than when the job was started; no spare is needed."""
+    every, back = flink.answers["GET /taskmanagers"], heard(flink.answers)
+    back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
+    flink.answers |= {
+        "GET /taskmanagers": [every, every, back],
+        "GET /jobs/old": [job("old", "RUNNING", {}), job("old", "FAILED", {})],
+        "GET /jobs/new": job("new", "CANCELED", {}),
+        "GET /jobs/new/checkpoints/config": KEPT,
+        "GET /jobs/overview": ended("old", 50_000),
+    }
+    found = watch("dev-2")
+    assert found.steps == [
+        "job old has failed, and 'dev-1' is back",
+        "ending job old; it goes on from s3://b/chk-7",
+        "job new runs",
+        "job new is CANCELED",
+    ]
+    assert [run.vectors for run in found.runs] == [VECTORS]
+
+
+def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
+    watch: Callable[..., Watched], flink: ScriptedFlink
+) -> None:
+    """It was started anew without high availability."""
+    gone = {"errors": ["org.apache.flink.x: Could not find Flink job (old)"]}
+    flink.answers["GET /jobs/old"] = [job("old", "RUNNING", {}), gone]
+    told = r"does not know job old any more.*\(high-availability.type\); start the job from"
+    watch("dev-2", raises=FlinkError, match=told)
 
 
 @pytest.mark.parametrize(

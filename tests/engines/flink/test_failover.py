@@ -1,0 +1,72 @@
+"""A JobManager that dies while another stands by: what watches a job goes on."""
+
+import time
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from flink_clusters import available_cluster
+
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.local import JOB_MANAGER
+from streamplace.engines.flink.pinning import Vectors
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.state import resumable
+from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.watch import RETENTION, Run, Watch
+
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
+TALLY: Vectors = {
+    "numbers": ["dev-0"],
+    "Map": ["dev-1"],
+    "KeyedProcess": ["dev-0", "dev-1"],
+    "Process": ["dev-0", "dev-1"],
+    "Writer": ["dev-0", "dev-1"],
+    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
+    "Process (2)": ["dev-1", "dev-1"],
+    "Writer (2)": ["dev-0", "dev-0"],
+}
+
+
+def test_a_watch_goes_on_when_another_job_manager_takes_over(
+    flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """The job is recovered where it was, and a spare stands in for what is lost after that."""
+    (tmp_path / "told").mkdir()
+    settings = {
+        "execution.checkpointing.interval": "300 ms",
+        "execution.checkpointing.dir": (tmp_path / "saved").as_uri(),
+        RETENTION: "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "10000",
+        "restart-strategy.fixed-delay.delay": "500 ms",
+    }
+    program = Program(jobs, "TallyJob", (str(tmp_path / "told"), "500"), settings=settings)
+    with available_cluster(flink, ["dev-0", "dev-1", "dev-2"]) as (cluster, url):
+        rest = Rest(url)
+        job = apply(rest, flink, program, TALLY)
+        while resumable(rest, job) is None:
+            time.sleep(0.1)
+        runs: list[Run] = []
+        steps: list[str] = []
+        watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=8)
+        thread = Thread(target=watch.run, args=(Run(job, TALLY),), daemon=True)
+        thread.start()
+        cluster.kill(JOB_MANAGER)
+        while not any("asking again" in step for step in steps):
+            assert thread.is_alive(), steps
+            thread.join(0.1)
+        rest.wait_running(job, 120)
+        assert runs == []
+        assert verify(rest, job, TALLY).fine
+        cluster.kill("dev-1")
+        while not runs:
+            assert thread.is_alive(), steps
+            thread.join(0.1)
+        assert runs[0].stand_ins == {"dev-1": "dev-2"}
+        assert verify(rest, runs[0].job, runs[0].vectors).fine
+        rest.cancel(runs[0].job)
+        thread.join(30)
+        assert not thread.is_alive()
