@@ -10,7 +10,13 @@ from pathlib import Path
 
 from streamplace.engines.flink.config import as_yaml
 from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.local import _COMMON, JOB_MANAGER, LocalCluster, local_cluster
+from streamplace.engines.flink.local import (
+    _COMMON,
+    JOB_MANAGER,
+    START_SECONDS,
+    LocalCluster,
+    local_cluster,
+)
 from streamplace.engines.flink.rest import FlinkError, Rest
 
 
@@ -91,7 +97,7 @@ def _zookeeper(flink: Flink, folder: Path) -> Iterator[str]:
 
 def _await_devices(rest: Rest, devices: Sequence[str]) -> None:
     """Wait until a JobManager answers, and knows TaskManagers."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + START_SECONDS
     while True:
         with suppress(FlinkError):
             if set(rest.offered()) == set(devices):

@@ -59,9 +59,9 @@ def watch_(
     restart strategy allows, and fails then. This command looks at it every second. When one of its
     TaskManagers is gone for longer than --patience, the job is ended and started from its last
     checkpoint, with the spare in the place of the lost one. Its new id is printed. What was lost
-    and comes back is a spare from then on. The command ends when the job does, unless that is why: a
-    job that has failed is looked at until Flink has heard of all of its TaskManagers since, and is
-    started again where one that was lost is back.
+    and comes back is a spare from then on. The command ends when the job does, unless that is why:
+    a job that has failed is looked at until Flink has heard of all of its TaskManagers since, and
+    is started again where one that was lost is back.
 
     JAR, its options and ARGUMENTS are what the job was submitted with: it is submitted again.
     Checkpoints must outlive it: submit it, here and before, with an execution.checkpointing.dir

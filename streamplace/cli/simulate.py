@@ -88,17 +88,17 @@ def command(
 ) -> None:
     """Simulate PLACEMENT of GRAPH: what it reaches, what limits it, and what to move.
 
-    GRAPH may be a problem, which brings its cluster and constraints along. The steady state is
+    GRAPH may be a problem, which brings its cluster and constraints along; PLACEMENT may be one of
+    its subtasks, as 'place --subtasks' writes it. The steady state is
     computed in closed form; loads are at the sources' full rate, so a resource at 150 % lets
     through two thirds of it. One pass is simulated event by event. With --from, it also says what
     moves from the placement that runs now, what that takes, and after how many passes it pays off.
     """
     from streamplace.api import chosen_objective, simulate
     from streamplace.cli._console import titled
-    from streamplace.io.placements import read_placement
+    from streamplace.io.placements import read_placed
 
-    problem = read_problem(graph, cluster, rate)
-    placed = read_placement(placement, problem)
+    problem, placed = read_placed(placement, read_problem(graph, cluster, rate))
     asked = _asked(objective, preset)
     relocation = relocation_of(present, startup)
     told, run = simulate(problem, placed, objective=asked, relocation=relocation), None

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from streamplace.engines.names import resources
-from streamplace.model.expansion import Expansion
+from streamplace.model.expansion import Expansion, named_problem
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -93,10 +93,7 @@ class Deployment:
     @classmethod
     def of(cls, problem: Problem, assignment: Mapping[str, str]) -> "Deployment":
         """Deployment from names: operator → device, or subtask → device."""
-        operators = problem.graph.operators
-        subtasks = problem.graph.expand().graph.operators
-        split = any(name in subtasks and name not in operators for name in assignment)
-        names = subtasks.name if split else operators.name
+        names = named_problem(problem, assignment).graph.operators.name
         return cls(problem, Placement.of(names, problem.cluster.devices.name, assignment))
 
     @property

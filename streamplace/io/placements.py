@@ -6,6 +6,7 @@ from typing import Any
 
 from streamplace.io.files import located, read_bytes, spot, write_text
 from streamplace.io.schema import parse_json
+from streamplace.model.expansion import named_problem
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
@@ -15,6 +16,13 @@ LARGEST_PLACEMENT = 256 * 2**20
 def read_placement(path: Path, problem: Problem) -> Placement:
     """Placement of this problem's operators on its devices."""
     return parse_placement(read_bytes(path, LARGEST_PLACEMENT), spot(path), problem)
+
+
+def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
+    """Placement of this problem's operators or of their subtasks, and the problem of these."""
+    content = read_bytes(path, LARGEST_PLACEMENT)
+    placed = named_problem(problem, parse_document(content, spot(path))["assignment"])
+    return placed, parse_placement(content, spot(path), placed)
 
 
 def read_present(path: Path) -> Placement:

@@ -155,6 +155,24 @@ class Expansion:
             yield from map(frozenset, itertools.product(a, b))
 
 
+def named_problem(problem: "Problem", names: Iterable[str]) -> "Problem":
+    """Problem of the operators that are named: the problem itself, or that of its subtasks.
+
+    Examples
+    --------
+    >>> from streamplace.model import Cluster, Operator, Problem
+    >>> graph = StreamGraph.of("one", [Operator("join", parallelism=2)])
+    >>> problem = Problem(graph, Cluster.uniform(2))
+    >>> named_problem(problem, ["join#0", "join#1"]).graph.operators.name
+    ('join#0', 'join#1')
+    """
+    operators, expansion = problem.graph.operators, problem.graph.expand()
+    subtasks = expansion.graph.operators
+    if any(name in subtasks and name not in operators for name in names):
+        return expansion.problem(problem)
+    return problem
+
+
 def expand(graph: StreamGraph) -> Expansion:
     """Return the graph of subtasks of a graph; see `Expansion`.
 

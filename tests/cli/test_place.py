@@ -108,3 +108,21 @@ def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: s
     assert "metis" in answer.err
     assert json.loads(answer.out)["placer"] == "auto"
     assert "metis" not in run("place", graph, "--json").err
+
+
+def test_a_placement_of_subtasks_can_be_simulated(run: Callable, tmp_path: Path) -> None:
+    """As the one of their operators can; subtasks that are missing are named."""
+    join = {"name": "join", "ipt": 1_000_000, "parallelism": 4}
+    source = {"name": "src", "ipt": 1, "rate": 10_000}
+    streams = [{"from": "src", "to": "join"}]
+    (tmp_path / "g.json").write_text(json.dumps({"operators": [source, join], "streams": streams}))
+    given = ("g.json", "--devices", "3", "--json")
+    placed = json.loads(run("place", *given, "--subtasks", "-o", "p.json").out)
+    simulated = json.loads(run("simulate", "g.json", "p.json", *given[1:]).out)
+    assert simulated["relative_throughput"] == placed["relative_throughput"]
+    document = json.loads((tmp_path / "p.json").read_text())
+    del document["assignment"]["join#2"]
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    answer = run("simulate", "g.json", "p.json", *given[1:])
+    assert answer.status == 2
+    assert "'join#2'" in answer.err

@@ -51,7 +51,7 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
             time.sleep(0.1)
         runs: list[Run] = []
         steps: list[str] = []
-        watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=8)
+        watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=20)
         thread = Thread(target=watch.run, args=(Run(job, TALLY),), daemon=True)
         thread.start()
         cluster.kill(JOB_MANAGER)
