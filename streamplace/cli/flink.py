@@ -8,6 +8,7 @@ import click
 from streamplace.cli._flink import HOME, JOB, JSON, MIPS, SECONDS, asks, job_id
 from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, move_, verify_
+from streamplace.cli._flink_union import split_, union_
 from streamplace.cli._flink_watch import watch_
 from streamplace.cli._options import DEFAULTS, FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
@@ -81,6 +82,11 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     help="Of every link; Flink does not measure it.",
 )
 @JOB
+@click.option(
+    "--beside",
+    multiple=True,
+    help="Id of a job that stays where it runs: what its tasks take of each CPU is reserved.",
+)
 @SECONDS
 @writes("Write the cluster to this TOML file.")
 def cluster_(
@@ -88,24 +94,28 @@ def cluster_(
     mips: str,
     bandwidth: str,
     job: str | None,
+    beside: tuple[str, ...],
     seconds: float,
     output: Path | None,
 ) -> None:
     """Write the TaskManagers of a cluster as devices, for place and the others.
 
     What Java itself takes of TaskManagers on this machine is measured and reserved, and, where a
-    job runs, what sending and receiving a tuple costs. --mips is the speed of a core of the
+    job runs, what sending and receiving a tuple costs. With --beside, the others are placed around
+    jobs that stay. --mips is the speed of a core of the
     devices, as for profile. Everything can be changed in the file.
     """
     from streamplace.engines.flink.background import background
+    from streamplace.engines.flink.beside import cores_taken
     from streamplace.engines.flink.cluster import cluster_toml, unpinnable
     from streamplace.io.clusters import parse_cluster
     from streamplace.io.files import write_text
 
     with waiting(f"watching for {seconds:g} s"):
         seen, overhead = background(rest, job, seconds)
+        taken = cores_taken(rest, beside, seconds)
     java = seen.java if seen.managers else None
-    text = cluster_toml(rest, mips, bandwidth, java, overhead)
+    text = cluster_toml(rest, mips, bandwidth, java, overhead, taken)
     size = parse_cluster(text.encode(), "the cluster").n_devices
     if java is None:
         say("note: what Java itself takes is not measured, no TaskManager is on this machine")
@@ -194,5 +204,5 @@ def profile_(
         say(f"note: {doubt}")
 
 
-for one in (apply_, jar_, move_, cancel_, verify_, watch_):
+for one in (apply_, jar_, move_, cancel_, verify_, watch_, union_, split_):
     command.add_command(one)

@@ -1,6 +1,7 @@
 """A running cluster as a TOML file: every TaskManager a device."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ def cluster_toml(
     bandwidth: str,
     java: float | None = None,
     overhead: float | None = None,
+    beside: Mapping[str, float] | None = None,
 ) -> str:
     """Cluster file of the TaskManagers; what REST does not tell is as given.
 
@@ -32,6 +34,8 @@ def cluster_toml(
         Core seconds per second that Java takes of each besides its tasks; None where unmeasured.
     overhead
         Core seconds per remote tuple and end; None where unmeasured.
+    beside
+        Device → core seconds per second that jobs take there which stay where they are.
     """
     managers = rest.task_managers()
     if not managers:
@@ -42,8 +46,16 @@ def cluster_toml(
     costs += f"headroom = {HEADROOM}  # part of every CPU and link that stays free, for bursts\n"
     if overhead is not None:
         costs += f"overhead = {overhead:.3g}  # s of a core per remote tuple and end, measured\n"
-    reserved = "" if java is None else _reserved(java * parsed_mips(mips))
-    tables = [_table(manager, mips, crowd[_host(manager)]) + reserved for manager in managers]
+    tables = [_table(manager, mips, crowd[_host(manager)]) for manager in managers]
+    if java is not None or beside:
+        taken = ((java or 0.0) + (beside or {}).get(manager["id"], 0.0) for manager in managers)
+        what = "Java takes besides the tasks" if java is not None else ""
+        what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
+        speed = parsed_mips(mips)
+        tables = [
+            f"{table}reserved = {cores * speed:.3g}  # MIPS that {what}, measured\n"
+            for table, cores in zip(tables, taken, strict=True)
+        ]
     return f"{head}bandwidth = {quoted_toml(bandwidth)}\n{costs}{''.join(tables)}"
 
 
@@ -54,10 +66,6 @@ def unpinnable(rest: Rest) -> list[str]:
         for manager in rest.task_managers()
         if resource(manager["id"]) not in manager["totalResource"].get("extendedResources", {})
     ]
-
-
-def _reserved(speed: float) -> str:
-    return f"reserved = {speed:.3g}  # MIPS that Java takes besides the tasks, measured\n"
 
 
 def _table(manager: dict[str, Any], mips: str, crowd: int) -> str:

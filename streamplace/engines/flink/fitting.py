@@ -31,7 +31,13 @@ def check_cluster(rest: Rest, vectors: Vectors) -> None:
 
 def check_upload(rest: Rest) -> None:
     """Raise FlinkError for a cluster that takes no jars."""
-    if rest.settings().get("web.submit.enable", "").lower() == "false":
+    settings = rest.settings()
+    if settings.get("execution.target") == "embedded":
+        raise FlinkError(
+            f"the Flink at {rest.url} is in application mode and takes no other job than its own; "
+            "write the jar that it starts with by 'streamplace flink jar'"
+        )
+    if settings.get("web.submit.enable", "").lower() == "false":
         raise FlinkError(
             f"the Flink at {rest.url} takes no jars (web.submit.enable: false); write one by "
             "'streamplace flink jar' and run that by 'flink run', or in application mode"

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.fitting import check_upload
 from streamplace.engines.flink.health import FAILED, Health, addresses_of, health_of
 from streamplace.engines.flink.pinning import Vectors, devices_of
 from streamplace.engines.flink.program import Program
@@ -92,9 +93,10 @@ class Watch:
 
     def check(self, run: Run) -> None:
         """Raise what would hinder a spare from standing in."""
+        check_upload(self.rest)
         if taken := run.devices.intersection(self.spares):
             raise PlacementError(f"{quoted(min(taken))} is no spare: operators are placed on it")
-        if missing := set(self.spares).difference(self.rest.offered()):
+        if missing := set(self.spares).difference(self._answered(self.rest.offered)):
             raise PlacementError(f"spare {quoted(min(missing))} is no TaskManager of the cluster")
         if unkept := self._unkept(run.job):
             raise FlinkError(unkept)
@@ -102,7 +104,9 @@ class Watch:
     def _unkept(self, job: str) -> str | None:
         """Why a spare could not go on from the checkpoints of a job."""
         try:
-            found = self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+            found = self._answered(
+                lambda: self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+            )
         except Refusal:
             self.tell(f"note: job {job} takes no checkpoints; it would start without state")
             return None
@@ -131,7 +135,7 @@ class Watch:
             when the JobManager knows it no more.
         """
         self.check(run)
-        run = replace(run, addresses=addresses_of(self.rest, run.devices))
+        run = self._addressed(run)
         since, missing_before = 0.0, set[str]()
         losses, shortages = _Notices(self.tell), _Notices(self.tell)
         while True:
@@ -189,6 +193,11 @@ class Watch:
                 breakdowns(f"{error}; asking again")
             time.sleep(LOOK_SECONDS)
 
+    def _addressed(self, run: Run) -> Run:
+        """Job with the addresses that its TaskManagers have now."""
+        addresses = self._answered(lambda: addresses_of(self.rest, run.devices))
+        return replace(run, addresses=addresses)
+
     def _ended(self, run: Run, state: str) -> str:
         if state == FAILED:
             cause = self.rest.failure(run.job)
@@ -230,7 +239,7 @@ class Watch:
         except StreamplaceError as error:  # a further device may have been lost
             state = f"; its state is in {path}: give it to 'flink apply' by --savepoint"
             raise FlinkError(f"{error}{state if path else ''}") from None
-        new = replace(run, job=job, addresses=addresses_of(self.rest, run.devices))
+        new = self._addressed(replace(run, job=job))
         where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
         fine = verify(self.rest, job, run.vectors).fine
         self.tell(f"job {job} runs{where}{'' if fine else '; not all of it is where it should'}")

@@ -15,9 +15,12 @@ import pytest
 from flink_graphs import pipeline
 
 from streamplace.engines.deployment import Deployment
+from streamplace.engines.flink.apply import check
 from streamplace.engines.flink.config import as_yaml
 from streamplace.engines.flink.dist import Flink, find_java
 from streamplace.engines.flink.local import _COMMON
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.verify import verify
 from streamplace.engines.kubernetes import as_kubernetes
@@ -135,4 +138,8 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
         rest.wait_running(one, 120)
         vectors = {"op0": ["box one"], "op1": ["box two", "box one", "box two"]}
         found = verify(rest, one, vectors)
+        measured = profile(rest, one, 2.0).graph(2500)
+        with pytest.raises(FlinkError, match="is in application mode and takes no other job than"):
+            check(rest, flink, Program(graph_jar, "GraphJob"), vectors, one)
     assert found.fine, found
+    assert set(measured.operators.name) == {"op0", "op1"}

@@ -7,6 +7,7 @@ import pytest
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.apply import apply, check
+from streamplace.engines.flink.beside import cores_taken
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
@@ -77,3 +78,17 @@ def test_all_operators_that_are_not_placed_are_named(
     assert str(refused.value).endswith("' are not placed")
     names = {f"'op{i}'" for i in range(40) if i != 7}
     assert set(str(refused.value)[len("operators ") : -len(" are not placed")].split(", ")) == names
+
+
+def test_what_a_job_takes_of_each_device_is_measured(
+    rest: Rest, flink: Flink, graph_jar: Path
+) -> None:
+    """Where its work is done, and by the subtasks that do it."""
+    graph = pipeline(1, 3, rate=300)
+    graph["operators"][1]["rounds"] = 300_000
+    program = Program(graph_jar, "GraphJob", [json.dumps(graph)])
+    job = apply(rest, flink, program, {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]})
+    taken = cores_taken(rest, [job], 4)
+    assert taken.keys() == {"dev-0", "dev-1", "dev-2"}
+    assert taken["dev-2"] == pytest.approx(2 * taken["dev-1"])
+    assert taken["dev-1"] > 2 * taken["dev-0"]

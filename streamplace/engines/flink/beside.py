@@ -1,0 +1,22 @@
+"""What jobs that stay where they are take of the devices of a cluster."""
+
+from collections.abc import Iterable
+
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.tasks import read_vertices
+
+
+def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of some running jobs.
+
+    Subtasks of one operator count alike. Each job is watched for about ``seconds``.
+    """
+    taken: dict[str, float] = {}
+    for job in jobs:
+        cpu = profile(rest, job, seconds).cpu
+        for vertex in read_vertices(rest, job, rest.running_job(job)):
+            for device, subtasks in vertex.devices.items():
+                share = cpu[vertex.id].cores * subtasks / vertex.parallelism
+                taken[device] = taken.get(device, 0.0) + share
+    return taken

@@ -1,0 +1,125 @@
+"""Several jobs as one graph, placed together, and the placement of each of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streamplace.engines.names import slug
+from streamplace.errors import PlacementError, SettingError
+from streamplace.model.graph import CPU_OF, Attribute, StreamGraph
+from streamplace.model.messages import listed, quoted
+from streamplace.model.operators import Operator
+from streamplace.model.streams import Stream
+
+BETWEEN = "/"
+"""Between the name of a job and that of its operator."""
+
+
+def job_names(graphs: Sequence[StreamGraph]) -> list[str]:
+    """Names of the jobs in their union, each of which can be the name of a file.
+
+    >>> one = StreamGraph.of("shop", [Operator("in", rate=1)])
+    >>> job_names([one, one])
+    ['shop', 'shop-2']
+    """
+    names: list[str] = []
+    for graph in graphs:
+        name, number = slug(graph.name), 1
+        while name in names:
+            number += 1
+            name = f"{slug(graph.name)}-{number}"
+        names.append(name)
+    return names
+
+
+def union_of(graphs: Sequence[StreamGraph], weights: Mapping[str, float]) -> StreamGraph:
+    """One graph of all operators and streams of several jobs.
+
+    Operators are called JOB/OPERATOR.
+
+    Parameters
+    ----------
+    weights
+        Job → what the rates of its sources are multiplied by; 1 where it is not named. Of two jobs
+        that cannot both be carried in full, one of weight 2 gets twice the part of its rate.
+
+    Examples
+    --------
+    >>> shop = StreamGraph.of("shop", [Operator("in", rate=10)])
+    >>> pipe = StreamGraph.of("pipe", [Operator("in", rate=10), Operator("out")],
+    ...                       [Stream("in", "out")])
+    >>> both = union_of([shop, pipe], {"pipe": 2})
+    >>> both.operators.name, both.input_rate.tolist()
+    (('shop/in', 'pipe/in', 'pipe/out'), [10.0, 20.0, 20.0])
+    """
+    names = job_names(graphs)
+    if unknown := weights.keys() - set(names):
+        raise SettingError(f"{quoted(min(unknown))} is none of the jobs; they are {listed(names)}")
+    pairs = list(zip(names, graphs, strict=True))
+    operators = [
+        operator
+        for name, graph in pairs
+        for operator in _operators(name, graph, weights.get(name, 1.0))
+    ]
+    streams = [stream for name, graph in pairs for stream in _streams(name, graph)]
+    return StreamGraph.of(" + ".join(names), operators, streams, _attributes(pairs))
+
+
+def split_placement(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Placement document of each job, from that of their union.
+
+    >>> placed = {"parallelism": {"a/in": 2}, "assignment": {"a/in": "d0", "b/in": "d1"}}
+    >>> split_placement(placed)["a"]
+    {'graph': 'a', 'parallelism': {'in': 2}, 'assignment': {'in': 'd0'}}
+    """
+    jobs: dict[str, dict[str, Any]] = {}
+    for name in document["assignment"]:
+        job, between, _ = name.partition(BETWEEN)
+        if not between:
+            raise PlacementError(
+                f"operator {quoted(name)} belongs to no job; give a placement of what "
+                "'streamplace flink union' wrote"
+            )
+        jobs[job] = {"graph": job}
+    for table in ("parallelism", "assignment"):
+        if table in document:
+            for job, part in jobs.items():
+                start = job + BETWEEN
+                part[table] = {
+                    name.removeprefix(start): value
+                    for name, value in document[table].items()
+                    if name.startswith(start)
+                }
+    return jobs
+
+
+def _operators(job: str, graph: StreamGraph, weight: float) -> Iterator[Operator]:
+    for operator in graph.operators:
+        yield replace(operator, name=job + BETWEEN + operator.name, rate=operator.rate * weight)
+
+
+def _streams(job: str, graph: StreamGraph) -> Iterator[Stream]:
+    for stream in graph.streams:
+        ends = (job + BETWEEN + stream.source, job + BETWEEN + stream.target)
+        yield replace(stream, source=ends[0], target=ends[1])
+
+
+def _attributes(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute]:
+    """What is true of all jobs, and what could not be measured of each."""
+    speeds = {graph.attributes["mips"] for _, graph in pairs if "mips" in graph.attributes}
+    if len(speeds) > 1:
+        raise SettingError("the jobs were measured with different --mips; profile them alike")
+    doubts = [
+        f"{job}: {graph.attributes['unmeasured']}"
+        for job, graph in pairs
+        if "unmeasured" in graph.attributes
+    ]
+    attributes: dict[str, Attribute] = dict.fromkeys(["mips"], speeds.pop()) if speeds else {}
+    if doubts:
+        attributes["unmeasured"] = "; ".join(doubts)
+    return attributes | {
+        f"{CPU_OF}{job}{BETWEEN}{key.removeprefix(CPU_OF)}": value
+        for job, graph in pairs
+        for key, value in graph.attributes.items()
+        if key.startswith(CPU_OF)
+    }
