@@ -101,9 +101,9 @@ def cluster_(
     """Write the TaskManagers of a cluster as devices, for place and the others.
 
     What Java itself takes of TaskManagers on this machine is measured and reserved, and, where a
-    job runs, what sending and receiving a tuple costs. With --beside, the others are placed around
-    jobs that stay. --mips is the speed of a core of the
-    devices, as for profile. Everything can be changed in the file.
+    job runs, what sending and receiving a tuple costs. Limits of their CPU are taken from their
+    cgroups. With --beside, the others are placed around jobs that stay. --mips is the speed of a
+    core of the devices, as for profile. Everything can be changed in the file.
     """
     from streamplace.engines.flink.background import background
     from streamplace.engines.flink.beside import cores_taken
@@ -182,10 +182,12 @@ def profile_(
 
     Run the job with chaining off (pipeline.operator-chaining.enabled: false), else operators that
     Flink fused are measured, and placed, as one. --mips is the speed of the devices that it runs
-    on, as the cluster file has it. What could not be measured is told.
+    on, as the cluster file has it. What could not be measured is told, and so is what the model
+    predicts for the present placement, beside what was measured there.
     """
     from streamplace.engines.flink.profile import profile
     from streamplace.io.graphs import graph_to_dict, write_graph
+    from streamplace.model.graph import CONSISTENCY
     from streamplace.model.units import mips as parsed_mips
 
     speed = parsed_mips(mips)
@@ -200,6 +202,8 @@ def profile_(
         where = "" if output is None else f" → {output}"
         say(f"{graph.n_operators} operators, {graph.source_rate:g} tuples/s{where}")
         print_about(graph)
+    if CONSISTENCY in graph.attributes:
+        say(f"{CONSISTENCY}: {graph.attributes[CONSISTENCY]}")
     for doubt in seen.doubts:
         say(f"note: {doubt}")
 

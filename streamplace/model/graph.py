@@ -26,6 +26,8 @@ Attribute = str | int | float | bool
 
 CPU_OF = "cpu of "
 """Begins the attributes that say how the CPU of an operator was had that was not measured."""
+CONSISTENCY = "consistency"
+"""Attribute that says how true the model is of the placement that was measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,32 +1,15 @@
 """What TaskManagers take besides the tasks of jobs: Java itself, and sending over the network."""
 
-import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from streamplace.engines.flink.cpu import (
-    JavaThread,
-    ThreadLoad,
-    java_threads,
-    processes_of,
-    spent_between,
-)
+from streamplace.engines.flink.cpu import JavaThread, java_threads, processes_of, spent_between
+from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.plan import Edge, read_plan
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sampling import sample
+from streamplace.engines.flink.sampling import Activity, sample
 from streamplace.engines.flink.tasks import read_vertices
-
-TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
-HELPERS, OBSERVATION, JAVA = "flushing and timers", "the measurement itself", "other Java threads"
-_KINDS = (
-    (re.compile(r"Flink Netty "), NETWORK),
-    (re.compile(r"C[12] CompilerThread|Sweeper thread"), COMPILERS),
-    (re.compile(r"Attach Listener"), OBSERVATION),
-    (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark|CMS "), GARBAGE),
-    (re.compile(r"OutputFlusher for |(?:System )?Time Trigger for |.*[Cc]heckpoint"), HELPERS),
-    (re.compile(r".+ \(\d+/\d+\)#\d+$", re.DOTALL), TASKS),
-)
 
 
 class Background(NamedTuple):
@@ -35,8 +18,9 @@ class Background(NamedTuple):
     Attributes
     ----------
     java
-        Core seconds per second of one, in the mean: heartbeats, metrics, garbage. What compiles is
-        not in it, for it has little to do once a job has run for a while.
+        Core seconds per second that it takes of each for itself: heartbeats, metrics, garbage; of
+        all TaskManagers the least, for what one takes more is the tasks'. What compiles is not in
+        it, for it has little to do once a job has run for a while.
     network
         Core seconds per second of all threads that send and receive.
     managers
@@ -46,24 +30,6 @@ class Background(NamedTuple):
     java: float
     network: float
     managers: int
-
-
-def kind_of(thread: str) -> str:
-    """What a thread of a TaskManager does.
-
-    >>> kind_of("Map (1/2)#0"), kind_of("OutputFlusher for Map (1/2)#0"), kind_of("VM Thread")
-    ('tasks', 'flushing and timers', 'garbage collection')
-    """
-    return next((kind for pattern, kind in _KINDS if pattern.match(thread)), JAVA)
-
-
-def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
-    """Cores that the threads of a TaskManager took, by what they do."""
-    found: dict[str, float] = {}
-    for load in loads:
-        kind = kind_of(load.name)
-        found[kind] = found.get(kind, 0.0) + load.cores
-    return found
 
 
 def background(rest: Rest, job: str | None, seconds: float) -> tuple[Background, float | None]:
@@ -79,7 +45,7 @@ def background(rest: Rest, job: str | None, seconds: float) -> tuple[Background,
     live = rest.live_jobs() if job is None else [job]
     first = {device: java_threads(pid) for device, pid in processes.items()}
     if len(live) == 1:
-        sent = remote_tuples(rest, live[0], seconds)
+        sent = _remote_tuples(rest, live[0], seconds)
     else:
         time.sleep(seconds)
         sent = 0.0
@@ -94,25 +60,40 @@ def background_between(
     first: Mapping[str, Sequence[JavaThread]], second: Mapping[str, Sequence[JavaThread]]
 ) -> Background:
     """Background of the TaskManagers that were seen twice, by their threads."""
-    both = [
-        cores_by_kind(spent_between(first[device], second[device]))
+    kinds = {
+        device: cores_by_kind(spent_between(first[device], second[device]))
         for device in first.keys() & second.keys()
-    ]
-    java = sum(kinds.get(kind, 0.0) for kinds in both for kind in (JAVA, GARBAGE, HELPERS))
-    network = sum(kinds.get(NETWORK, 0.0) for kinds in both)
-    return Background(java / max(1, len(both)), network, len(both))
+    }
+    network = sum(one.get(NETWORK, 0.0) for one in kinds.values())
+    return Background(java_itself(kinds), network, len(kinds))
 
 
-def remote_tuples(rest: Rest, job: str, seconds: float) -> float:
-    """Tuples/s of a job that go from one TaskManager to another."""
+def remote_tuples(
+    edges: Sequence[Edge],
+    seen: Mapping[str, Activity],
+    devices: Mapping[str, Mapping[str, int]],
+) -> float:
+    """Tuples/s of a job that go from one TaskManager to another.
+
+    Parameters
+    ----------
+    devices
+        Task → TaskManager → number of its subtasks there.
+    """
+    return sum(
+        seen[edge.target].records_in
+        * share
+        * remote_share(devices[edge.source], devices[edge.target])
+        for edge, share in _shares(edges)
+    )
+
+
+def _remote_tuples(rest: Rest, job: str, seconds: float) -> float:
+    """Watch a job for a while; tuples/s that go from one TaskManager to another."""
     _, tasks, edges = read_plan(rest, job)
     seen = sample(rest, job, [task.id for task in tasks], seconds)
     devices = {v.id: v.devices for v in read_vertices(rest, job, rest.job(job))}
-    read = {task.id: seen[task.id].records_in for task in tasks}
-    return sum(
-        read[edge.target] * share * remote_share(devices[edge.source], devices[edge.target])
-        for edge, share in _shares(edges)
-    )
+    return remote_tuples(edges, seen, devices)
 
 
 def remote_share(senders: Mapping[str, int], receivers: Mapping[str, int]) -> float:

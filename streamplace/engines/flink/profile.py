@@ -1,23 +1,29 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from streamplace.engines.flink.background import remote_tuples
+from streamplace.engines.flink.consistency import Present, Usage, consistency
 from streamplace.engines.flink.cpu import processes_of, python_workers
 from streamplace.engines.flink.flows import Shares, shares
+from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
+from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
 from streamplace.engines.flink.plan import Edge, Task, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, sample_all, sent_by
 from streamplace.engines.flink.task_cpu import (
     PROCESS_CPU,
+    ClusterInterval,
     TaskCpu,
     between,
     snapshot,
     task_cpu,
 )
-from streamplace.model.graph import CPU_OF, StreamGraph
+from streamplace.model.graph import CONSISTENCY, CPU_OF, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
@@ -44,6 +50,8 @@ class Profile:
         Tuples/s that each task works on: those that it reads, or generates where it is a source.
     doubts
         What could not be measured, in words.
+    present
+        Where it ran, and what its TaskManagers took.
     """
 
     name: str
@@ -53,6 +61,7 @@ class Profile:
     cpu: Mapping[str, TaskCpu]
     tuples: Mapping[str, float]
     doubts: list[str] = field(default_factory=list)
+    present: Present | None = None
 
     def graph(self, mips: float) -> StreamGraph:
         """Stream graph whose instructions are those of cores of ``mips``.
@@ -61,7 +70,7 @@ class Profile:
         """
         name_of = {task.id: task.name for task in self.tasks}
         carried = self._tuples_by_stream(name_of)
-        sizes = self._payloads(name_of, carried)
+        sizes, sent = self._payloads(name_of, carried), self._sent()
         usual = {self.edges[e].source: size for e, size in reversed(sizes.items())}
         rates = {task.id: self._rate(task) for task in _sources(self.tasks, self.edges)}
         operators = [
@@ -72,7 +81,7 @@ class Profile:
             Stream(
                 name_of[edge.source],
                 name_of[edge.target],
-                carried[e] / (self.tuples[edge.source] or 1.0),
+                sent.get(e, carried[e]) / (self.tuples[edge.source] or 1.0),
                 _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
                 edge.partitioning,
             )
@@ -86,7 +95,26 @@ class Profile:
         }
         if self.doubts:
             facts["unmeasured"] = "; ".join(self.doubts)
-        return StreamGraph.of(self.name, operators, streams, facts)
+        return self._checked(StreamGraph.of(self.name, operators, streams, facts))
+
+    def _checked(self, graph: StreamGraph) -> StreamGraph:
+        """Graph that says in ``consistency`` how true the model is of the present placement."""
+        if self.present is None:
+            return graph
+        tuples = {task.name: self.tuples[task.id] for task in self.tasks}
+        found = consistency(graph, self.present, tuples, is_blocked=self._is_blocked())
+        if found is None:
+            text = "unchecked, for not all TaskManagers of the job run on this machine"
+        else:
+            text = str(found)
+        return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
+
+    def _is_blocked(self) -> bool:
+        """Whether a source was held back notably."""
+        return any(
+            self.activity[task.id].back_pressured > BLOCKED * task.parallelism
+            for task in _sources(self.tasks, self.edges)
+        )
 
     def _operator(self, task: Task, payload: float, rate: float, mips: float) -> Operator:
         tuples = self.tuples[task.id]
@@ -114,16 +142,23 @@ class Profile:
         """
         written = self._rates("numRecordsOut")
         weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(self.edges)}
-        last = {edge.source: e for e, edge in enumerate(self.edges)}
-        several = {edge.source for e, edge in enumerate(self.edges) if last[edge.source] != e}
-        sent = {
-            edge.source: written[edge.source] * edge.copies
-            for edge in self.edges
-            if edge.source in written and edge.source not in several
-        }
+        sent = {self.edges[e].source: tuples for e, tuples in self._sent().items()}
         found = shares(self._pairs(), self._rates("numRecordsIn"), sent, weights)
         self._doubt("selectivity", _reasons(found, "guessed"), name_of)
         return found.amounts
+
+    def _sent(self) -> dict[int, float]:
+        """Tuples/s on streams that are the only one of their source, as it counts them itself.
+
+        What reaches the other end is more or less as long as queues drain or fill.
+        """
+        written = self._rates("numRecordsOut")
+        outputs = Counter(edge.source for edge in self.edges)
+        return {
+            e: written[edge.source] * edge.copies
+            for e, edge in enumerate(self.edges)
+            if outputs[edge.source] == 1 and edge.source in written
+        }
 
     def _payloads(
         self, name_of: Mapping[str, str], carried: Mapping[int, float]
@@ -184,6 +219,7 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
     name, tasks, edges = read_plan(rest, job)
     generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
     processes = processes_of(rest)
+    held = {device: throttling(pid) for device, pid in processes.items()}
     first = snapshot(rest, job, processes)
     devices = {one.device for one in first.subtasks if one.job == job}
     activity, managers = sample_all(
@@ -194,7 +230,7 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
         {source: (metric,) for source, metric in generated.items()},
         {device: (PROCESS_CPU,) for device in devices - processes.keys() - {""}},
     )
-    interval = between(first, snapshot(rest, job, processes), processes)
+    interval = between(first, snapshot(rest, job, processes), processes, generated)
     whole = {
         device: seen.rates[PROCESS_CPU] * 1e-9
         for device, seen in managers.items()
@@ -220,7 +256,44 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
             "ipt of Python operators: without what their Python processes take; to have it "
             "measured, run the job with python.execution-mode: thread"
         )
-    return Profile(name, tasks, edges, activity, cpu, tuples, doubts)
+    present = _present(job, tasks, edges, interval, activity, processes, held)
+    return Profile(name, tasks, edges, activity, cpu, tuples, doubts, present)
+
+
+def _present(
+    job: str,
+    tasks: Sequence[Task],
+    edges: Sequence[Edge],
+    interval: ClusterInterval,
+    activity: Mapping[str, Activity],
+    processes: Mapping[str, int],
+    held: Mapping[str, Throttling],
+) -> Present | None:
+    """Where a job ran, and what its TaskManagers took; None where Flink does not tell where.
+
+    ``held`` is from the first look.
+    """
+    own = sorted(one for one in interval.subtasks if one.job == job)
+    devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
+    if any(len(devices[task.id]) != task.parallelism for task in tasks):
+        return None
+    kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
+    usage = {
+        device: Usage(
+            cpu_limit(pid) or max(1.0, (os.cpu_count() or 1) // len(processes)),
+            kinds[device],
+            held[device].share_until(throttling(pid)),
+        )
+        for device, pid in processes.items()
+    }
+    sent = remote_tuples(edges, activity, {v: Counter(where) for v, where in devices.items()})
+    network = sum(one.get(NETWORK, 0.0) for one in kinds.values())
+    return Present(
+        {task.name: devices[task.id] for task in tasks},
+        usage,
+        java_itself(kinds),
+        network / (2 * sent) if sent else 0.0,
+    )
 
 
 def _sources(tasks: Sequence[Task], edges: Sequence[Edge]) -> list[Task]:

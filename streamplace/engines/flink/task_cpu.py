@@ -3,13 +3,14 @@
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.answers import Job
 from streamplace.engines.flink.cpu import JavaThread, ThreadLoad, java_threads, spent_between
+from streamplace.engines.flink.helpers import shares_of_helpers
 from streamplace.engines.flink.received import ReceivedTask, owners, received_tasks
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import Activity
@@ -81,11 +82,14 @@ class ClusterInterval:
         TaskManager → what its threads took; those of this machine alone.
     received
         TaskManager of this machine → what it runs, by its log.
+    sources
+        Threads of the tasks that read nothing from others.
     """
 
     subtasks: Sequence[RunningSubtask]
     loads: Mapping[str, list[ThreadLoad]]
     received: Mapping[str, list[ReceivedTask]]
+    sources: frozenset[str] = frozenset()
 
 
 def snapshot(rest: Rest, job: str, processes: Mapping[str, int]) -> ClusterSnapshot:
@@ -100,9 +104,18 @@ def snapshot(rest: Rest, job: str, processes: Mapping[str, int]) -> ClusterSnaps
 
 
 def between(
-    first: ClusterSnapshot, second: ClusterSnapshot, processes: Mapping[str, int]
+    first: ClusterSnapshot,
+    second: ClusterSnapshot,
+    processes: Mapping[str, int],
+    sources: Container[str],
 ) -> ClusterInterval:
-    """What happened between two looks, to what both have seen."""
+    """What happened between two looks, to what both have seen.
+
+    Parameters
+    ----------
+    sources
+        Vertices that read nothing from others.
+    """
     before = {one.key: one.busy for one in first.subtasks}
     subtasks = [
         one._replace(busy=max(one.busy - before[one.key], 0.0))  # NaN stays NaN
@@ -114,7 +127,10 @@ def between(
         for device, threads in second.threads.items()
     }
     return ClusterInterval(
-        subtasks, loads, {device: received_tasks(pid) for device, pid in processes.items()}
+        subtasks,
+        loads,
+        {device: received_tasks(pid) for device, pid in processes.items()},
+        frozenset(one.thread for one in subtasks if one.vertex in sources),
     )
 
 
@@ -174,20 +190,39 @@ def task_cpu(
 
 
 def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
-    """CPU of the subtasks whose threads were seen."""
+    """CPU of the subtasks whose threads were seen, with that of the threads that help them."""
     bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
     for one in interval.subtasks:
         bearers[one.device, one.thread].append(one)
     found: dict[Key, TaskCpu] = {}
+    own: dict[str, dict[str, float]] = {}
     for device, loads in interval.loads.items():
         threads: dict[str, list[ThreadLoad]] = defaultdict(list)
         for load in loads:
-            threads[load.name].append(load)
+            if (device, load.name) in bearers:
+                threads[load.name].append(load)
+        own[device] = {name: sum(load.cores for load in same) for name, same in threads.items()}
         numbers = {name: [load.number for load in same] for name, same in threads.items()}
         runs = owners(numbers, interval.received.get(device, ()))
         for name, same in threads.items():
-            found |= _of_one_name(same, bearers.get((device, name), []), runs)
-    return found
+            found |= _of_one_name(same, bearers[device, name], runs)
+    more = shares_of_helpers(interval.loads, own, interval.sources)
+    where = {one.key: (one.device, one.thread) for one in interval.subtasks}
+    return {
+        key: one._replace(cores=one.cores * _raised(own, more, *where[key]))
+        for key, one in found.items()
+    }
+
+
+def _raised(
+    own: Mapping[str, Mapping[str, float]],
+    more: Mapping[str, Mapping[str, float]],
+    device: str,
+    thread: str,
+) -> float:
+    """By what the CPU of a thread is multiplied that has helpers."""
+    cores = own[device][thread]
+    return (cores + more[device][thread]) / cores if cores > 0 else 1.0
 
 
 def _of_one_name(

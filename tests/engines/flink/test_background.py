@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink import background, cpu
+from streamplace.engines.flink import background, cluster, cpu
 from streamplace.engines.flink.background import background_between
 from streamplace.engines.flink.cluster import cluster_toml
 from streamplace.engines.flink.cpu import JavaThread, listening_ports
@@ -29,7 +29,7 @@ def flink(*managers: dict[str, Any]) -> Any:
     )
 
 
-def test_the_background_is_the_mean_of_the_task_managers_seen_twice() -> None:
+def test_the_background_is_the_least_of_the_task_managers_seen_twice() -> None:
     """Each against its own clock; one that was started meanwhile does not count."""
 
     def threads(java: float, network: float, elapsed: float) -> list[JavaThread]:
@@ -44,7 +44,7 @@ def test_the_background_is_the_mean_of_the_task_managers_seen_twice() -> None:
         "c": threads(9.0, 9.0, 1.0),
     }
     found = background_between(first, second)
-    assert found.java == pytest.approx((0.04 + 0.08) / 2)
+    assert found.java == pytest.approx(0.04)
     assert found.network == pytest.approx(0.05 + 0.1)
     assert found.managers == 2
 
@@ -72,6 +72,18 @@ def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:
     """In MIPS, beside the headers, the headroom and the cost of a remote tuple."""
     text = cluster_toml(flink(MANAGER), "1000 MIPS", "106 Mbps", java=0.03, overhead=5e-6)
     assert "reserved = 30 " in text
-    cluster = parse_cluster(text.encode(), "c")
-    assert cluster.devices.mips.tolist() == pytest.approx([0.95 * 970])
-    assert cluster.overhead_s == 5e-6
+    parsed = parse_cluster(text.encode(), "c")
+    assert parsed.devices.mips.tolist() == pytest.approx([0.95 * 970])
+    assert parsed.overhead_s == 5e-6
+
+
+def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of a core is a core of a quarter of the speed; what no quota holds has all."""
+    two = {**MANAGER, "id": "b", "hardware": {"cpuCores": 4}}
+    monkeypatch.setattr(cluster, "processes_of", lambda rest: {"a": 1, "b": 2})
+    monkeypatch.setattr(cluster, "cpu_limit", {1: 0.25, 2: None}.get)
+    devices = parse_cluster(
+        cluster_toml(flink(MANAGER, two), "1000 MIPS", "1 Gbps").encode(), "c"
+    ).devices
+    assert devices.mips.tolist() == pytest.approx([0.95 * 250, 0.95 * 1000])
+    assert devices.cores.tolist() == [1, 2]

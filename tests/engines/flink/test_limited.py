@@ -10,6 +10,7 @@ import pytest
 
 from streamplace.engines.flink import limited
 from streamplace.engines.flink.limited import cgroups, limited_cluster, why_unlimited
+from streamplace.engines.flink.limits import cpu_limit
 from streamplace.engines.flink.local import Host
 
 DEVICES = ("dev-0", "dev-1")
@@ -80,6 +81,7 @@ def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
             group = groups() / f"{MARK}c1"
             assert group.joinpath("cgroup.procs").read_text().split() == [str(process.pid)]
             assert quota(group) == 0.25
+            assert cpu_limit(process.pid) == 0.25
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

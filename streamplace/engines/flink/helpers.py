@@ -1,0 +1,107 @@
+"""CPU that jobs take in other threads than their tasks': it is the operators', too.
+
+Threads that name a task belong to it: they flush its output, fire its timers, or fetch and run its
+source. Those that let a source keep a rate belong to the sources. What else a TaskManager takes
+more than the one that takes least, for garbage or in threads that a job made, belongs to all tasks
+on it, in proportion to their CPU.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from streamplace.engines.flink.cpu import ThreadLoad
+
+TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
+HELPERS, SOURCES, JAVA = "helpers of tasks", "helpers of sources", "Java itself"
+OBSERVATION = "being looked at"
+_OF_TASK = re.compile(r"(?:.* for |Legacy Source Thread - )?(.+ \(\d+/\d+\)#\d+)", re.DOTALL)
+_KINDS = (
+    (re.compile(r"Flink Netty "), NETWORK),
+    (re.compile(r"C[12] CompilerThread|Sweeper thread"), COMPILERS),
+    (re.compile(r"Attach Listener"), OBSERVATION),
+    (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark"), GARBAGE),
+    (re.compile(r"flink-rate-limiter"), SOURCES),
+)
+
+
+def kind_of(thread: str) -> str:
+    """What a thread of a TaskManager does.
+
+    >>> kind_of("Map (1/2)#0"), kind_of("OutputFlusher for Map (1/2)#0"), kind_of("VM Thread")
+    ('tasks', 'helpers of tasks', 'garbage collection')
+    """
+    if match := _OF_TASK.fullmatch(thread):
+        return TASKS if match[1] == thread else HELPERS
+    return next((kind for pattern, kind in _KINDS if pattern.match(thread)), JAVA)
+
+
+def task_of(thread: str) -> str:
+    """Thread of the task that a thread names; its own name where it names none.
+
+    >>> task_of("OutputFlusher for Map (1/2)#0"), task_of("VM Thread")
+    ('Map (1/2)#0', 'VM Thread')
+    """
+    match = _OF_TASK.fullmatch(thread)
+    return match[1] if match else thread
+
+
+def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
+    """Cores that the threads of a TaskManager took, by what they do."""
+    found: dict[str, float] = defaultdict(float)
+    for load in loads:
+        found[kind_of(load.name)] += load.cores
+    return dict(found)
+
+
+def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
+    """Cores that Java takes of each TaskManager whatever runs there: of all, the least.
+
+    Parameters
+    ----------
+    kinds
+        TaskManager → what its threads took, by what they do.
+    """
+    return min((_rest(one) for one in kinds.values()), default=0.0)
+
+
+def _rest(kinds: Mapping[str, float]) -> float:
+    return kinds.get(JAVA, 0.0) + kinds.get(GARBAGE, 0.0)
+
+
+def shares_of_helpers(
+    loads: Mapping[str, Iterable[ThreadLoad]],
+    tasks: Mapping[str, Mapping[str, float]],
+    sources: Iterable[str],
+) -> dict[str, dict[str, float]]:
+    """TaskManager → thread of a task → cores that it has besides its own, with its namesakes.
+
+    Parameters
+    ----------
+    tasks
+        TaskManager → thread of a task → cores that it took itself, with its namesakes.
+    sources
+        Threads of tasks that are sources.
+    """
+    kinds = {device: cores_by_kind(own) for device, own in loads.items()}
+    least, first = java_itself(kinds), frozenset(sources)
+    found = {}
+    for device, own in tasks.items():
+        more = dict.fromkeys(own, 0.0)
+        for load in loads[device]:
+            if kind_of(load.name) == HELPERS and task_of(load.name) in more:
+                more[task_of(load.name)] += load.cores
+        _deal_out(kinds[device].get(SOURCES, 0.0), own, more, own.keys() & first or own.keys())
+        whole = {thread: own[thread] + more[thread] for thread in own}
+        _deal_out(_rest(kinds[device]) - least, whole, more, own.keys())
+        found[device] = more
+    return found
+
+
+def _deal_out(
+    cores: float, weights: Mapping[str, float], more: dict[str, float], among: Iterable[str]
+) -> None:
+    """Add cores to some tasks, in proportion to their weights."""
+    total = sum(weights[thread] for thread in among)
+    for thread in among if total > 0 else ():
+        more[thread] += cores * weights[thread] / total

@@ -1,0 +1,84 @@
+"""How much CPU TaskManagers of this machine may take: quotas of their cgroups, and their cores."""
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+_ROOT = Path("/sys/fs/cgroup")
+
+
+class Throttling(NamedTuple):
+    """What the quota of a process has done so far.
+
+    Attributes
+    ----------
+    periods, throttled
+        Periods in which the process ran, and those of them in which it was held back.
+    """
+
+    periods: int = 0
+    throttled: int = 0
+
+    def share_until(self, later: "Throttling") -> float:
+        """Part of the periods since then in which the process was held back."""
+        return (later.throttled - self.throttled) / max(1, later.periods - self.periods)
+
+
+def cpu_limit(process: int) -> float | None:
+    """Cores that a process of this machine may take; None where nothing limits it."""
+    quotas = [quota for folder in _groups(process) if (quota := _quota(folder)) is not None]
+    with suppress(OSError, AttributeError):  # it ended meanwhile; not every system pins processes
+        pinned = len(os.sched_getaffinity(process))
+        if pinned < (os.cpu_count() or pinned):
+            quotas.append(float(pinned))
+    return min(quotas, default=None)
+
+
+def throttling(process: int) -> Throttling:
+    """Counts of the innermost cgroup that limits a process; zeros where none does."""
+    for folder in _groups(process):
+        if _quota(folder) is not None:
+            with suppress(OSError, ValueError):
+                rows = dict(map(str.split, (folder / "cpu.stat").read_text().splitlines()))
+                return Throttling(int(rows["nr_periods"]), int(rows["nr_throttled"]))
+    return Throttling()
+
+
+def _groups(process: int) -> Iterator[Path]:
+    """Folders of the cgroups that a process is in, of either version, the innermost first."""
+    with suppress(OSError):  # it ended meanwhile
+        for line in Path(f"/proc/{process}/cgroup").read_text().splitlines():
+            _, kinds, path = line.split(":", 2)
+            if "cpu" in kinds.split(","):
+                mounts = [_ROOT / "cpu", _ROOT / kinds]
+            elif not kinds:
+                mounts = [_ROOT, _ROOT / "unified"]
+            else:
+                continue
+            inner = Path(path.lstrip("/"))
+            yield from (m / one for m in mounts if m.is_dir() for one in (inner, *inner.parents))
+
+
+def _quota(folder: Path) -> float | None:
+    """Cores that a cgroup itself may take; None where it has no quota."""
+    with suppress(OSError, ValueError):
+        if (folder / "cpu.max").exists():
+            most, period = (folder / "cpu.max").read_text().split()
+        else:
+            most, period = ((folder / f"cpu.cfs_{k}_us").read_text() for k in ("quota", "period"))
+        if most != "max" and int(most) > 0:
+            return int(most) / int(period)
+    return None
+
+
+def whole_cores(limit: float) -> tuple[int, float]:
+    """Cores that stand for a limit, and what part of a core's speed each has.
+
+    >>> whole_cores(0.25), whole_cores(2.0), whole_cores(1.5)
+    ((1, 0.25), (2, 1.0), (2, 0.75))
+    """
+    cores = max(1, math.ceil(limit - 1e-9))
+    return cores, limit / cores

@@ -1,0 +1,113 @@
+"""What the model says of the placement that was measured."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from flink_graphs import pipeline
+
+from streamplace.engines.flink.consistency import Consistency, Present, Usage, consistency
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.limited import limited_cluster, why_unlimited
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.rest import Rest
+from streamplace.model.graph import StreamGraph
+from streamplace.model.operators import Operator
+from streamplace.model.streams import Stream
+
+MIPS, COST, RATE = 1000.0, 0.001, 100.0
+GRAPH = StreamGraph.of(
+    "pipe",
+    [Operator("a", ipt=COST * MIPS * 1e6, rate=RATE, parallelism=2), Operator("b")],
+    [Stream("a", "b")],
+    {"mips": MIPS},
+)
+"""Each tuple costs a millisecond of a core, on two subtasks."""
+TUPLES = {"a": RATE, "b": RATE}
+
+
+def usage(load: float, limit: float = 0.25, **kinds: float) -> Usage:
+    """A TaskManager that takes a part of its limit."""
+    return Usage(limit, {"tasks": load * limit - sum(kinds.values()), **kinds}, throttled=0.5)
+
+
+def checked(
+    top: Usage, tuples: dict[str, float] = TUPLES, *, is_blocked: bool = True
+) -> Consistency:
+    """Both subtasks of a run on one TaskManager of a quarter of a core, and b on another."""
+    present = Present(
+        {"a": ["tm-0", "tm-0"], "b": ["tm-1"]},
+        {"tm-0": top, "tm-1": usage(0.1)},
+        java=0.01,
+        overhead=0.0001,
+    )
+    found = consistency(GRAPH, present, tuples, is_blocked=is_blocked)
+    assert found is not None
+    return found
+
+
+def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost() -> None:
+    """Java and the headroom are taken off, and sending costs something."""
+    found = checked(usage(1.0))
+    left = 0.95 * (0.25 - 0.01)
+    assert found.predicted == pytest.approx(left / (COST + 0.0001 * left / 0.25))
+    assert found.measured == pytest.approx(RATE)
+
+
+def test_more_than_was_measured_is_right_while_there_is_cpu_left() -> None:
+    """A job that is offered little is not carried badly; less than was measured is wrong."""
+    assert not checked(usage(1.0)).agrees
+    assert not checked(usage(0.9)).agrees  # a source is held back
+    assert checked(usage(0.9), is_blocked=False).agrees
+    present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(0.9)}, 0.01, 0.0)
+    found = consistency(
+        GRAPH.at_rate(3 * RATE), present, {"a": 300.0, "b": 300.0}, is_blocked=False
+    )
+    assert found is not None
+    assert not found.agrees
+
+
+def test_what_is_known_of_the_difference_is_said() -> None:
+    """Threads that are not the operators', and the quota."""
+    text = str(checked(usage(1.0, **{"garbage collection": 0.05, "compilers": 0.001})))
+    assert "'tm-0' took 100% of its CPU, of which garbage collection 20%" in text
+    assert "compilers" not in text
+    assert "its quota held it back in 50% of its periods" in text
+    assert "something else than CPU limits" in str(checked(usage(0.5)))
+
+
+def test_the_slowest_operator_is_what_is_carried() -> None:
+    """What comes before it fills queues, which is said."""
+    found = checked(usage(1.0), {"a": RATE, "b": 80.0})
+    assert found.measured == pytest.approx(80)
+    assert "queues filled or drained" in str(found)
+
+
+def test_task_managers_elsewhere_are_not_checked() -> None:
+    """Nothing is known of their CPU."""
+    present = Present({"a": ["tm-0", "far"], "b": ["tm-0"]}, {"tm-0": usage(1.0)}, 0.0, 0.0)
+    assert consistency(GRAPH, present, TUPLES, is_blocked=True) is None
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("flink")
+def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) -> None:
+    """Fast tuples, whose source keeps its rate in a thread of its own, on two quarters of a core.
+
+    The bounds are for machines on which others work, too.
+    """
+    if reason := why_unlimited():
+        pytest.skip(reason)
+    graph = pipeline(1, 2, 1)
+    graph["operators"][0]["rate"] = 1_000_000
+    with limited_cluster(flink, ["q-0", "q-1"], cores=0.25, bandwidth_bps=1e9) as cluster:
+        rest = Rest(cluster.url)
+        job = rest.run_jar(rest.upload(graph_jar), "GraphJob", [json.dumps(graph)])
+        rest.wait_running(job)
+        time.sleep(20)
+        text = str(profile(rest, job, 15).graph(MIPS).attributes["consistency"])
+    error = re.search(r"\(([+-]\d+)%\)", text)
+    assert error is not None, text
+    assert abs(int(error[1])) <= 20, text

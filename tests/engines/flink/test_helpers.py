@@ -1,0 +1,64 @@
+"""CPU of the threads that help tasks."""
+
+import pytest
+
+from streamplace.engines.flink.cpu import ThreadLoad
+from streamplace.engines.flink.helpers import cores_by_kind, java_itself, shares_of_helpers
+
+SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
+
+
+def loads(**cores: float) -> list[ThreadLoad]:
+    """Threads of a TaskManager and their cores; the numbers do not matter."""
+    names = {
+        "source": SOURCE,
+        "map": MAP,
+        "fetcher": f"Source Data Fetcher for {SOURCE}",
+        "legacy": f"Legacy Source Thread - {SOURCE}",
+        "flusher": f"OutputFlusher for {MAP}",
+        "limiter": "flink-rate-limiter-thread-1",
+        "garbage": "VM Thread",
+        "java": "flink-pekko.actor.default-dispatcher-4",
+        "pool": "pool-3-thread-1",
+        "network": "Flink Netty Client (0) Thread 0",
+        "compiler": "C2 CompilerThread0",
+    }
+    return [ThreadLoad(0, names[name], taken) for name, taken in cores.items()]
+
+
+def shares(*devices: list[ThreadLoad]) -> list[dict[str, float]]:
+    """What the tasks of each TaskManager get besides their own."""
+    by_device = {str(i): own for i, own in enumerate(devices)}
+    tasks = {
+        device: {load.name: load.cores for load in own if load.name in (SOURCE, MAP)}
+        for device, own in by_device.items()
+    }
+    return list(shares_of_helpers(by_device, tasks, {SOURCE}).values())
+
+
+def test_threads_that_name_a_task_are_its_own() -> None:
+    """A legacy source works in such a thread alone."""
+    (found,) = shares(loads(source=0.1, map=0.1, fetcher=0.02, legacy=0.3, flusher=0.01))
+    assert found == pytest.approx({SOURCE: 0.32, MAP: 0.01})
+
+
+def test_what_limits_rates_is_the_sources() -> None:
+    """Their name does not say whose they are."""
+    (found,) = shares(loads(source=0.1, map=0.1, limiter=0.05))
+    assert found == pytest.approx({SOURCE: 0.05, MAP: 0.0})
+
+
+def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:
+    """In proportion to their CPU; the network and compilers are counted elsewhere."""
+    busy = loads(source=0.1, map=0.3, garbage=0.03, java=0.01, pool=0.04, network=9, compiler=9)
+    idle = loads(java=0.02, garbage=0.02)
+    found, none = shares(busy, idle)
+    assert found == pytest.approx({SOURCE: 0.01, MAP: 0.03})
+    assert none == {}
+
+
+def test_java_itself_is_what_the_least_takes() -> None:
+    """Of its own threads and for garbage."""
+    kinds = {"a": cores_by_kind(loads(java=0.02, garbage=0.01, map=1)), "b": {}}
+    assert java_itself({"a": kinds["a"]}) == pytest.approx(0.03)
+    assert java_itself(kinds) == java_itself({}) == 0
