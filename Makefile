@@ -51,5 +51,5 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (once; a few minutes)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs,ray,onnx]'
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs,learn,ray,onnx]'
 	@touch $@

@@ -1,11 +1,13 @@
 """streamplace decides where every operator of a stream-processing graph runs."""
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # typing would take a fifth of the time until Ctrl-C is heeded
 if TYPE_CHECKING:
+    from typing import Any
+
     from streamplace.api import export, place, simulate, train
     from streamplace.errors import StreamplaceError
     from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
@@ -79,7 +81,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Load a public name where it is first used, so that importing streamplace stays instant."""
     if name not in _HOME:
         raise AttributeError(f"module 'streamplace' has no attribute {name!r}")

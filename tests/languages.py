@@ -14,7 +14,6 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-import urllib.parse
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from streamplace.engines.text import unquoted_csv
+from streamplace.engines.text import unquoted_csv, unquoted_dot
 
 
 class Parsed(NamedTuple):
@@ -146,7 +145,7 @@ def _dot_facts(thing: Any) -> Steps:
 
 
 def _dot_text(text: Any) -> str:
-    return urllib.parse.unquote(str(text).removeprefix('"').removesuffix('"'))
+    return unquoted_dot(str(text).removeprefix('"').removesuffix('"'))
 
 
 def _xml(text: str) -> Steps:

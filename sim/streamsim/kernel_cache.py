@@ -6,10 +6,14 @@ writes last, a damaged file is an exception, and where nothing can be written no
 Here the name is a hash of the code of the kernel and of all kernels and constants that it uses: a
 file is right or absent but never stale, and two processes that write it write the same. Files lie
 beside the code, as Python's own do, or else in the user's cache folder.
+
+To load a file is to run what is in it. So only files of the user or of root are loaded, from
+folders in which, and above which, nobody else can write.
 """
 
 import os
 import pickle
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -32,7 +36,11 @@ CHECK = 32
 """So many bytes at the beginning of a file tell whether the rest is whole."""
 VERSIONS = (numba.__version__, np.__version__)
 
+ROOT = 0
+
 _unkept: list[str] = []
+_closed: set[Path] = set()
+"""Folders in which, and above which, nobody else can write."""
 
 
 def is_kept() -> bool:
@@ -59,7 +67,7 @@ class KernelCache(NullCache):
         """Whether anything is on disk for a signature."""
         target_context.refresh()
         name = self._name(sig, target_context.codegen())
-        return any((folder / name).is_file() for folder in _folders(self._source.parent))
+        return any(_is_ours(folder / name) for folder in _folders(self._source.parent))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return what was compiled for a signature, where that is on disk and whole."""
@@ -67,7 +75,7 @@ class KernelCache(NullCache):
         name = self._name(sig, target_context.codegen())
         for folder in _folders(self._source.parent):
             with suppress(OSError):
-                content = (folder / name).read_bytes()
+                content = _read(folder / name)
                 if content[:CHECK] == sha256(content[CHECK:]).digest():
                     parts = pickle.loads(content[CHECK:])
                     return CompileResult._rebuild(target_context, *parts)  # type: ignore[no-untyped-call]
@@ -82,8 +90,9 @@ class KernelCache(NullCache):
         for folder in _folders(self._source.parent):
             with suppress(OSError):
                 _write(folder / name, sha256(content).digest() + content)
-                self._sweep(folder)
-                return
+                if _is_ours(folder / name):
+                    self._sweep(folder)
+                    return
         _unkept.append(name)
 
     def _name(self, sig: Any, codegen: Any) -> str:
@@ -173,13 +182,74 @@ def _folders(source: Path) -> Iterator[Path]:
         yield caches / "streamplace" / "kernels" / elsewhere
 
 
+def _is_ours(path: Path) -> bool:
+    """Whether there is a file that nobody but the user and root can have written."""
+    try:
+        return _is_guarded(path) and _is_closed(path.parent)
+    except (OSError, RuntimeError):
+        return False
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether nobody but the user and root can put anything into a folder, or into its place."""
+    if folder not in _closed:
+        real = folder.resolve(strict=True)
+        if not all(map(_is_guarded, (real, *real.parents))):
+            return False
+        _closed.add(folder)
+    return True
+
+
+def _is_guarded(path: Path) -> bool:
+    """Whether a file or folder is the user's or root's, and nobody else can change it."""
+    if os.name != "posix":
+        return True
+    seen = path.lstat()
+    if seen.st_uid not in (ROOT, os.geteuid()) or stat.S_ISLNK(seen.st_mode):
+        return False
+    if stat.S_ISDIR(seen.st_mode) and seen.st_mode & stat.S_ISVTX:
+        return True  # what lies in it belongs to whoever put it there
+    by_group = seen.st_mode & stat.S_IWGRP and not _is_private(seen.st_gid)
+    return not by_group and not seen.st_mode & stat.S_IWOTH
+
+
+def _is_private(group: int) -> bool:
+    """Whether a group is root's, or one that bears the user's name and has no other members."""
+    import grp
+    import pwd
+
+    if group == ROOT:
+        return True
+    try:
+        user, known = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return known.gr_name == user and set(known.gr_mem) <= {user}
+
+
+def _read(path: Path) -> bytes:
+    """Content of a file of ours."""
+    if not _is_ours(path):
+        raise PermissionError(path)
+    return path.read_bytes()
+
+
 def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file that all may read and nobody else may change; whole or not at all."""
+    _make(path.parent)
     with NamedTemporaryFile(dir=path.parent, prefix=f"{path.stem}.", delete=False) as file:
         try:
             file.write(content)
             file.close()
+            Path(file.name).chmod(0o644)
             Path(file.name).replace(path)
         except OSError:
             Path(file.name).unlink(missing_ok=True)
             raise
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, in which nobody else may write."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(mode=0o755, exist_ok=True)

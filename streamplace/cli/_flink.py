@@ -145,7 +145,7 @@ def program_of(
     from streamplace.model.units import size_bytes
 
     managed = None if managed_memory is None else int(size_bytes(managed_memory) // 2**20)
-    return Program(
+    program = Program(
         jar,
         entry_class,
         arguments,
@@ -155,6 +155,8 @@ def program_of(
         parallelism,
         managed,
     )
+    program.check()
+    return program
 
 
 def job_id(rest: "Rest", given: str | None) -> str:

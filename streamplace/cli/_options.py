@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -92,13 +92,20 @@ class Output(click.Option):
         """Remember what the command reads, and refuse to write over it."""
         for parameter in ctx.command.params:
             given = opts.get(parameter.name or "")
-            if parameter is not self and parameter.type is FILE and given:
-                for name in [given] if isinstance(given, str) else given:
+            if parameter is not self and parameter.type is FILE:
+                for name in _texts(given):
                     reads(Path(name))
         value, rest = super().handle_parse_result(ctx, opts, args)
         if isinstance(value, Path):
             spare_inputs(value)
         return value, rest
+
+
+def _texts(given: Any) -> Sequence[str]:
+    """What was written for a parameter: nothing, one text, or several."""
+    if isinstance(given, str):
+        return (given,)
+    return given if isinstance(given, list | tuple) else ()
 
 
 def reads(path: Path) -> Path:

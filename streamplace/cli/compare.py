@@ -15,6 +15,7 @@ from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, print_json, progress, save_json, say
 from streamplace.cli._sweeps import Failures, dry_run, spread, tell_estimate
 from streamplace.errors import FormatError, SettingError
+from streamplace.model.messages import quoted
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def command(
     with reached(on):
         seen = survey(problems, jobs, on)
         if not seen.total:
-            raise SettingError(f"{data} holds no graph" + (f" of split {split!r}" if split else ""))
+            of_split = f" of split {quoted(split)}" if split else ""
+            raise SettingError(f"{data} holds no graph{of_split}")
         names = tuple(dict.fromkeys(objectives)) or (seen.objective,)
         own = Contest(
             tuple(dict.fromkeys(placers.split(","))),

@@ -2,16 +2,23 @@
 
 import importlib
 import pkgutil
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 import streamplace.cli
 from streamplace import __version__
+from streamplace.cli._limits import check_limits, lacks_memory
 from streamplace.cli._output import replace_what_stdout_cannot_encode, say
 from streamplace.cli._streams import ReaderGone, finish, guard
 from streamplace.errors import StreamplaceError
+from streamplace.model.messages import quoted
+
+INTERRUPTED = 130
+_LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
 class CommandFiles(click.Group):
@@ -46,6 +53,7 @@ def cli() -> None:
     Generate benchmarks, simulate and explain placements, and find better ones. Every command
     answers --help with an example, and --json with one JSON document for machines.
     """
+    check_limits()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -63,27 +71,38 @@ def _status(arguments: Sequence[str] | None) -> int:
     try:
         status = cli.main(arguments, "streamplace", standalone_mode=False) or 0
         sys.stdout.flush()
+    except NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help())
+        return 0
     except StreamplaceError as error:
         return _failed(str(error))
     except click.ClickException as error:
         return _failed(_usage(error))
-    except MemoryError:
-        return _failed("not enough memory for this input")
-    except (KeyboardInterrupt, click.Abort):
-        return _failed("interrupted", status=130)
-    except SystemError as error:  # compiled code that was being loaded wraps a Ctrl-C
-        if not isinstance(error.__cause__, KeyboardInterrupt):
-            raise
-        return _failed("interrupted", status=130)
     except ReaderGone:
         return 141
+    except BaseException as error:
+        if any(isinstance(e, KeyboardInterrupt | click.Abort) for e in _chain(error)):
+            return _failed("interrupted", INTERRUPTED)
+        if any(map(lacks_memory, _chain(error))):
+            return _failed("not enough memory for this input")
+        raise
     return int(status)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it came of: libraries hide a Ctrl-C, or a lack of memory, in their own."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        yield error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
 
 
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    return f"{error.format_message().rstrip('.')}{hint}"
+    message = _LONG.sub(lambda found: quoted(found[0].strip("'")), error.format_message())
+    return f"{message.rstrip('.')}{hint}"
 
 
 def _failed(message: str, status: int = 2) -> int:

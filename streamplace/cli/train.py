@@ -14,6 +14,7 @@ from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, print_json, say
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
@@ -169,15 +170,18 @@ def _problems(
         return (meant or everything)[:limit]
     found = list(_options.data_set(data, split, limit, cluster))
     if not found:
-        raise SettingError(f"{data} holds no graph of split {split!r}")
+        raise SettingError(f"{data} holds no graph of split {quoted(split)}")
     return found
 
 
 @contextmanager
 def _crew(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Crew]":
     """Who trains; of several processes one speaks. Ctrl-C tells how to go on."""
-    from streamplace.learn.processes import Ended, leads
+    from streamplace.io.extras import importing_torch
     from streamplace.teach.crews import crew_of
+
+    with importing_torch():
+        from streamplace.learn.processes import Ended, leads
 
     context = click.get_current_context()
     if not leads():

@@ -1,12 +1,20 @@
 """DOT: the graph as Graphviz draws it, a box around each processing element."""
 
-import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 
 from streamplace.engines.deployment import Deployment, Element, Flow
 from streamplace.engines.dot_text import Node, nodes
 from streamplace.engines.registry import export
-from streamplace.engines.text import CHECK, comment, decoded, dot_label, listed, quoted_dot, unique
+from streamplace.engines.text import (
+    CHECK,
+    comment,
+    decoded,
+    dot_label,
+    listed,
+    quoted_dot,
+    unique,
+    unquoted_dot,
+)
 from streamplace.io.files import located
 from streamplace.model.messages import shown
 from streamplace.model.units import format_bandwidth, format_bytes
@@ -79,4 +87,4 @@ def _placed(found: Iterable[Node]) -> Iterator[tuple[str, str]]:
     """Operator and device of every node that has one."""
     for name, attributes in found:
         if "device" in attributes:
-            yield urllib.parse.unquote(name), urllib.parse.unquote(attributes["device"])
+            yield unquoted_dot(name), unquoted_dot(attributes["device"])

@@ -7,7 +7,9 @@ from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.config import Settings
 from streamplace.engines.names import slug
 from streamplace.engines.text import listed
+from streamplace.errors import FormatError
 from streamplace.model.devices import Device
+from streamplace.model.messages import quoted
 
 DEVICE = "streamplace-device"
 MEBIBYTE = 2**20
@@ -31,8 +33,13 @@ def sizes(device: Device) -> Settings:
 
 
 def mebibytes(device: Device) -> int:
-    """Memory of a device."""
+    """Memory of a device; Kubernetes is asked for whole mebibytes."""
     memory = float(device.memory)
+    if memory < MEBIBYTE:
+        raise FormatError(
+            f"device {quoted(device.name)} has less than 1 MiB of memory, in which no pod runs; "
+            "give it more"
+        )
     return int((USUAL_MEMORY if math.isinf(memory) else memory) // MEBIBYTE)
 
 

@@ -115,12 +115,28 @@ def quoted_dot(text: str) -> str:
 
     >>> print(quoted_dot("join"), quoted_dot("größe"), quoted_dot('a "b" 5%\n'))
     "join" "größe" "a %22b%22 5%25%0A"
+
+    What begins with a percent sign has no name to Graphviz, so an equals sign stands before it.
+
+    >>> print(quoted_dot("%"), quoted_dot("=x"))
+    "=%25" "=%3Dx"
     """
-    safe = (
+    safe = "".join(
         c if c in PLAIN_DOT or (c.isprintable() and ord(c) > 126) else urllib.parse.quote(c)
         for c in text
     )
-    return f'"{"".join(safe)}"'
+    if safe.startswith("="):
+        safe = urllib.parse.quote("=") + safe[1:]
+    return f'"={safe}"' if safe.startswith("%") else f'"{safe}"'
+
+
+def unquoted_dot(name: str) -> str:
+    """Text that `quoted_dot` made an ID of.
+
+    >>> unquoted_dot("=%25"), unquoted_dot("=%3Dx"), unquoted_dot("a %22b%22")
+    ('%', '=x', 'a "b"')
+    """
+    return urllib.parse.unquote(name.removeprefix("=") if name.startswith("=%") else name)
 
 
 def dot_label(text: str) -> str:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.extras import importing_torch
 from streamplace.model.messages import quoted, shown
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ class Network:
 
 def exported(source: str) -> Network:
     """Export the model that ``package.module:function`` makes, ready to infer."""
-    import torch
+    with importing_torch():
+        import torch
 
     module, arguments, named = made(source)
     with told(source), torch.no_grad(), warnings.catch_warnings():

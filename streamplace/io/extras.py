@@ -1,9 +1,17 @@
-"""Packages that only some formats need."""
+"""Packages that only some formats and learned placers need."""
 
 import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from streamplace.errors import SettingError
+from streamplace.io.caches import user_cache
+
+LEARN = ("torch", "tensorboard")
+"""What the extra ``learn`` installs."""
 
 
 def extra(package: str, name: str = "") -> Any:
@@ -17,7 +25,35 @@ def extra(package: str, name: str = "") -> Any:
     try:
         return importlib.import_module(package)
     except ImportError:
-        raise SettingError(
-            f"{package} is not installed; install it with: pip install "
-            f"'streamplace[{name or package}]'"
-        ) from None
+        raise _missing(package, name or package) from None
+
+
+@contextmanager
+def importing_torch() -> Iterator[None]:
+    """Where torch is imported: SettingError if it is missing, and nothing in the temporary folder.
+
+    Torch makes a folder for what it compiles as soon as it is imported; the user's cache is one
+    that can be found again.
+    """
+    folder = user_cache() / "torch"
+    if _can_be_made(folder):
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in LEARN:
+            raise
+        raise _missing(package, "learn") from None
+
+
+def _missing(package: str, name: str) -> SettingError:
+    return SettingError(
+        f"{package} is not installed; install it with: pip install 'streamplace[{name}]'"
+    )
+
+
+def _can_be_made(folder: Path) -> bool:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK)

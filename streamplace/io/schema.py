@@ -292,7 +292,7 @@ def json_schema(name: str) -> dict[str, Any]:
     ['assignment']
     """
     if name not in FILES:
-        raise SettingError(f"there is no schema {name!r}. Known: {', '.join(FILES)}")
+        raise SettingError(f"there is no schema {quoted(name)}. Known: {', '.join(FILES)}")
     return _adapter(FILES[name]).json_schema()
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from streamsim import throughput
 
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 
@@ -35,7 +36,7 @@ def reward_of(objective: str, judge: str | Measure) -> Reward:
     if not isinstance(judge, str):
         return Relative(_measured(objective, judge))
     if judge not in JUDGES:
-        raise SettingError(f"there is no reward {judge!r}; choose one of {', '.join(JUDGES)}")
+        raise SettingError(f"there is no reward {quoted(judge)}; choose one of {', '.join(JUDGES)}")
     if objective == THROUGHPUT:
         return steady if judge == "steady" else engine
     if judge == "engine":

@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from streamplace.io.extras import importing_torch
 from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import StepReport
 
@@ -67,7 +68,8 @@ class Board(Silent):
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
         """Open the file, with what is known already."""
-        from torch.utils.tensorboard.writer import SummaryWriter
+        with importing_torch():
+            from torch.utils.tensorboard.writer import SummaryWriter
 
         old = list(self._folder.glob("events.out.tfevents.*"))
         self._writer = SummaryWriter(str(self._folder))

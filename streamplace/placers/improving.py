@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from streamplace.io.extras import importing_torch
 from streamplace.learn.improving.policy import CHUNK, Improver, walks
 from streamplace.learn.registry import MODELS, Model
 from streamplace.model.columns import Ints
@@ -47,7 +48,8 @@ def placer_of(model: Model, read: Callable[[Path], Improver]) -> Placer:
         """
         from streamplace.io.weights import shipped
 
-        improver = read(Path(weights) if weights else shipped(model.name))
+        with importing_torch():
+            improver = read(Path(weights) if weights else shipped(model.name))
         rng = np.random.default_rng(seed)
         search = _Search(problem, objective, Meter(budget, _least_steps(problem)))
         for placement in _beginnings(problem, objective, start, rng):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import SettingError
+from streamplace.io.extras import importing_torch
 from streamplace.learn.registry import MODELS, Allocator, Model
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -40,7 +41,8 @@ def placer_of(model: Model, read: Callable[[Path], Allocator]) -> Placer:
         if samples < 0:
             raise SettingError(f"samples is {samples}; it must be at least 0")
         start = now()
-        allocator = read(Path(weights) if weights else shipped(model.name))
+        with importing_torch():
+            allocator = read(Path(weights) if weights else shipped(model.name))
         return _placed(allocator, start, problem, objective, seed, budget, samples)
 
     return Placer(model.name, model.summary, place, model.objectives)

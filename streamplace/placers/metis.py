@@ -17,6 +17,7 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.columns import Floats, Ints
+from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -145,4 +146,4 @@ def _check(ufactor: int | None, method: str) -> None:
     if ufactor is not None and not 1 <= ufactor <= 10**6:
         raise SettingError(f"ufactor is {ufactor}; it must be between 1 and 1000000")
     if method not in METHODS:
-        raise SettingError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
+        raise SettingError(f"method is {quoted(method)}; it must be one of {', '.join(METHODS)}")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 from streamplace.model.units import seconds
 from streamplace.placers.oracle import oracle_of
 from streamplace.placers.registry import PLACERS, READABLE, Budget, Placer
@@ -25,13 +26,13 @@ def named_placer(text: str) -> Placer:
     for setting in settings:
         option, equals, value = setting.partition("=")
         if not equals:
-            raise SettingError(f"{text!r} must be written NAME:OPTION=VALUE")
+            raise SettingError(f"{quoted(text)} must be written NAME:OPTION=VALUE")
         if option in ("budget", "evaluations"):
             placer = replace(placer, budget=_budget(placer.budget, option, value))
             continue
         if option not in placer.texts():
             takes = ", ".join([*placer.texts(), "budget", "evaluations"])
-            raise SettingError(f"placer {name!r} has no option {option!r}; it takes {takes}")
+            raise SettingError(f"placer {name!r} has no option {quoted(option)}; it takes {takes}")
         options[option] = _converted(placer, option, value)
     return placer.with_options(**options)
 
@@ -49,9 +50,15 @@ def _budget(known: Budget | None, option: str, text: str) -> Budget:
     known = known or Budget(None)
     if option == "budget":
         return replace(known, seconds=seconds(text))
-    if not text.isdecimal() or int(text) < 1:
-        raise SettingError(f"evaluations are {text!r}; they must be a whole number, at least 1")
-    return replace(known, evaluations=int(text))
+    try:
+        evaluations = int(text) if text.isdecimal() else 0
+    except ValueError:  # Python reads no integers of thousands of digits
+        evaluations = 0
+    if evaluations < 1:
+        raise SettingError(
+            f"evaluations are {quoted(text)}; they must be a whole number, at least 1"
+        )
+    return replace(known, evaluations=evaluations)
 
 
 def _converted(placer: Placer, option: str, text: str) -> Any:
@@ -63,4 +70,4 @@ def _converted(placer: Placer, option: str, text: str) -> Any:
         return TRUTH[text.lower()] if kind is bool else READABLE[kind or str][0](text)
     except (ValueError, KeyError):
         wanted = READABLE[kind or str][1]
-        raise SettingError(f"option {option} is {text!r}; it must be {wanted}") from None
+        raise SettingError(f"option {option} is {quoted(text)}; it must be {wanted}") from None

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer
@@ -20,7 +21,7 @@ class Spent(NamedTuple):
 def check_refiner(name: str) -> None:
     """Raise SettingError unless a placer of this name can go on from a placement."""
     if name != NONE and "start" not in PLACERS[name].defaults():
-        raise SettingError(f"placer {name!r} cannot go on from a placement; refine by anneal")
+        raise SettingError(f"placer {quoted(name)} cannot go on from a placement; refine by anneal")
 
 
 def nothing_left(budget: Budget, objective: Objective, spent: Spent) -> bool:

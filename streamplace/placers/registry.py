@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
+from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -183,7 +184,9 @@ class Placer:
         for name in options:
             if name not in known:
                 takes = ", ".join(known) or "none"
-                raise SettingError(f"placer {self.name!r} has no option {name!r}; it takes {takes}")
+                raise SettingError(
+                    f"placer {self.name!r} has no option {quoted(name)}; it takes {takes}"
+                )
         return replace(self, options={**self.options, **options})
 
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from streamplace.errors import SettingError
+from streamplace.io.extras import importing_torch
 
 if TYPE_CHECKING:
     from streamplace.learn.crew import Crew
@@ -20,7 +21,8 @@ def crew_of(on: str | None) -> "Iterator[Crew]":
         ``ray`` for a Ray on this machine, ``auto`` or an address for a cluster that runs; None for
         this process, or all processes where torchrun started it.
     """
-    from streamplace.learn.processes import joined, launched
+    with importing_torch():
+        from streamplace.learn.processes import joined, launched
 
     if on is None:
         with joined() as crew:

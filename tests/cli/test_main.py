@@ -44,6 +44,84 @@ def test_bad_usage_ends_in_one_line_and_exit_code_2(
     assert complaint in answer.err
 
 
+@pytest.mark.parametrize("words", [[], ["generate"], ["flink"]], ids=["bare", "generate", "flink"])
+def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
+    """As --help does."""
+    assert run(*words) == run(*words, "--help")
+
+
+@pytest.mark.parametrize(
+    ("words", "argument"),
+    [
+        (["place", "-o", "x"], "GRAPH"),
+        (["draw", "graph.json", "-o", "x.png"], "PLACEMENTS..."),
+        (["simulate", "graph.json", "-o", "x"], "PLACEMENT"),
+        (["compare", "-o", "x"], "DATA"),
+        (["export", "--to", "csv", "-o", "x"], "PLACEMENT"),
+        (["describe", "-o", "x"], "DATA"),
+        (["flink", "jar", "-o", "x"], "JAR"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_a_forgotten_argument_is_told_where_a_file_is_to_be_written(
+    run: Callable, words: list[str], argument: str
+) -> None:
+    """In one line, and nothing is written."""
+    answer = run(*words)
+    assert (answer.status, answer.out) == (2, "")
+    assert f"Missing argument '{argument}'" in answer.err
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["{}"],
+        ["schema", "{}"],
+        ["import", "{}", "x", "-o", "y.json"],
+        ["place", "{}"],
+        ["place", "--{}"],
+        *(
+            ["place", "graph.json", f"--{option}", "{}"]
+            for option in (
+                "seed",
+                "devices",
+                "evaluations",
+                "budget",
+                "require",
+                "objective",
+                "mips",
+                "rate",
+                "placer",
+            )
+        ),
+        ["place", "graph.json", "--placer", "metis:k={}"],
+        ["place", "graph.json", "--placer", "metis:{}=1"],
+        ["place", "graph.json", "--placer", "metis:method={}"],
+        ["place", "graph.json", "--placer", "anneal:{}"],
+        ["place", "graph.json", "--placer", "anneal:evaluations={}"],
+        ["place", "graph.json", "--placer", "anneal:budget={}"],
+        ["place", "graph.json", "--placer", "pilot:refine={}"],
+        ["place", "graph.json", "--objective", "makespan:queue={}"],
+        ["place", "graph.json", "--objective", "makespan:{}=1"],
+        ["compare", "graph.json", "--split", "{}"],
+        ["train", "pilot", "--data", "graph.json", "--split", "{}"],
+        ["train", "{}", "--data", "graph.json"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("character", ["9", "x", "x y "])
+def test_a_message_does_not_echo_thousands_of_characters(
+    run: Callable, graph: str, words: list[str], character: str
+) -> None:
+    """Of paths it shows as much as a file system takes."""
+    given = (character * 5000)[:5000]
+    answer = run(*(word.format(given) for word in words))
+    assert answer.status == 2
+    assert answer.err.count("\n") == 1
+    assert len(answer.err) < (4500 if words == ["place", "{}"] else 1000)
+
+
 def test_help_loads_neither_torch_nor_numba_nor_matplotlib() -> None:
     """The command line answers at once because heavy libraries wait until they are used."""
     script = (

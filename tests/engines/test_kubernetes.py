@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from engine_deployments import DEPLOYMENTS
 
+from streamplace.api import export
 from streamplace.engines.flink.spread import offers
 from streamplace.engines.kubernetes import as_kubernetes
 from streamplace.engines.names import slug
+from streamplace.errors import FormatError
+from streamplace.model import Cluster, Device, Operator, StreamGraph
 
 yaml = pytest.importorskip("yaml")
 
@@ -179,3 +182,11 @@ def test_the_ray_cluster_of_the_page_is_valid() -> None:
         assert all(isinstance(value, str) for value in group["rayStartParams"].values())
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, **group["template"]}
         validator.validate(pod, validator.latest_version(), strict=True)
+
+
+def test_a_device_of_less_than_a_mebibyte_is_refused() -> None:
+    """Kubernetes counts in these, and no pod has none."""
+    cluster = Cluster.of([Device("big"), Device("small", memory=500e3)])
+    graph = StreamGraph.of("one", [Operator("a", rate=1)], [])
+    with pytest.raises(FormatError, match="device 'small' has less than 1 MiB of memory"):
+        export(graph, {"a": "big"}, "kubernetes", cluster)

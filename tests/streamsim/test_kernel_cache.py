@@ -1,9 +1,11 @@
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -40,6 +42,8 @@ def total(values):
 def first(pair):
     return pair.one
 """
+OTHER = 12345
+"""Number of a user and a group that are nobody's here."""
 
 
 class Code:
@@ -90,6 +94,7 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Code]:
     monkeypatch.setattr(config, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.setattr(kernel_cache, "_unkept", [])
+    monkeypatch.setattr(kernel_cache, "_closed", set())
     folder = tmp_path / "code"
     folder.mkdir()
     yield Code(folder)
@@ -205,6 +210,105 @@ def test_kernels_of_an_installation_that_cannot_be_written_are_used(
     code.total()
     monkeypatch.setattr(config, "CACHE_DIR", str(nowhere))
     monkeypatch.setattr(kernel_cache, "_write", _refuse)
+    assert compiled_by(code.total) == 0
+
+
+@pytest.fixture(params=["NUMBA_CACHE_DIR", "code", "user"])
+def place(
+    request: pytest.FixtureRequest, code: Code, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """One of the places that are looked at, where the kernels are; the others have none."""
+    if request.param == "NUMBA_CACHE_DIR":
+        monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "named"))
+    elif request.param == "user":
+        (code.folder / "__pycache__").write_text("")
+    code.total()
+    (folder,) = {path.parent for path in tmp_path.rglob("*.nbc")}
+    monkeypatch.setattr(kernel_cache, "_write", _refuse)
+    monkeypatch.setattr(kernel_cache, "_closed", set())
+    return folder
+
+
+def others_file(folder: Path) -> None:
+    """Have another user own the files."""
+    for file in folder.glob("*.nbc"):
+        os.chown(file, OTHER, -1)
+
+
+def others_folder(folder: Path) -> None:
+    """Have another user own the folder."""
+    os.chown(folder, OTHER, -1)
+
+
+def folder_of_all(folder: Path) -> None:
+    """Let everybody write into the folder."""
+    folder.chmod(0o777)
+
+
+def folder_of_a_group(folder: Path) -> None:
+    """Let a group write into the folder."""
+    os.chown(folder, -1, OTHER)
+    folder.chmod(0o775)
+
+
+def folder_above_of_all(folder: Path) -> None:
+    """Let everybody put another folder into its place."""
+    folder.parent.chmod(0o777)
+
+
+def file_of_all(folder: Path) -> None:
+    """Let everybody write into the files."""
+    for file in folder.glob("*.nbc"):
+        file.chmod(0o666)
+
+
+def links(folder: Path) -> None:
+    """Have the files be links to files elsewhere."""
+    for file in list(folder.glob("*.nbc")):
+        file.rename(folder.parent / file.name)
+        file.symlink_to(folder.parent / file.name)
+
+
+OPENINGS = [
+    others_file, others_folder, folder_of_all, folder_of_a_group, folder_above_of_all,
+    file_of_all, links,
+]  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only root gives away")
+@pytest.mark.parametrize("opened", OPENINGS, ids=lambda opened: opened.__name__)
+def test_what_another_user_could_have_written_is_never_loaded(
+    code: Code, place: Path, opened: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To load is to run: a pickle may hold any command."""
+    assert compiled_by(code.total) == 0
+    monkeypatch.setattr(kernel_cache, "_closed", set())
+    opened(place)
+    loads = MagicMock(side_effect=AssertionError)
+    monkeypatch.setattr(kernel_cache.pickle, "loads", loads)
+    assert code.total() == 9
+    assert not loads.called
+
+
+def test_a_folder_in_which_all_keep_their_own_is_no_danger(code: Code, place: Path) -> None:
+    """As the temporary folder, whose sticky bit lets nobody replace what is another's."""
+    place.parent.chmod(0o1777)
+    assert compiled_by(code.total) == 0
+
+
+def test_what_is_kept_can_be_read_by_all_and_written_by_nobody_else(
+    code: Code, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the process allows new files: an image is built by root and run by others."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "a" / "b"))
+    before = os.umask(0)
+    try:
+        code.total()
+    finally:
+        os.umask(before)
+    made = [tmp_path / "a", *(tmp_path / "a").rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o755}
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o644}
     assert compiled_by(code.total) == 0
 
 

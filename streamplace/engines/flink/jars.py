@@ -4,10 +4,12 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from lzma import LZMAError
 from pathlib import Path
 
 from streamplace.engines.flink.dist import Flink, find_java
@@ -17,6 +19,11 @@ from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.model.messages import quoted, shown
 
+MANIFEST = "META-INF/MANIFEST.MF"
+LONGEST_MANIFEST = 2**24
+"""Bytes of a manifest that are read at most; signed jars list a hash of every class there."""
+DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)
+"""Reading a jar may raise these: entries that are encrypted, packed in unknown ways, or cut."""
 MAIN = "Placed"
 IDS = "PlacedIds"
 CELL = "\x1f"
@@ -54,23 +61,38 @@ def check_jar(path: Path) -> None:
     """Raise FormatError for a file that is no jar, or is not there."""
     if not zipfile.is_zipfile(path):
         raise FormatError(f"{spot(path)}: is no jar; name the jar of a Flink job")
+    with _opened(path):
+        return
 
 
 def main_class(jar: Path) -> str | None:
     """Main class that a jar's manifest names."""
     check_jar(jar)
-    try:
-        with zipfile.ZipFile(jar) as opened:
-            manifest = opened.read("META-INF/MANIFEST.MF").decode(errors="replace")
-    except KeyError:
-        return None
-    except (OSError, zipfile.BadZipFile):
-        raise FormatError(f"{spot(jar)}: is damaged; build it anew") from None
-    for line in manifest.replace("\r\n ", "").splitlines():
+    with _opened(jar) as opened:
+        if MANIFEST not in opened.namelist():
+            return None
+        with opened.open(MANIFEST) as file:
+            manifest = file.read(LONGEST_MANIFEST + 1)
+    if len(manifest) > LONGEST_MANIFEST:
+        raise FormatError(
+            f"{spot(jar)}: has a manifest of more than {LONGEST_MANIFEST // 2**20} MiB; build it "
+            "anew, or give --entry-class"
+        )
+    for line in manifest.decode(errors="replace").replace("\r\n ", "").splitlines():
         key, _, value = line.partition(": ")
         if key in ("Main-Class", "program-class"):
             return value.strip()
     return None
+
+
+@contextmanager
+def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
+    """Jar, open for reading; whatever is wrong inside it is a FormatError."""
+    try:
+        with zipfile.ZipFile(jar) as opened:
+            yield opened
+    except DAMAGED:
+        raise FormatError(f"{spot(jar)}: is damaged; build it anew") from None
 
 
 def compile_java(flink: Flink, sources: Sequence[Path], folder: Path) -> None:

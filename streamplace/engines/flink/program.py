@@ -50,6 +50,13 @@ class Program:
             raise PlacementError(f"{spot(self.jar)}: names no main class; give --entry-class")
         return entry
 
+    def check(self) -> None:
+        """Raise FormatError for a jar that is none, or is damaged."""
+        for jar in (self.jar, *self.libraries):
+            check_jar(jar)
+        if self.entry_class is None:
+            main_class(self.jar)
+
     def run_request(
         self, savepoint: Savepoint | None = None, more: Mapping[str, str] | None = None
     ) -> dict[str, object]:
@@ -60,8 +67,7 @@ class Program:
         more
             Settings besides the job's own.
         """
-        for jar in (self.jar, *self.libraries):
-            check_jar(jar)
+        self.check()
         request: dict[str, object] = {
             "entryClass": MAIN,
             "programArgsList": [self.entry, *self.arguments],

@@ -14,6 +14,7 @@ from streamsim.jit import kernel
 from streamsim.topology import group_by
 
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 
 Ints = NDArray[np.int64]
@@ -35,7 +36,7 @@ def decision_order(problem: Problem, name: str, rank: Ints | None = None) -> Int
     ['src', 'a', 'sink', 'b']
     """
     if name not in ORDERS:
-        raise SettingError(f"there is no order {name!r}; choose one of {', '.join(ORDERS)}")
+        raise SettingError(f"there is no order {quoted(name)}; choose one of {', '.join(ORDERS)}")
     if rank is None:
         rank = np.arange(problem.n_operators)
     return np.array(ORDERS[name](problem, rank), np.int64)

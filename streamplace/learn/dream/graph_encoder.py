@@ -7,12 +7,11 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
 
 from streamplace.learn.dream.graphs import GraphBatch
 
 
-class Hop(MessagePassing):  # type: ignore[misc]
+class Hop(nn.Module):
     """One update of one view, equation 1, with biases.
 
     h_u^(in) = tanh(W₁ h_u), or with stream features tanh(W₁ [h_u : f_e]) (footnote 4);
@@ -20,22 +19,27 @@ class Hop(MessagePassing):  # type: ignore[misc]
     """
 
     def __init__(self, n_in: int, m: int, stream_features: int = 0) -> None:
-        super().__init__(aggr="mean")
+        super().__init__()
         self.incoming = nn.Linear(n_in + stream_features, m)
         self.update_view = nn.Linear(n_in + m, m)
         self.of_streams = stream_features > 0
 
     def forward(self, h: Tensor, edges: Tensor, stream_features: Tensor) -> Tensor:
         """View [V, m] from the one before [V, in] and edges [2, E] from u to v."""
-        sent = h if self.of_streams else torch.tanh(self.incoming(h))
-        pooled = self.propagate(edges, sent=sent, features=stream_features)
+        source, target = edges
+        if self.of_streams:
+            sent = torch.tanh(self.incoming(torch.cat([h[source], stream_features], dim=1)))
+        else:
+            sent = torch.tanh(self.incoming(h))[source]
+        pooled = _mean(sent, target, len(h))
         return torch.tanh(self.update_view(torch.cat([h, pooled], dim=1)))
 
-    def message(self, sent_j: Tensor, features: Tensor) -> Tensor:
-        """What arrives over every stream [E, m]."""
-        if not self.of_streams:
-            return sent_j
-        return torch.tanh(self.incoming(torch.cat([sent_j, features], dim=1)))
+
+def _mean(sent: Tensor, target: Tensor, n: int) -> Tensor:
+    """Means [n, m] of what arrives [E, m] at each target, 0 where nothing does."""
+    total = sent.new_zeros(n, sent.shape[1]).index_add(0, target, sent)
+    count = sent.new_zeros(n).index_add(0, target, sent.new_ones(len(target)))
+    return total / count.clamp(min=1)[:, None]
 
 
 class GraphEncoder(nn.Module):

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from streamplace.io.files import spot
 from streamplace.io.weights import read_weights, stamped
+from streamplace.learn.config import parsed
 from streamplace.learn.improving.shapes import check_shapes
+from streamplace.learn.models.pilot_makespan import PilotMakespanConfig
 from streamplace.learn.rebuild.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.rebuild.network import Network, network_of, shapes
 from streamplace.learn.rebuild.rollout import NOTHING, rollouts
@@ -144,6 +146,7 @@ def trained(path: Path) -> TrainedRebuilder:
 @lru_cache(maxsize=8)
 def _trained(path: Path, stamp: tuple[int, int]) -> TrainedRebuilder:
     weights = read_weights(path, model="pilot-makespan", features=FEATURES)
-    width = int(weights.document["config"]["width"])
-    check_shapes(weights.tensors, shapes(width), spot(path))
+    where = spot(path)
+    options = parsed(PilotMakespanConfig, weights.document["config"], f"{where}: config")
+    check_shapes(weights.tensors, shapes(options.width), where)
     return TrainedRebuilder(network_of(weights.tensors))

@@ -32,6 +32,8 @@ def best_move(problem: Problem, placement: Placement, seen: "Schedule", way: Way
     from streamsim.passes import makespans
 
     groups = _candidates(problem, seen)
+    if not groups:  # a pass that takes no time
+        return None
     moves = [(group, d) for group in groups for d in range(problem.n_devices)]
     batch = np.tile(placement.index, (len(moves), 1))
     for row, (group, d) in zip(batch, moves, strict=True):

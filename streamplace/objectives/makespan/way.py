@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted, shown
 
 if TYPE_CHECKING:
     from streamsim.passes import Rules
@@ -42,16 +43,19 @@ class Way:
         for key in options:
             if key not in cls.__slots__:
                 known = ", ".join(cls.__slots__)
-                raise SettingError(f"objective makespan has no option {key!r}; it has {known}")
+                raise SettingError(
+                    f"objective makespan has no option {quoted(key)}; it has {known}"
+                )
         way = cls(**{cast(Option, key): value for key, value in options.items()})
         if way.preset and way.preset not in PRESETS:
             raise SettingError(
-                f"objective makespan has no preset {way.preset!r}; it has {', '.join(PRESETS)}"
+                f"objective makespan has no preset {quoted(way.preset)}; "
+                f"it has {', '.join(PRESETS)}"
             )
         try:
             way.rules(ordered=False)
         except ValueError as error:
-            raise SettingError(f"objective makespan: {error}") from None
+            raise SettingError(f"objective makespan: {shown(str(error), 200)}") from None
         return way
 
     @property

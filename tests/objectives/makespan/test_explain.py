@@ -68,3 +68,12 @@ def test_the_document_has_the_schedule_and_the_sentence() -> None:
     document = simulate(PROBLEM, SPREAD).document()
     assert document["schedule"]["left"] == {"device": "d1", "start": 5.0, "finish": 11.0}
     assert document["verdict"].startswith("of 13 s: 8 s running, 5 s sending; running left on d1")
+
+
+@pytest.mark.parametrize("placer", ["auto", "heft"])
+def test_a_pass_that_takes_no_time_is_told(placer: str) -> None:
+    """Nothing is on its critical chain, so nothing can be moved."""
+    graph = StreamGraph.of("zero", [Operator("a")], [], fires="all")
+    found = place(graph, placer=placer)
+    told = simulate(graph, found.placement)
+    assert (told.value, told.chain) == (0, ())

@@ -1,11 +1,15 @@
 """Pilot for one pass, with the weights that come along."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 
+from streamplace.errors import FormatError
 from streamplace.generate.registry import FAMILIES
+from streamplace.io.weights import read_weights, shipped, write_tensors
 from streamplace.model import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.named import named_placer
@@ -67,3 +71,13 @@ def test_other_rules_of_a_pass_have_the_last_word() -> None:
     result = named_placer(AT_ONCE).place(problem, judge)
     assert result.value == judge.value(problem, result.placement)
     assert result.value <= PLACERS["heft"].place(problem, judge).value
+
+
+@pytest.mark.parametrize("width", ["wide", [32], {}, -1, 33, 1e300, True], ids=repr)
+def test_weights_with_a_spoiled_width_are_refused(width: object, tmp_path: Path) -> None:
+    weights = read_weights(shipped("pilot-makespan"))
+    document = {**weights.document, "config": {**weights.document["config"], "width": width}}
+    path = tmp_path / "spoiled.safetensors"
+    write_tensors(path, document, weights.tensors)
+    with pytest.raises(FormatError, match=r"spoiled\.safetensors: "):
+        named_placer(f"{AT_ONCE}:weights={path}").place(giph(1)[0], MAKESPAN)

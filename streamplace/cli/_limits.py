@@ -1,0 +1,47 @@
+"""What the process needs of its machine before it does anything: memory, and a working folder."""
+
+import errno
+import sys
+from pathlib import Path
+
+from streamplace.errors import SettingError
+
+LEAST_BYTES = 512 * 2**20
+"""Address space without which libraries cannot be loaded; some end the process on the spot."""
+MISSING = ("failed to map segment", "cannot allocate memory")
+
+
+def check_limits() -> None:
+    """Raise SettingError where no command could work."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise SettingError(
+            f"the working folder cannot be used: {error.strerror}; change to another"
+        ) from None
+    limit = _address_space()
+    if limit is not None and limit < LEAST_BYTES:
+        raise SettingError(
+            f"memory is limited to {limit // 2**20} MiB (ulimit -v); allow at least "
+            f"{LEAST_BYTES // 2**20} MiB"
+        )
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left, in whatever words."""
+    if isinstance(error, MemoryError):
+        return True
+    if not isinstance(error, OSError | ImportError | RuntimeError):
+        return False
+    told = getattr(error, "errno", None) == errno.ENOMEM
+    return told or any(words in str(error).lower() for words in MISSING)
+
+
+def _address_space() -> int | None:
+    """Bytes that the process may map; None for any."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft

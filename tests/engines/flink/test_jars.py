@@ -1,0 +1,104 @@
+"""Jars from strangers: what is wrong with one is told in one line."""
+
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamplace.engines.flink.jars import LONGEST_MANIFEST, MANIFEST, check_jar, main_class
+from streamplace.errors import FormatError
+
+TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"
+
+
+def jar(path: Path, manifest: str = TEXT) -> Path:
+    """Jar with a manifest alone."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(MANIFEST, manifest)
+    return path
+
+
+def patched(path: Path, local: int, central: int, value: int) -> None:
+    """Overwrite two bytes of the header of the first entry, and of its copy at the end."""
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<H", content, local, value)
+    struct.pack_into("<H", content, content.index(b"PK\x01\x02") + central, value)
+    path.write_bytes(content)
+
+
+def encrypted(path: Path) -> None:
+    """Set the flag of an entry that needs a password."""
+    patched(path, 6, 8, 1)
+
+
+def packed_otherwise(path: Path) -> None:
+    """Name a way of packing that does not exist."""
+    patched(path, 8, 10, 77)
+
+
+def packed_by_lzma(path: Path) -> None:
+    """Name a way of packing that the entry is not packed in."""
+    patched(path, 8, 10, zipfile.ZIP_LZMA)
+
+
+def corrupt(path: Path) -> None:
+    """Spoil what is packed."""
+    content = bytearray(path.read_bytes())
+    start = 30 + len(MANIFEST)
+    content[start : start + 12] = b"\xff" * 12
+    path.write_bytes(content)
+
+
+def cut(path: Path) -> None:
+    """Move the directory to where there is none."""
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<I", content, content.index(b"PK\x05\x06") + 16, 2**31)
+    path.write_bytes(content)
+
+
+def test_the_main_class_is_the_manifests(tmp_path: Path) -> None:
+    assert main_class(jar(tmp_path / "job.jar")) == "my.Main"
+    assert main_class(jar(tmp_path / "job.jar", "Manifest-Version: 1.0\r\n")) is None
+
+
+@pytest.mark.parametrize("damage", [encrypted, packed_otherwise, packed_by_lzma, corrupt, cut])
+def test_a_damaged_jar_is_refused(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    path = jar(tmp_path / "job.jar")
+    damage(path)
+    with pytest.raises(FormatError, match=r"job\.jar: is damaged; build it anew$"):
+        main_class(path)
+
+
+def test_a_directory_that_cannot_be_read_is_noticed_without_the_manifest(tmp_path: Path) -> None:
+    """As for libraries, and for jobs whose main class is given."""
+    path = jar(tmp_path / "job.jar")
+    path.write_bytes(path.read_bytes().replace(b"PK\x01\x02", b"PK\x07\x07"))
+    with pytest.raises(FormatError, match="is damaged"):
+        check_jar(path)
+
+
+def test_a_huge_manifest_is_not_read_whole(tmp_path: Path) -> None:
+    """A few kilobytes can be packed gigabytes."""
+    path = jar(tmp_path / "job.jar", "a" * (LONGEST_MANIFEST + 1))
+    assert path.stat().st_size < LONGEST_MANIFEST / 100
+    with pytest.raises(FormatError, match="has a manifest of more than 16 MiB"):
+        main_class(path)
+
+
+@pytest.mark.parametrize("command", ["jar", "apply", "move"])
+def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
+    run: Callable, tmp_path: Path, command: str
+) -> None:
+    """Before it asks a cluster for anything."""
+    encrypted(jar(tmp_path / "job.jar"))
+    (tmp_path / "placement.json").write_text('{"assignment": {"a": "d0"}}')
+    words = {
+        "jar": ["job.jar", "--placement", "placement.json", "-o", "placed.jar"],
+        "apply": ["job.jar", "--placement", "placement.json"],
+        "move": ["job.jar", "--placement", "placement.json", "--job", "0" * 32],
+    }[command]
+    answer = run("flink", command, *words)
+    assert (answer.status, answer.err.count("\n")) == (2, 1)
+    assert "job.jar: is damaged" in answer.err

@@ -1,0 +1,120 @@
+"""What an installation without the extra ``learn`` does, and what it says of the rest."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamplace.generate.registry import FAMILIES
+from streamplace.io.graphs import write_graph
+from streamplace.io.problems import write_problem
+
+SITE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "torch_geometric", "tensorboard"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+LINE = "error: torch is not installed; install it with: pip install 'streamplace[learn]'\n"
+SHIPPED = ["pilot", "pilot-makespan", "giph", "placeto", "auto", "anneal", "exact", "heft"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a graph, a problem of tasks, and a Python that has no torch."""
+    made = tmp_path_factory.mktemp("bare")
+    family = FAMILIES["branched"]
+    parameters = family.parameters(branches=2, depth=2, devices=2, copies=1)
+    write_graph(next(iter(family.generate(parameters, seed=0))), made / "graph.json")
+    tasks = next(iter(FAMILIES["giph"].generate(seed=0)))
+    write_problem(tasks, made / "tasks.json")
+    (made / "site").mkdir()
+    (made / "site" / "sitecustomize.py").write_text(SITE)
+    return made
+
+
+def without_torch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in the folder."""
+    paths = [str(folder / "site"), *(str(Path(entry).absolute()) for entry in sys.path)]
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+
+
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line."""
+    return without_torch(folder, "-m", "streamplace", *words)
+
+
+def test_the_fixture_hides_torch(folder: Path) -> None:
+    assert without_torch(folder, "-c", "import torch").returncode == 1
+
+
+def test_everything_but_learning_works(folder: Path) -> None:
+    """Placing, simulating, comparing, exporting, reading and drawing."""
+    for words in [
+        ["place", "graph.json", "-o", "placement.json"],
+        ["simulate", "graph.json", "placement.json"],
+        ["compare", "graph.json", "--placers", "metis,pilot", "--budget", "0.05"],
+        ["export", "placement.json", "--graph", "graph.json", "--to", "csv"],
+        ["draw", "graph.json", "placement.json", "-o", "drawing.svg"],
+        ["describe", "graph.json"],
+        ["placers"],
+        ["train", "--help"],
+    ]:
+        done = command(folder, *words)
+        assert done.returncode == 0, (words, done.stderr)
+
+
+def test_shipped_placers_work(folder: Path) -> None:
+    """Those that are numpy and numba alone."""
+    script = (
+        "import sys, streamplace\n"
+        "problem = streamplace.read_problem('tasks.json')\n"
+        "for name in sys.argv[1:]:\n"
+        "    placer = name if name != 'exact' else 'exact:budget=0.1'\n"
+        "    print(name, streamplace.place(problem, placer=placer).value > 0)\n"
+    )
+    done = without_torch(folder, "-c", script, *SHIPPED)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [f"{name} True" for name in SHIPPED]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["place", "graph.json", "--placer", "dream"],
+        ["train", "pilot", "--data", "graph.json", "--out", "run"],
+        ["import", "torch", "package.module:function", "-o", "net.json"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_needs_torch_says_how_to_install_it(folder: Path, words: list[str]) -> None:
+    """In one line, with exit code 2, and nothing written."""
+    before = set(folder.rglob("*"))
+    done = command(folder, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", LINE)
+    assert set(folder.rglob("*")) == before
+
+
+def test_training_from_python_says_so_too(folder: Path) -> None:
+    """As an error of the one family."""
+    script = (
+        "import streamplace\n"
+        "try:\n"
+        "    streamplace.train('pilot', [streamplace.read_graph('graph.json')], 'run')\n"
+        "except streamplace.StreamplaceError as error:\n"
+        "    print(error)\n"
+    )
+    done = without_torch(folder, "-c", script)
+    assert done.stdout == LINE.removeprefix("error: ")
