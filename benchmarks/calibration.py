@@ -94,9 +94,11 @@ JOBS = {
     "big diamond": ("GraphJob", BIG),
     "nexmark-q3": ("NexmarkQ3", ["3000000"]),
     "word-count": ("WordCount", ["1000000"]),
+    "meter readings": ("Readings", ["1000000"]),
+    "payment rules": ("Rules", ["1000000"]),
 }
 """Main class and arguments; all sources offer more than any placement carries."""
-SOURCES = (ROOT / "examples/flink", ROOT / "datasets/applications/jobs")
+SOURCES = (ROOT / "examples/flink", ROOT / "datasets/applications/jobs", ROOT / "benchmarks/jobs")
 
 
 def group(kind: str, i: int) -> Path:

@@ -64,6 +64,10 @@ class LazyRest(Rest):
         TaskManagers; subtask i runs on the one of number i modulo their number.
     process_cpu
         Cores that TaskManagers take, of those that say so.
+    counted
+        Vertex → metric → what was counted before the clock began.
+    duration
+        Milliseconds since the job's start.
     """
 
     clock: Clock
@@ -73,6 +77,8 @@ class LazyRest(Rest):
     fetched: dict[str, float] = field(default_factory=dict)
     devices: Sequence[str] = ("dev-0",)
     process_cpu: Mapping[str, float] = field(default_factory=dict)
+    counted: dict[str, dict[str, float]] = field(default_factory=dict)
+    duration: int = 0
 
     def get(self, path: str) -> Any:
         """Answer, checked like a real one."""
@@ -96,7 +102,8 @@ class LazyRest(Rest):
         if "/vertices/" in path:
             return {"subtasks": self._subtasks(self.vertices[path.rpartition("/")[2]])}
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
-        return {"name": "shop", "state": state, "vertices": [*map(self._vertex, self.vertices)]}
+        facts = {"name": "shop", "state": state, "duration": self.duration}
+        return facts | {"vertices": [*map(self._vertex, self.vertices)]}
 
     def _subtasks(self, vertex: Vertex) -> list[dict[str, Any]]:
         """Subtasks, dealt out in turn; each is as busy as its vertex in the mean."""
@@ -138,7 +145,9 @@ class LazyRest(Rest):
         if not set(wanted.split(",")) <= rates.keys():
             return []  # as Flink does
         at, self.fetched[v] = self.fetched.get(v, 0.0), self.clock.now
-        return [
-            {"id": name, "sum": rates[name] if isinstance(rates[name], str) else rates[name] * at}
-            for name in wanted.split(",")
-        ]
+        before = self.counted.get(v, {})
+        sums = {
+            name: rate if isinstance(rate, str) else rate * at + before.get(name, 0.0)
+            for name, rate in rates.items()
+        }
+        return [{"id": name, "sum": sums[name]} for name in wanted.split(",")]

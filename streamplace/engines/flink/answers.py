@@ -169,10 +169,11 @@ class Plan(TypedDict):
 
 @with_config(_CHECKED)
 class Job(TypedDict):
-    """A job; versions before 2 do not name its scheduler."""
+    """A job, and for how many ms it has run; versions before 2 do not name its scheduler."""
 
     name: str
     state: str
+    duration: NotRequired[Annotated[int, Field(ge=0)]]
     schedulerType: NotRequired[str | None]
     vertices: _List[JobVertex]
     plan: NotRequired[PlanNodes | None]

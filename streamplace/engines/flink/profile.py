@@ -241,8 +241,10 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
     doubts.extend(
         f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source
     )
+    age = rest.job(job).get("duration", 0) / 1000
     tuples = {
         task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
+        or _held_back(doubts, task, generated.get(task.id), activity[task.id], age)
         for task in tasks
     }
     doubts.extend(
@@ -319,6 +321,21 @@ def _taken_in(doubts: list[str], task: Task, generated: str | None, seen: Activi
             "false)"
         )
     return seen.records_out
+
+
+def _held_back(
+    doubts: list[str], task: Task, generated: str | None, seen: Activity, age: float
+) -> float:
+    """Tuples/s of a source that sent nothing while it was watched: its mean since the start."""
+    sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
+    if generated is None or not sent or not age:
+        return 0.0
+    doubts.append(
+        f"rate of {task.name}: it sent nothing while it was watched, held back by watermark "
+        f"alignment or for want of input; {sent / age:.3g} tuples/s is its mean since the job's "
+        "start, and its CPU is unknown; profile for longer"
+    )
+    return sent / age
 
 
 def _unknown(

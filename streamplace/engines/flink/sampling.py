@@ -4,7 +4,7 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from streamplace.engines.flink.answers import Metric
@@ -33,10 +33,13 @@ class Activity:
         What Flink does not tell, or calls NaN, is left out.
     seconds
         How long it was watched.
+    totals
+        Each metric at the end.
     """
 
     rates: Mapping[str, float]
     seconds: float
+    totals: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def records_in(self) -> float:
@@ -106,11 +109,12 @@ class _Watch:
     def activity(self) -> Activity:
         """Rates between the first look and the last; 0 where nothing ever changed."""
         if self.first is None or self.last is None:
-            return Activity(dict.fromkeys(self.previous or {}, 0.0), 0.0)
+            totals = self.previous or {}
+            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals)
         before, after = self.first[1], self.last[1]
         known = before.keys() & after.keys()
         rates = {name: max(0.0, (after[name] - before[name]) / self.span) for name in known}
-        return Activity(rates, self.span)
+        return Activity(rates, self.span, after)
 
 
 def sample(

@@ -1,6 +1,7 @@
 """A profile of a real job, against its truth."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,4 +114,17 @@ def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[
     )
     assert {pair: payload for pair, (_, payload) in found.items()} == pytest.approx(
         {(fused, "x"): 57, (fused, "j"): 4017, ("other, too", "j"): 1517}, rel=0.3
+    )
+
+
+def test_a_source_that_watermark_alignment_holds_back_is_measured(rest: Rest, jobs: Path) -> None:
+    """It waits for the other one, and sends nothing meanwhile; before, it has sent a little."""
+    document = {"programArgsList": ["100"], "entryClass": "AlignedJob"}
+    job = str(rest.post(f"/jars/{rest.upload(jobs)}/run", document)["jobid"])
+    rest.wait_running(job)
+    graph = profile(rest, job, 4).graph(1000.0)
+    hours, milliseconds = graph.operators.rate[:2]
+    assert 0 < hours < milliseconds
+    assert "rate of hours: it sent nothing while it was watched" in str(
+        graph.attributes["unmeasured"]
     )

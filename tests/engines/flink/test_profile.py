@@ -237,6 +237,17 @@ def test_a_silent_source_is_refused(clock: Clock) -> None:
         profile(rest, "job", 10).graph(MIPS)
 
 
+def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) -> None:
+    """Watermark alignment may hold it back for longer than it is watched."""
+    rest = shop(clock)
+    rest.vertices["v0"].rates = {**rates(), "Source__src.numRecordsOut": 0.0}
+    rest.counted["v0"] = {"Source__src.numRecordsOut": 600.0}
+    rest.duration = 20_000
+    graph = profile(rest, "job", 10).graph(MIPS)
+    assert graph.source_rate == pytest.approx(30)
+    assert "rate of src: it sent nothing while it was watched" in graph.attributes["unmeasured"]
+
+
 def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
     """It calls the busy time of old sources NaN."""
     rest = shop(clock)
