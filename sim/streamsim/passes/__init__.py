@@ -10,15 +10,17 @@ every stream for σ seconds' worth of tuples, by default one tuple of the fastes
 
 An operator is ready when all its inputs have arrived (and not before its release time). A device
 serves with as many cores as it has; a core is never idle while something is ready on its device,
-and an operator takes one core for w(v, d) seconds without being interrupted. `Rules` say which of
-the ready operators is next and which transfers may be under way at the same time; `PRESETS` are
-the rules of published simulators. Noise is what the caller multiplies work and transfers with.
+unless the rules hold an order, and an operator takes one core for w(v, d) seconds without being
+interrupted. `Rules` say which of the ready operators is next and which transfers may be under way
+at the same time; `PRESETS` are the rules of published simulators. Noise is what the
+caller multiplies work and transfers with.
 """
 
 from streamsim.passes.bounds import Bounds, bounds
 from streamsim.passes.chain import Chain, Part
 from streamsim.passes.compiled import Pass
 from streamsim.passes.compiling import compile_pass
+from streamsim.passes.line import Conflict, conflict, merged_order
 from streamsim.passes.makespans import makespans
 from streamsim.passes.rank import upward_rank
 from streamsim.passes.rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
@@ -28,6 +30,7 @@ from streamsim.passes.synchronous import synchronous_makespans
 __all__ = [
     "Bounds",
     "Chain",
+    "Conflict",
     "DOPPLER",
     "GIPH",
     "PLACETO",
@@ -38,7 +41,9 @@ __all__ = [
     "Schedule",
     "bounds",
     "compile_pass",
+    "conflict",
     "makespans",
+    "merged_order",
     "schedule",
     "synchronous_makespans",
     "upward_rank",

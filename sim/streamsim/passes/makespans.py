@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamsim.instance import writable
 from streamsim.jit import kernel
 from streamsim.passes.compiled import Pass
+from streamsim.passes.line import lines
 from streamsim.passes.network.transfers import NETWORKS, Transfers, new_transfers
 from streamsim.passes.queue import QUEUES
 from streamsim.passes.rules import GIPH, Rules
@@ -32,7 +33,8 @@ def makespans(
     placements
         Device of every operator, shape [B, N].
     priorities
-        For the queue ``priority``, shape [N] or [B, N]; by default those of the pass.
+        For the queues ``priority`` and ``order``, shape [N] or [B, N]; by default those of the
+        pass. Under ``order``, a placement of which some operators would wait for ever takes ∞.
     work_factors
         Noise: what the work of every operator is multiplied by, shape [N] or [B, N].
     send_factors
@@ -52,11 +54,13 @@ def makespans(
     batch = writable(placements)
     out = np.empty(len(batch))
     buffers, net = new_buffers(one, rules)
+    rank = ranks(one, rules, priorities, len(batch))
     _all(
         one,
         new_case(one, rules),
         batch,
-        ranks(one, rules, priorities, len(batch)),
+        rank,
+        held_lines(one, rules, rank),
         rows("work_factors", work_factors, len(batch), one.n_operators),
         stream_rows(one, send_factors, len(batch)),
         buffers,
@@ -80,6 +84,7 @@ def new_case(one: Pass, rules: Rules) -> Case:
         float(rules.pause),
         float(rules.spacing),
         np.ones(one.n_streams),
+        np.zeros(0, np.int32),
     )
 
 
@@ -92,6 +97,11 @@ def ranks(one: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> 
     elif priorities is None:
         priorities = one.operators["priority"]
     return rows("priorities", priorities, count, one.n_operators)
+
+
+def held_lines(one: Pass, rules: Rules, rank: Floats) -> Ints:
+    """Lines of devices by rank, shape [1 or B, N]; [1, 0] where no order is held."""
+    return lines(one, rank) if rules.queue == "order" else np.zeros((1, 0), np.int32)
 
 
 def rows(name: str, values: ArrayLike | None, count: int, size: int) -> Floats:
@@ -118,6 +128,7 @@ def _all(
     rules: Case,
     placements: Ints,
     priorities: Floats,
+    held: Ints,
     work_factors: Floats,
     send_factors: Floats,
     buffers: State,
@@ -126,7 +137,8 @@ def _all(
 ) -> None:
     for i in range(len(placements)):
         send_factor = send_factors[i % len(send_factors)]
-        case = Case(rules.queue, rules.network, rules.pause, rules.spacing, send_factor)
+        line = held[i % len(held)]
+        case = Case(rules.queue, rules.network, rules.pause, rules.spacing, send_factor, line)
         priority = priorities[i % len(priorities)]
         work_factor = work_factors[i % len(work_factors)]
         out[i] = run(one, case, placements[i], priority, work_factor, buffers, net)

@@ -1,19 +1,21 @@
-"""Who gets the next free core: queues in order of arrival, and heaps by rank."""
+"""Who gets the next free core: queues in order of arrival, heaps by rank, and lines."""
 
 from typing import Final
 
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Records
+from streamsim.passes.line import is_ready, note_ready
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
 
 #: Queues as the kernels know them.
-FIFO, ROWS, RANKED = range(3)
+FIFO, ROWS, RANKED, LINE = range(4)
 QUEUES: Final = {
     "fifo": FIFO,
     "rows": ROWS,
     "priority": RANKED,
     "depth": RANKED,
     "breadth": RANKED,
+    "order": LINE,
 }
 
 
@@ -23,7 +25,10 @@ def offer(state: State, queue: int, v: int) -> int:
     d = state.operators[v].device
     device = state.devices[d]
     if queue != FIFO:
-        _enter(state, queue, v)
+        if queue == LINE:
+            note_ready(state, v)
+        else:
+            _enter(state, queue, v)
         touch(state, d)
         return -1
     if device.free > 0:
@@ -63,14 +68,20 @@ def touch(state: State, d: int) -> None:
 
 
 @inlined_kernel
-def next_granted(state: State) -> int:
-    """Give a free core of a touched device to the first of its heap, -1 if there is none left."""
+def next_granted(state: State, queue: int) -> int:
+    """Give a free core of a touched device to the first of its heap, -1 if there is none left.
+
+    The first of a line may still have to wait for inputs; then the whole line waits.
+    """
     while state.counters[GRANTED_TO] < state.counters[TOUCHED]:
         device = state.devices[state.devices[state.counters[GRANTED_TO]].touched]
         v: int = device.head
-        if device.free > 0 and v >= 0:
+        if device.free > 0 and v >= 0 and (queue != LINE or is_ready(state, v)):
             device.free -= 1
-            device.head = _without_root(state.operators, v)
+            if queue == LINE:
+                device.head = state.operators[v].next
+            else:
+                device.head = _without_root(state.operators, v)
             return v
         device.marked = 0
         state.counters[GRANTED_TO] += 1

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, Literal, get_args
 
-Queue = Literal["fifo", "rows", "priority", "depth", "breadth"]
+Queue = Literal["fifo", "rows", "priority", "depth", "breadth", "order"]
 Network = Literal["free", "sender", "link", "port", "shared"]
 
 
@@ -24,7 +24,7 @@ class Rules:
 
     Parameters
     ----------
-    queue : {"fifo", "rows", "priority", "depth", "breadth"}
+    queue : {"fifo", "rows", "priority", "depth", "breadth", "order"}
         What a free core takes of the operators that are ready on its device.
 
         - ``fifo``: the one that became ready first. What happens at the same instant happens in
@@ -34,6 +34,8 @@ class Rules:
         - ``priority``: the one of the highest priority, then of the lower row.
         - ``depth``, ``breadth``: the one furthest from (nearest to) the sources, counted in
           streams, then of the lower row.
+        - ``order``: the next in line. A device runs its operators by falling priority, equals in
+          topological order, and waits for the next in line even if another one is ready.
     network : {"free", "sender", "link", "port", "shared"}
         Which transfers between devices may be under way at the same time.
 
@@ -56,7 +58,7 @@ class Rules:
     >>> Rules(queue="lifo")
     Traceback (most recent call last):
     ...
-    ValueError: queue is 'lifo'; choose one of fifo, rows, priority, depth, breadth
+    ValueError: queue is 'lifo'; choose one of fifo, rows, priority, depth, breadth, order
     """
 
     queue: Queue = "fifo"

@@ -18,7 +18,8 @@ CLEARED   a transfer has left its ports: they are free
 A step that is alone at its instant is carried out at once, and only the last input of an operator
 is an event at all; both leave the order as it is. Arrivals are numbered when it is decided when
 they will be. Under all queues but ``fifo`` nothing starts before all else that is due at the
-instant has happened; ``port`` and ``shared`` decide who sends after that.
+instant has happened; ``port`` and ``shared`` decide who sends after that. Under ``order`` an operator
+stands in the line of its device from the beginning, and READY only notes that it may start.
 """
 
 import numpy as np
@@ -39,6 +40,7 @@ from streamsim.passes.events import (
     push_later,
     push_now,
 )
+from streamsim.passes.line import is_left, line_up
 from streamsim.passes.network.port import release_ports
 from streamsim.passes.network.post import post, settle
 from streamsim.passes.network.transfers import (
@@ -50,7 +52,7 @@ from streamsim.passes.network.transfers import (
     Transfers,
     transfer_seconds,
 )
-from streamsim.passes.queue import next_granted, offer, release
+from streamsim.passes.queue import LINE, next_granted, offer, release
 from streamsim.passes.state import (
     ALONE,
     ARRIVED,
@@ -85,20 +87,25 @@ def run(
 ) -> float:
     """Makespan of one pass; leaves in ``state`` when everything happened.
 
+    It is ∞ where the lines of ``order`` contradict the streams, so that some wait for ever.
     ``net`` is None for the free network: the kernel is then compiled without the others.
     """
     _begin(one, place, priority, work_factor, state)
+    if case.queue == LINE:
+        line_up(state, place, case.line)
     if net is not None:
         net.counters[RUN] += 1
         net.clock[LAST] = 0.0
         net.clock[FREED] = 0.0
     now = 0.0
     while True:
-        event, alone = _next_event(state, now)
+        event, alone = _next_event(case, state, now)
         if event >= 0:
             _step(one, case, state, net, now, event, alone)
             continue
         time = _turn(one, case, state, net, now)
+        if time == np.inf and case.queue == LINE and is_left(state):
+            return np.inf
         if time == np.inf:
             return now if net is None else max(now, net.clock[FREED])
         now = time
@@ -127,14 +134,14 @@ def _begin(one: Pass, place: Ints, priority: Floats, work_factor: Floats, state:
 
 
 @inlined_kernel
-def _next_event(state: State, now: float) -> tuple[int, bool]:
+def _next_event(case: Case, state: State, now: float) -> tuple[int, bool]:
     """Next event of this instant, -1 if it is over; and whether it has the instant to itself."""
     events = state.events
     if state.counters[ALONE] > 0:
         state.counters[ALONE] -= 1
         return pop_now(events), True
     if state.counters[GRANTING] > 0:
-        v = next_granted(state)
+        v = next_granted(state, case.queue)
         if v >= 0:
             return GRANTED | v, False
         state.counters[GRANTING] = 0

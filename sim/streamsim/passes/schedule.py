@@ -8,7 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from streamsim.instance import writable
 from streamsim.passes.chain import Chain, critical_chain
 from streamsim.passes.compiled import Pass
-from streamsim.passes.makespans import new_buffers, new_case, ranks, rows, stream_rows
+from streamsim.passes.makespans import (
+    held_lines,
+    new_buffers,
+    new_case,
+    ranks,
+    rows,
+    stream_rows,
+)
 from streamsim.passes.rules import GIPH, Rules
 from streamsim.passes.run import run
 
@@ -56,11 +63,14 @@ def schedule(
     """
     place = writable(placement)
     factor = stream_rows(one, send_factors, 1)[0]
-    case = new_case(one, rules)._replace(send_factor=factor)
+    rank = ranks(one, rules, priorities, 1)
+    line = held_lines(one, rules, rank)[0]
+    case = new_case(one, rules)._replace(send_factor=factor, line=line)
     state, net = new_buffers(one, rules)
-    priority = ranks(one, rules, priorities, 1)[0]
     work_factor = rows("work_factors", work_factors, 1, one.n_operators)[0]
-    makespan = run(one, case, place, priority, work_factor, state, net)
+    makespan = run(one, case, place, rank[0], work_factor, state, net)
+    if makespan == np.inf:
+        raise ValueError("the order of a device contradicts the streams; correct the priorities")
     operators, held = state.operators, _held(one, place, factor)
     journeys = np.empty_like(state.streams)
     journeys[one.stream_index] = state.streams

@@ -37,8 +37,8 @@ PROGRESS: Final = np.dtype(
         ("producer", np.int64),  # highest row among those whose output arrived last
         ("waiting", np.int64),  # inputs still to come
         ("device", np.int64),
-        ("next", np.int64),  # next in the queue, or in the heap the next sibling
-        ("child", np.int64),  # first child in the heap
+        ("next", np.int64),  # next in the queue or line, or in the heap the next sibling
+        ("child", np.int64),  # first child in the heap; in a line whether it is ready
     ],
     align=True,
 )
@@ -50,7 +50,7 @@ JOURNEY: Final = np.dtype([("departure", np.float64), ("arrival", np.float64)], 
 SERVER: Final = np.dtype(
     [
         ("free", np.int64),  # cores
-        ("head", np.int64),  # first in its queue, or the root of its heap; -1 if empty
+        ("head", np.int64),  # first in its queue or line, or the root of its heap; -1 if empty
         ("tail", np.int64),  # last in its queue
         ("touched", np.int64),  # a list of devices that may have something to start
         ("marked", np.int64),  # whether it stands in that list
@@ -67,6 +67,7 @@ class Case(NamedTuple):
     pause: float  # seconds for which a core stays taken after an operator
     spacing: float  # seconds for which a channel stays taken after a transfer
     send_factor: Floats  # [M] by which the times of transfers are multiplied
+    line: Ints  # [N] operators as they stand in the lines of their devices, [0] without lines
 
 
 class State(NamedTuple):

@@ -1,0 +1,151 @@
+"""Lines: the order in which every device runs its operators, where that order is held."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsim.jit import inlined_kernel, kernel, patient
+from streamsim.passes.compiled import Pass
+from streamsim.passes.state import State
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+WAITING, READY = range(2)
+"""Whether an operator in a line has all of its inputs."""
+
+
+class Conflict(NamedTuple):
+    """Two operators of one line, of which the first has to wait for the second."""
+
+    first: int
+    second: int
+
+
+def lines(one: Pass, priorities: Floats) -> Ints:
+    """Operators by falling priority [B, N], of equals in topological order.
+
+    The line of a device are those of its operators, in this order.
+    """
+    along = np.argsort(-priorities[:, one.order], axis=1, kind="stable")
+    return np.ascontiguousarray(one.order[along], np.int32)
+
+
+def merged_order(one: Pass, place: Ints, priorities: Floats) -> Ints:
+    """Operators in an order that agrees with the streams and with the line of every device.
+
+    It ends before the first operator that could never start; see `conflict`.
+    """
+    return _merged(one, _before(place, lines(one, priorities[None])[0], one.n_devices))
+
+
+def conflict(one: Pass, place: Ints, priorities: Floats) -> Conflict | None:
+    """Two operators whose places in a line contradict the streams, None where there are none."""
+    before = _before(place, lines(one, priorities[None])[0], one.n_devices)
+    stuck = np.ones(one.n_operators, np.bool_)
+    stuck[_merged(one, before)] = False
+    if not stuck.any():
+        return None
+    streams = one.streams
+    came = {v: int(before[v]) for v in np.flatnonzero(stuck).tolist()}
+    inside = np.flatnonzero(stuck[streams["source"]] & stuck[streams["target"]])
+    came |= {int(streams["target"][e]): int(streams["source"][e]) for e in inside}
+    way, v = [], next(iter(came))
+    while v not in way:
+        way.append(v)
+        v = came[v]
+    second = next(u for u in way[way.index(v) :] if came[u] == before[u])
+    return Conflict(int(before[second]), second)
+
+
+@inlined_kernel
+def line_up(state: State, place: Ints, line: Ints) -> None:
+    """Let every operator stand in the line of its device, ready or not."""
+    for d in range(len(state.devices)):
+        state.devices[d].head = -1
+    for i in range(len(line) - 1, -1, -1):
+        v = line[i]
+        operator, device = state.operators[v], state.devices[place[v]]
+        operator.child = WAITING
+        operator.next = device.head
+        device.head = v
+
+
+@inlined_kernel
+def note_ready(state: State, v: int) -> None:
+    """Note that an operator in a line has all of its inputs."""
+    state.operators[v].child = READY
+
+
+@inlined_kernel
+def is_ready(state: State, v: int) -> bool:
+    """Whether an operator in a line has all of its inputs."""
+    mark: int = state.operators[v].child
+    return mark == READY
+
+
+@inlined_kernel
+def is_left(state: State) -> bool:
+    """Whether someone stands in a line; in the end that is for ever."""
+    left = False
+    for d in range(len(state.devices)):
+        left |= state.devices[d].head >= 0
+    return left
+
+
+def _merged(one: Pass, before: Ints) -> Ints:
+    operators = one.operators
+    columns = (operators[name] for name in ("inputs", "out_start", "out_end"))
+    return _topological(*columns, one.streams["target"], before)
+
+
+@patient
+@kernel
+def _before(place: Ints, line: Ints, n_devices: int) -> Ints:
+    """Operator that stands before each in the line of its device, -1 before the first."""
+    last = np.full(n_devices, -1, np.int32)
+    before = np.empty(len(line), np.int32)
+    for v in line:
+        before[v] = last[place[v]]
+        last[place[v]] = v
+    return before
+
+
+@patient
+@kernel
+def _topological(
+    inputs: Ints, out_start: Longs, out_end: Longs, target: Ints, before: Ints
+) -> Ints:
+    """Topological order of streams and lines together, as far as there is one."""
+    n = len(before)
+    behind, waiting = np.full(n, -1, np.int32), np.zeros(n, np.int32)
+    order, size = np.empty(n, np.int32), 0
+    for v in range(n):
+        waiting[v] = inputs[v]
+        if before[v] >= 0:
+            behind[before[v]] = v
+            waiting[v] += 1
+        if waiting[v] == 0:
+            order[size] = v
+            size += 1
+    done = 0
+    while done < size:
+        v = order[done]
+        done += 1
+        for e in range(out_start[v], out_end[v]):
+            size = _arrived(target[e], waiting, order, size)
+        if behind[v] >= 0:
+            size = _arrived(behind[v], waiting, order, size)
+    return order[:size]
+
+
+@kernel
+def _arrived(v: int, waiting: Ints, order: Ints, size: int) -> int:
+    """Count something that v waits for; how many stand in the order then."""
+    waiting[v] -= 1
+    if waiting[v] > 0:
+        return size
+    order[size] = v
+    return size + 1
