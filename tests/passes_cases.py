@@ -120,6 +120,7 @@ class Situation:
             priority=tuple(one.operators["priority"].tolist()),
             work_factor=tuple(self.work_factors[i].tolist()),
             send_factor=tuple(self.send_factors[i].tolist()),
+            along=tuple(one.order.tolist()),
         )
 
 
@@ -197,5 +198,6 @@ def tied(rng: np.random.Generator) -> tuple[Pass, list[int], Task]:
         priority=tuple(one.operators["priority"].tolist()),
         work_factor=(1.0,) * n,
         send_factor=(1.0,) * len(ends),
+        along=tuple(one.order.tolist()),
     )
     return one, rng.integers(0, d, n).tolist(), task

@@ -25,6 +25,7 @@ class Task:
     priority: tuple[float, ...]
     work_factor: tuple[float, ...]
     send_factor: tuple[float, ...]
+    along: tuple[int, ...]  # operators in topological order, which decides between equals in a line
 
     def seconds(self, v: int, d: int) -> float:
         """Seconds that operator v runs on device d."""
@@ -73,6 +74,9 @@ class Simulation:
         self.last = [-1] * problem.n_operators  # row of the producer of the last input
         self.inputs: dict[int, list[tuple[float, int]]] = defaultdict(list)
         self.touched: list[int] = []
+        self.lines: list[list[int]] = [[] for _ in problem.cores]
+        for v in sorted(self.task.along, key=lambda v: -self.task.priority[v]):
+            self.lines[self.place[v]].append(v)
         self.wave = 0
         self.network = NETWORKS[self.rules.network](self)
 
@@ -172,6 +176,7 @@ class Simulation:
             "priority": (-self.task.priority[v], v),
             "depth": (-depth, v),
             "breadth": (depth, v),
+            "order": (-self.task.priority[v], self.task.along.index(v)),
         }[self.rules.queue]
 
     def depth(self, v: int) -> int:
@@ -192,6 +197,9 @@ class Simulation:
         for d in touched:
             while self.free[d] and self.waiting[d]:
                 first = min(self.waiting[d])
+                if self.rules.queue == "order" and self.lines[d][0] != first[1]:
+                    break
+                self.lines[d].remove(first[1])
                 self.waiting[d].remove(first)
                 self.free[d] -= 1
                 self.begin(first[1])

@@ -193,12 +193,13 @@ def with_weights(placer: "Placer", weights: Path) -> "Placer":
 def as_document(judge: "Objective", result: "Result", told: "Explanation") -> dict[str, Any]:
     """JSON document of a placement."""
     from streamplace.evaluate.verdict import gap, verdict
+    from streamplace.io.placements import order_facts
 
-    priority, name = result.placement.priorities(), judge.quantity
+    name = judge.quantity
     return {
         "objective": judge.name,
         "assignment": result.placement.as_dict(),
-        **({} if priority is None else {"priority": priority}),
+        **order_facts(result.placement),
         **{**told.headline(), name: told.headline().get(name, result.value)},
         "bound": result.bound,
         "gap": gap(result),

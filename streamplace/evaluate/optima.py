@@ -72,7 +72,7 @@ def is_answer(record: Record, problem: Problem) -> bool:
         return False
     try:
         judge = named_objective(record.objective)
-        placement = problem.placement(devices, record.priority)
+        placement = record.placement(problem)
         problem.check(placement)
     except StreamplaceError:
         return False

@@ -25,6 +25,7 @@ from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.files import read_lines, spot
 from streamplace.io.lines import Line
+from streamplace.io.placements import order_facts
 from streamplace.io.problems import usual_cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.problem import Problem
@@ -109,8 +110,7 @@ class Placing:
         if parallel:
             document["parallelism"] = parallel
         document["assignment"] = result.placement.as_dict()
-        if (priority := result.placement.priorities()) is not None:
-            document["priority"] = priority
+        document.update(order_facts(result.placement))
         return self._told(line, problem.graph.name, result.value, None, document)
 
     def _document(self, problem: Problem, judge: Objective, value: float) -> dict[str, Any]:

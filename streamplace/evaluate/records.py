@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from streamplace.evaluate.verdict import proven
 from streamplace.io.schema import STRICT, Finite
 from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 
 Key = tuple[str, str, str, str]
@@ -35,6 +36,8 @@ class Record:
         What was asked for, conditions included; files of older versions know throughput alone.
     priority
         Of every operator, where the placer answered an order too.
+    queue
+        What priorities mean, as that of a placement.
     measures
         Further numbers by name: those of the objective, and values by other objectives.
     steps
@@ -57,6 +60,11 @@ class Record:
     priority: tuple[Finite, ...] | None = None
     measures: dict[str, Finite] = field(default_factory=dict)
     steps: tuple[tuple[Annotated[int, Field(ge=1)], Finite], ...] = ()
+    queue: Discipline = "priority"
+
+    def placement(self, problem: Problem) -> Placement:
+        """Return what was answered."""
+        return problem.placement(self.devices, self.priority, self.queue)
 
     @property
     def key(self) -> Key:

@@ -126,8 +126,7 @@ class Referee:
         for name in self.contest.beside:
             other = named_objective(name)
             if name not in record.measures and other.refuses(problem) is None:
-                placement = problem.placement(record.devices, record.priority)
-                measures[name] = other.value(problem, placement)
+                measures[name] = other.value(problem, record.placement(problem))
         return replace(record, measures={**record.measures, **measures})
 
     def _record(self, blank: Record, problem: Problem) -> Record:
@@ -143,6 +142,7 @@ class Referee:
             milliseconds=1000 * result.seconds,
             devices=tuple(result.placement.index.tolist()),
             priority=None if order is None else tuple(order.tolist()),
+            queue=result.placement.queue,
             steps=_thinned(result.trace),
         )
 

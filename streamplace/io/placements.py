@@ -1,6 +1,7 @@
 """Placement files (JSON)."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def read_present(path: Path) -> Placement:
     assignment = document["assignment"]
     devices = sorted(set(assignment.values()))
     with located(spot(path)):
-        return Placement.of(tuple(assignment), devices, assignment, document.get("priority"))
+        return Placement.of(tuple(assignment), devices, assignment, *order_given(document))
 
 
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
@@ -39,7 +40,7 @@ def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
     document = parse_document(content, where)
     with located(where):
-        return Placement.of(operators, devices, document["assignment"], document.get("priority"))
+        return Placement.of(operators, devices, document["assignment"], *order_given(document))
 
 
 def parse_document(content: bytes, where: str) -> dict[str, Any]:
@@ -48,9 +49,18 @@ def parse_document(content: bytes, where: str) -> dict[str, Any]:
     return document
 
 
+def order_given(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
+    """Priorities of a document, and what they mean; older files do not say that."""
+    return document.get("priority"), document.get("queue", "priority")
+
+
+def order_facts(placement: Placement) -> dict[str, Any]:
+    """What a document says of the order in which devices run operators; nothing without one."""
+    priority = placement.priorities()
+    return {} if priority is None else {"queue": placement.queue, "priority": priority}
+
+
 def write_placement(placement: Placement, path: Path, **facts: Any) -> None:
     """Write a placement, with facts such as ``graph`` and ``placer`` beside it."""
-    priority = placement.priorities()
-    order = {} if priority is None else {"priority": priority}
-    document = {**facts, "assignment": placement.as_dict(), **order}
+    document = {**facts, "assignment": placement.as_dict(), **order_facts(placement)}
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")

@@ -15,6 +15,7 @@ from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.placement import Discipline
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 _T = TypeVar("_T")
@@ -145,7 +146,16 @@ class PlacementJson(TypedDict):
     priority: NotRequired[
         Annotated[
             dict[str, Finite],
-            Field(description="operator → priority: of the ready, the highest runs first"),
+            Field(description="operator → priority: of those on a device, the highest is first"),
+        ]
+    ]
+    queue: NotRequired[
+        Annotated[
+            Discipline,
+            Field(
+                description="'priority', as without it: of the ready, the highest runs first; "
+                "'order': a device waits for the next in line even if another is ready"
+            ),
         ]
     ]
     pes: NotRequired[Annotated[_List[ElementJson], Field(description="operators by device")]]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,9 @@ from streamplace.model.columns import Floats, Ints, float_column, int_column, sa
 from streamplace.model.messages import listed, quoted
 from streamplace.model.units import LARGEST
 
+Discipline = Literal["priority", "order"]
+"""What priorities mean: who is first of what is ready, or an order that devices hold."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Placement(Mapping[str, str]):
@@ -20,8 +24,12 @@ class Placement(Mapping[str, str]):
     Attributes
     ----------
     priority
-        [N] where the answer is a schedule: of the operators that are ready on a device, the one of
-        the highest priority runs first. None leaves the order to the device.
+        [N] where the answer is a schedule: of the operators on a device, the one of the highest
+        priority comes first. None leaves the order to the device.
+    queue
+        What that means. ``priority``: of the operators that are ready, the one of the highest
+        priority runs first. ``order``: the device holds the order of falling priority, and waits
+        for the next in line even if another one is ready.
 
     Examples
     --------
@@ -34,6 +42,7 @@ class Placement(Mapping[str, str]):
     devices: tuple[str, ...]
     index: Ints
     priority: Floats | None
+    queue: Discipline
     _row: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -42,6 +51,7 @@ class Placement(Mapping[str, str]):
         devices: Sequence[str],
         index: ArrayLike,
         priority: ArrayLike | None = None,
+        queue: str = "priority",
     ) -> None:
         put = partial(object.__setattr__, self)
         put("operators", tuple(operators))
@@ -49,6 +59,7 @@ class Placement(Mapping[str, str]):
         size, last = len(self.operators), len(self.devices) - 1
         put("index", int_column(index, size, 0, self._bad, least=0, most=last))
         put("priority", None if priority is None else self._priorities(priority))
+        put("queue", self._queue(queue))
         put("_row", {})
 
     @classmethod
@@ -58,6 +69,7 @@ class Placement(Mapping[str, str]):
         devices: Sequence[str],
         assignment: Mapping[str, str],
         priority: Mapping[str, float] | None = None,
+        queue: str = "priority",
     ) -> "Placement":
         """Placement from names; every operator must be given a known device.
 
@@ -77,7 +89,7 @@ class Placement(Mapping[str, str]):
                 f"{name} has a priority but is no operator of the graph; remove it"
             )
         order = None if priority is None else [priority.get(name, 0.0) for name in operators]
-        return cls(operators, devices, rows, order)
+        return cls(operators, devices, rows, order, queue)
 
     def __getitem__(self, operator: str) -> str:
         if not self._row:
@@ -122,6 +134,13 @@ class Placement(Mapping[str, str]):
             return PlacementError(f"{who} has priority {value}; {rule}")
 
         return float_column(priority, len(self.operators), 0.0, fail, least=-LARGEST)
+
+    def _queue(self, queue: str) -> Discipline:
+        if queue not in get_args(Discipline):
+            raise PlacementError(f"queue is {quoted(queue)}; it must be priority or order")
+        if queue == "order" and self.priority is None:
+            raise PlacementError("the queue is order, but no operator has a priority; add them")
+        return cast(Discipline, queue)
 
     def _bad(self, i: int, value: str, rule: str) -> PlacementError:
         if i < 0:

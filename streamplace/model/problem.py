@@ -13,6 +13,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.columns import Floats, Ints, distinct_rows, frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.line import check_lines
 from streamplace.model.messages import listed, quoted
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
@@ -122,9 +123,12 @@ class Problem:
         graph = self.graph.at_rate(total)
         return Problem(graph, self.cluster, self.constraints, self.seconds, self.moving)
 
-    def placement(self, devices: ArrayLike, priority: ArrayLike | None = None) -> Placement:
+    def placement(
+        self, devices: ArrayLike, priority: ArrayLike | None = None, queue: str = "priority"
+    ) -> Placement:
         """Placement from one device row per operator, and a priority for each if there is one."""
-        return Placement(self.graph.operators.name, self.cluster.devices.name, devices, priority)
+        names = self.graph.operators.name, self.cluster.devices.name
+        return Placement(*names, devices, priority, queue)
 
     def legal(self, placements: ArrayLike) -> NDArray[np.bool_]:
         """Whether each placement of a batch [B, N] respects the constraints; shape [B]."""
@@ -149,6 +153,8 @@ class Problem:
             raise PlacementError("the placement is for another graph; its operators differ")
         if placement.devices != self.cluster.devices.name:
             raise PlacementError("the placement is for another cluster; its devices differ")
+        if placement.queue == "order":
+            check_lines(self.one_pass, placement)
         if self.rules is None or self.legal(placement.index)[0]:
             return
         if (overfull := self.rules.overfull(placement.index)) is not None:

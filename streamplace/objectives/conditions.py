@@ -56,10 +56,14 @@ class Condition:
         return f"{self.objective.name}{'>=' if self.sense == 'max' else '<='}{self.limit:g}"
 
     def shortfall(
-        self, problem: Problem, placements: Ints, priorities: Floats | None = None
+        self,
+        problem: Problem,
+        placements: Ints,
+        priorities: Floats | None = None,
+        queue: str = "priority",
     ) -> Values:
         """How much is missing, as a share of the limit [B]; 0 where the condition is met."""
-        values = self.objective.values(problem, placements, priorities)
+        values = self.objective.values(problem, placements, priorities, queue)
         lack = self.limit - values if self.sense == "max" else values - self.limit
         share = lack / max(abs(self.limit), 1e-300)
         return np.where(share > MET, share, 0.0)
@@ -93,10 +97,15 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
     if not conditions:
         return objective
 
-    def evaluate(problem: Problem, placements: Ints, priorities: Floats | None = None) -> Values:
-        values = objective.values(problem, placements, priorities)
+    def evaluate(
+        problem: Problem,
+        placements: Ints,
+        priorities: Floats | None = None,
+        queue: str = "priority",
+    ) -> Values:
+        values = objective.values(problem, placements, priorities, queue)
         missing = sum(
-            (c.shortfall(problem, placements, priorities) for c in conditions),
+            (c.shortfall(problem, placements, priorities, queue) for c in conditions),
             np.zeros(len(values)),
         )
         worst = BEYOND * (1.0 + missing)
@@ -117,7 +126,8 @@ def demanded(problem: Problem, objective: Objective, placement: Placement) -> No
     """Raise PlacementError where a placement misses a condition, saying what it reaches."""
     order = None if placement.priority is None else placement.priority[None, :]
     for condition in objective.conditions:
-        if condition.shortfall(problem, placement.index[None, :], order)[0] > 0:
+        missing = condition.shortfall(problem, placement.index[None, :], order, placement.queue)
+        if missing[0] > 0:
             best = condition.objective
             reached = best.told(best.value(problem, placement))
             raise PlacementError(

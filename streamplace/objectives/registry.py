@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Sense = Literal["max", "min"]
 Values = NDArray[np.float64]
 Evaluate = Callable[[Problem, Ints], Values]
-EvaluateOrdered = Callable[[Problem, Ints, Floats | None], Values]
-"""The same with a priority per operator [B, N], None for the usual order."""
+EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Values]
+"""The same with a priority per operator [B, N], None for the usual order, and what they mean."""
 
 
 class Explanation(Protocol):
@@ -139,17 +139,24 @@ class Objective:
         return alone is not None and alone.name == "makespan"
 
     def values(
-        self, problem: Problem, placements: Ints, priorities: Floats | None = None
+        self,
+        problem: Problem,
+        placements: Ints,
+        priorities: Floats | None = None,
+        queue: str = "priority",
     ) -> Values:
-        """Values [B] of placements [B, N], operators served by priorities [B, N] if given."""
+        """Values [B] of placements [B, N], operators served by priorities [B, N] if given.
+
+        ``queue`` says what priorities mean, as that of a `Placement`.
+        """
         if self.ordered:
-            return cast(EvaluateOrdered, self.evaluate)(problem, placements, priorities)
+            return cast(EvaluateOrdered, self.evaluate)(problem, placements, priorities, queue)
         return self.evaluate(problem, placements)
 
     def value(self, problem: Problem, placement: Placement) -> float:
         """Value of one placement."""
         order = None if placement.priority is None else placement.priority[None, :]
-        return float(self.values(problem, placement.index[None, :], order)[0])
+        return float(self.values(problem, placement.index[None, :], order, placement.queue)[0])
 
     def better(self, a: float, b: float) -> bool:
         """Whether value a is strictly better than value b."""
@@ -238,17 +245,30 @@ def objective(name: str, *, sense: Sense, **room: Any) -> Callable[[Evaluate], E
     """Register an objective; the first line of the docstring describes it.
 
     ``evaluate(problem, placements)`` values a batch; with a third parameter, ``priorities``, it
-    also judges the order in which devices serve operators. ``room`` are the other attributes of
-    `Objective`.
+    also judges the order in which devices serve operators, and a fourth, ``queue``, tells whether
+    they hold that order. ``room`` are the other attributes of `Objective`.
     """
 
     def register(evaluate: Evaluate) -> Evaluate:
         summary = (evaluate.__doc__ or "").strip().splitlines()[0]
-        ordered = "priorities" in inspect.signature(evaluate).parameters
-        OBJECTIVES.add(name, Objective(name, sense, summary, evaluate, ordered, **room))
+        parameters = inspect.signature(evaluate).parameters
+        ordered = "priorities" in parameters
+        values = _without_queue(evaluate) if ordered and "queue" not in parameters else evaluate
+        OBJECTIVES.add(name, Objective(name, sense, summary, values, ordered, **room))
         return evaluate
 
     return register
+
+
+def _without_queue(evaluate: Evaluate) -> Evaluate:
+    """Return an evaluation that takes every order as priorities of what is ready."""
+
+    def values(
+        problem: Problem, placements: Ints, priorities: Floats | None = None, queue: str = ""
+    ) -> Values:
+        return cast(Callable[..., Values], evaluate)(problem, placements, priorities)
+
+    return values
 
 
 def named_objective(text: str) -> Objective:

@@ -18,4 +18,4 @@ def cpop(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     from streamplace.placers.scheduled import found
     from streamplace.scheduling.lists import path_on_one_device
 
-    return found(problem, path_on_one_device(problem))
+    return found(problem, objective, path_on_one_device(problem))

@@ -25,7 +25,7 @@ def critical_path(
     runs
         Schedules made; the best of them counts.
     """
-    from streamplace.placers.scheduled import found
+    from streamplace.placers.scheduled import judged
     from streamplace.scheduling.lists import critical_paths
     from streamplace.scheduling.tasks import tasks_of
 
@@ -37,11 +37,10 @@ def critical_path(
     for schedule in islice(schedules, runs):
         if not meter.chunk(1):
             break
-        answer = found(problem, schedule)
-        value = objective.value(problem, answer.placement)
+        placement, value = judged(problem, objective, schedule)
         meter.spend(1)
         if best is None or objective.better(value, best_value):
-            best, best_value = answer.placement, value
+            best, best_value = placement, value
             meter.note(best_value)
     assert best is not None
     return Found(best, trace=tuple(meter.trace))

@@ -22,4 +22,4 @@ def etf(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
 
     tasks = tasks_of(problem)
     nobody = np.full(tasks.n_tasks, -1, np.int32)
-    return found(problem, start_soonest(tasks, upward(tasks), nobody))
+    return found(problem, objective, start_soonest(tasks, upward(tasks), nobody))

@@ -18,8 +18,8 @@ def foresight(problem: Problem, objective: Objective, *, seed: int, budget: Budg
     falling order of the upward rank, each to the device with the least EFT(v, a) + after(v, a), and
     half of ``after`` is tried as well; the better of the two schedules counts.
     """
-    from streamplace.placers.scheduled import found
+    from streamplace.placers.scheduled import judged
     from streamplace.scheduling.lists import farsighted
 
-    answers = [found(problem, schedule).placement for schedule in farsighted(problem)]
-    return Found(min(answers, key=lambda placement: objective.value(problem, placement)))
+    answers = [judged(problem, objective, schedule) for schedule in farsighted(problem)]
+    return Found(min(answers, key=lambda answer: answer.value).placement)

@@ -31,11 +31,14 @@ def heft(
     insertion
         Use idle times between tasks where they are long enough; else only the time after the last.
     keep
-        Keep the order in which HEFT lets devices run their tasks, as priorities; else devices run
-        what is ready first.
+        Keep the order in which HEFT lets devices run their tasks: as priorities of what is ready,
+        or held, whichever is better; else devices run what is ready first.
     """
-    from streamplace.placers.scheduled import found
+    from streamplace.placers.scheduled import found, without_order
     from streamplace.scheduling.insertion import by_upward_rank
     from streamplace.scheduling.tasks import tasks_of
 
-    return found(problem, by_upward_rank(tasks_of(problem), insertion), keep=keep)
+    schedule = by_upward_rank(tasks_of(problem), insertion)
+    if not keep:
+        return Found(without_order(problem, schedule))
+    return found(problem, objective, schedule)

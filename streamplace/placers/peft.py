@@ -20,4 +20,4 @@ def peft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     from streamplace.placers.scheduled import found
     from streamplace.scheduling.lists import foresighted
 
-    return found(problem, foresighted(problem))
+    return found(problem, objective, foresighted(problem))

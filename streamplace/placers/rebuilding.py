@@ -12,7 +12,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found
-from streamplace.placers.scheduled import found
+from streamplace.placers.scheduled import judged
 from streamplace.scheduling.insertion import Schedule
 from streamplace.scheduling.lists import placed
 from streamplace.scheduling.ranks import by_rank, upward
@@ -47,8 +47,7 @@ class Trial:
 
     def worth(self, schedule: Schedule) -> float:
         """Value of a schedule's placement, kept if none was better."""
-        placement = found(self._problem, schedule).placement
-        value = self._objective.value(self._problem, placement)
+        placement, value = judged(self._problem, self._objective, schedule)
         self.meter.spend(1)
         if self._best is None or value < self._least:
             self._best, self._least = placement, value

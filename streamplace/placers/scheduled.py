@@ -1,18 +1,69 @@
-"""The answer that a schedule is."""
+"""The answer that a schedule is.
+
+Devices that hold the order of a schedule run it as it was planned. Devices that take it as
+priorities run what is ready meanwhile, which may be better or worse. The better of the two is the
+answer.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.model.columns import Floats
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
 from streamplace.scheduling.insertion import Schedule
 
+ROUNDING = 1e-12
 
-def found(problem: Problem, schedule: Schedule, *, keep: bool = True) -> Found:
-    """Placement of a schedule, with its order as priorities.
+
+class Judged(NamedTuple):
+    """A placement and its value."""
+
+    placement: Placement
+    value: float
+
+
+def found(problem: Problem, objective: Objective, schedule: Schedule) -> Found:
+    """Placement of a schedule, with its order."""
+    return Found(judged(problem, objective, schedule).placement)
+
+
+def judged(problem: Problem, objective: Objective, schedule: Schedule) -> Judged:
+    """Placement of a schedule, with its order as priorities or, where that is better, held.
 
     Constraints can leave a task without a device late in a schedule; then the nearest legal
-    placement is the answer.
+    placement is the answer, without an order.
     """
+    if not schedule.complete:
+        placement = without_order(problem, schedule)
+        return Judged(placement, objective.value(problem, placement))
+    eager = problem.placement(schedule.place, -schedule.start)
+    value = objective.value(problem, eager)
+    single = problem.cluster.devices.cores.max() == 1
+    if not objective.ordered or (single and value <= schedule.finish.max() * (1 + ROUNDING)):
+        return Judged(eager, value)
+    held = problem.placement(schedule.place, line_ranks(problem, schedule), "order")
+    planned = objective.value(problem, held)
+    return Judged(held, planned) if objective.better(planned, value) else Judged(eager, value)
+
+
+def without_order(problem: Problem, schedule: Schedule) -> Placement:
+    """Placement of a schedule whose devices run what is ready first."""
     if schedule.complete:
-        return Found(problem.placement(schedule.place, -schedule.start if keep else None))
-    return Found(problem.placement(problem.repaired(np.maximum(schedule.place, 0))))
+        return problem.placement(schedule.place)
+    return problem.placement(problem.repaired(np.maximum(schedule.place, 0)))
+
+
+def line_ranks(problem: Problem, schedule: Schedule) -> Floats:
+    """Priorities by which devices that hold the order run a schedule as it is.
+
+    By start; of tasks that start together first those that take no time, then in topological order.
+    """
+    n = len(schedule.start)
+    position, ranks = np.empty(n, np.int64), np.empty(n)
+    position[problem.graph.order] = np.arange(n)
+    ranks[np.lexsort((position, schedule.finish, schedule.start))] = -np.arange(n)
+    return ranks

@@ -33,7 +33,7 @@ def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     from streamplace.scheduling.tasks import tasks_of
 
     tasks = tasks_of(problem)
-    return found(problem, start_soonest(tasks, upward(tasks), favourites(tasks)))
+    return found(problem, objective, start_soonest(tasks, upward(tasks), favourites(tasks)))
 
 
 def favourites(tasks: Tasks) -> Ints:

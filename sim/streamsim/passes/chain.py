@@ -47,9 +47,14 @@ class Chain(NamedTuple):
         return float(self.seconds[kinds == part].sum())
 
 
-def critical_chain(one: Pass, state: State, held: Floats, pause: float, makespan: float) -> Chain:
-    """Trace back what the end of a pass waited for; ``held`` is what streams take, in seconds."""
-    trace = _Trace(one, state)
+def critical_chain(
+    one: Pass, state: State, held: Floats, line: Ints, pause: float, makespan: float
+) -> Chain:
+    """Trace back what the end of a pass waited for; ``held`` is what streams take, in seconds.
+
+    Where devices hold a ``line``, who waited for its turn waited for those before it.
+    """
+    trace = _Trace(one, state, line)
     operators = state.operators
     rested = operators["finish"] + np.where(operators["work"] > 0, pause, 0.0)
     v = int(np.argmax(rested))
@@ -69,8 +74,8 @@ def critical_chain(one: Pass, state: State, held: Floats, pause: float, makespan
 class _Trace:
     """The chain so far, from its end."""
 
-    def __init__(self, one: Pass, state: State) -> None:
-        self.one, self.state = one, state
+    def __init__(self, one: Pass, state: State, line: Ints) -> None:
+        self.one, self.state, self.line = one, state, line
         self.found: list[tuple[Part, int, int, float]] = []
         order = np.argsort(one.streams["target"], kind="stable")
         self.in_streams = order
@@ -88,6 +93,8 @@ class _Trace:
         operator = self.state.operators[v]
         ready, start = float(operator["ready"]), float(operator["start"])
         self.add(Part.RUNNING, v, -1, start, float(operator["finish"]))
+        if len(self.line) and start > ready and (u := self.before_in_line(v)) >= 0:
+            return u
         self.add(Part.CORE, v, -1, ready, start)
         streams = self.in_streams[self.in_start[v] : self.in_start[v + 1]]
         last = streams[self.state.streams["arrival"][streams] == ready]
@@ -95,6 +102,16 @@ class _Trace:
             self.add(Part.RELEASE, v, -1, 0.0, ready)
             return -1
         return self.back_to_producer(int(last[0]), ready)
+
+    def before_in_line(self, v: int) -> int:
+        """Operator with whose end the turn of v came, -1 where there is none."""
+        operators = self.state.operators
+        line = self.line[operators["device"][self.line] == operators["device"][v]]
+        start = operators["start"][v]
+        for u in line[: int(np.flatnonzero(line == v)[0])][::-1].tolist():
+            if operators["finish"][u] == start:
+                return int(u)
+        return -1
 
     def back_to_producer(self, e: int, end: float) -> int:
         """From the end of a transfer to the finish of the operator that sent it."""

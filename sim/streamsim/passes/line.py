@@ -97,8 +97,13 @@ def is_left(state: State) -> bool:
 
 def _merged(one: Pass, before: Ints) -> Ints:
     operators = one.operators
-    columns = (operators[name] for name in ("inputs", "out_start", "out_end"))
-    return _topological(*columns, one.streams["target"], before)
+    return _topological(
+        operators["inputs"],
+        operators["out_start"],
+        operators["out_end"],
+        one.streams["target"],
+        before,
+    )
 
 
 @patient

@@ -18,8 +18,8 @@ CLEARED   a transfer has left its ports: they are free
 A step that is alone at its instant is carried out at once, and only the last input of an operator
 is an event at all; both leave the order as it is. Arrivals are numbered when it is decided when
 they will be. Under all queues but ``fifo`` nothing starts before all else that is due at the
-instant has happened; ``port`` and ``shared`` decide who sends after that. Under ``order`` an operator
-stands in the line of its device from the beginning, and READY only notes that it may start.
+instant has happened; ``port`` and ``shared`` decide who sends after that. Under ``order`` an
+operator stands in the line of its device from the beginning, and READY notes that it may start.
 """
 
 import numpy as np

@@ -84,7 +84,7 @@ def schedule(
         arrival=journeys["arrival"].copy(),
         device_busy=busy.astype(np.float64),
         link_busy=_link_busy(one, place, held, rules),
-        chain=critical_chain(one, state, held, rules.pause, float(makespan)),
+        chain=critical_chain(one, state, held, line, rules.pause, float(makespan)),
     )
 
 

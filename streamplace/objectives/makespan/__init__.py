@@ -82,16 +82,25 @@ def _variant(options: Mapping[str, str]) -> Objective:
     measures=_measures,
     variant=_variant,
 )
-def makespan(problem: Problem, placements: Ints, priorities: Floats | None = None) -> Values:
+def makespan(
+    problem: Problem,
+    placements: Ints,
+    priorities: Floats | None = None,
+    queue: str = "priority",
+) -> Values:
     """Seconds of one pass, where an operator runs once all of its inputs are there."""
-    return _makespans(problem, placements, priorities)
+    return _makespans(problem, placements, priorities, queue)
 
 
 def _makespans(
-    problem: Problem, placements: Ints, priorities: Floats | None = None, way: Way = USUAL
+    problem: Problem,
+    placements: Ints,
+    priorities: Floats | None = None,
+    queue: str = "priority",
+    way: Way = USUAL,
 ) -> Values:
     from streamsim.passes import makespans
 
-    rules = way.rules(ordered=priorities is not None)
+    rules = way.rules("" if priorities is None else queue)
     order = priorities if way.heeds_priorities else None
     return makespans(problem.one_pass, np.atleast_2d(placements), rules, priorities=order)

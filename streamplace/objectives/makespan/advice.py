@@ -39,8 +39,7 @@ def best_move(problem: Problem, placement: Placement, seen: "Schedule", way: Way
     for row, (group, d) in zip(batch, moves, strict=True):
         row[list(group)] = d
     legal = problem.legal(batch)
-    order = placement.priority if way.heeds_priorities else None
-    rules = way.rules(ordered=order is not None)
+    rules, order = way.rules_of(placement)
     values = makespans(problem.one_pass, batch, rules, priorities=order)
     values = np.where(legal, values, np.inf)
     best = int(np.argmin(values))

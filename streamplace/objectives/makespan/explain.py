@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.model.line import check_lines
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.advice import Move, best_move
@@ -79,6 +80,9 @@ class OnePass:
         By operator.
     busy
         Core seconds spent running, by device.
+    queue
+        What a free core takes, as `streamsim.passes.Rules` has it: ``order`` where devices hold
+        the order of the placement, ``priority`` where that is who is first of what is ready.
     move
         The single move that helps most, None where none helps.
     """
@@ -90,6 +94,7 @@ class OnePass:
     schedule: dict[str, Run]
     transfers: tuple[Transfer, ...]
     busy: dict[str, float]
+    queue: str
     move: Move | None
 
     @property
@@ -159,6 +164,7 @@ def explain(problem: Problem, placement: Placement, way: Way) -> OnePass:
         },
         transfers=_transfers(problem, placement, seen),
         busy={name: float(seen.device_busy[d]) for d, name in enumerate(placement.devices)},
+        queue=way.rules_of(placement)[0].queue,
         move=best_move(problem, placement, seen, way),
     )
 
@@ -167,8 +173,9 @@ def seen_by(problem: Problem, placement: Placement, way: Way) -> "Schedule":
     """Schedule of one pass."""
     from streamsim.passes import schedule
 
-    order = placement.priority if way.heeds_priorities else None
-    rules = way.rules(ordered=order is not None)
+    rules, order = way.rules_of(placement)
+    if rules.queue == "order":
+        check_lines(problem.one_pass, placement)
     return schedule(problem.one_pass, placement.index, rules, priorities=order)
 
 

@@ -47,7 +47,9 @@ def gantt(problem: Problem, placement: Placement, way: Way, figure: "Figure") ->
     told = f"{shown(problem.graph.name)}: a pass takes {quantity(seen.makespan, 's')}"
     left_out = problem.n_devices - len(devices)
     more = f", {left_out} devices with less to do left out" if left_out > 0 else ""
-    title = f"{told} (critical chain in red{more})"
+    held = way.rules_of(placement)[0].queue == "order"
+    order = ", devices hold the order" if held else ""
+    title = f"{told} (critical chain in red{order}{more})"
     axis.set_title(title.replace("$", r"\$"), fontsize=10, loc="left")
 
 

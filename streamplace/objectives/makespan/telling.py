@@ -8,6 +8,14 @@ if TYPE_CHECKING:
     from streamplace.objectives.makespan.explain import OnePass
 
 
+ORDERS = {
+    "priority": "Order: of the operators that are ready on a device, the one of the highest "
+    "priority runs first",
+    "order": "Order: held; a device waits for the next in line even if another operator is ready",
+}
+"""What the order of a placement means."""
+
+
 def brief(answer: "OnePass") -> Report:
     """Devices with what they run, in the order in which they run it."""
     by_device: dict[str, list[str]] = {name: [] for name in answer.busy}
@@ -18,12 +26,14 @@ def brief(answer: "OnePass") -> Report:
         (device, quantity(busy, "s"), Bar(busy / span), some(by_device[device]) or "—")
         for device, busy in answer.busy.items()
     )
-    return Report((Sheet(("device", "runs", "", "operators, in order"), rows), made_of(answer)))
+    table = Sheet(("device", "runs", "", "operators, in order"), rows)
+    order = (ORDERS[answer.queue],) if answer.queue in ORDERS else ()
+    return Report((table, made_of(answer), *order))
 
 
 def report(answer: "OnePass") -> Report:
     """Devices, the critical chain, the bound, and what to move."""
-    devices, parts = brief(answer).parts
+    devices, parts, *order = brief(answer).parts
     least = (
         f"No placement takes less than {quantity(answer.bound, 's')} (proven); "
         f"schedule length ratio {answer.slr:.3g}"
@@ -34,7 +44,7 @@ def report(answer: "OnePass") -> Report:
         who = " and ".join(answer.move.operators)
         then = quantity(answer.move.makespan, "s")
         advice = f"What to move: {who} to {answer.move.device} would give {then}"
-    return Report((devices, _chain(answer), parts, least, advice), answer.words)
+    return Report((devices, _chain(answer), parts, *order, least, advice), answer.words)
 
 
 def made_of(answer: "OnePass") -> str:

@@ -37,7 +37,11 @@ def trace(problem: Problem, placement: Placement, way: Way) -> dict[str, Any]:
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
-        "otherData": {"graph": problem.graph.name, "makespan_s": seen.makespan},
+        "otherData": {
+            "graph": problem.graph.name,
+            "makespan_s": seen.makespan,
+            "queue": way.rules_of(placement)[0].queue,
+        },
     }
 
 

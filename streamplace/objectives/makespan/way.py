@@ -6,7 +6,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
 from streamplace.errors import SettingError
+from streamplace.model.columns import Floats
 from streamplace.model.messages import quoted, shown
+from streamplace.model.placement import Placement
 
 if TYPE_CHECKING:
     from streamsim.passes import Rules
@@ -23,12 +25,15 @@ class Way:
     preset
         Whose simulator: ``giph``, ``placeto`` or ``doppler``.
     queue, network
-        As `streamsim.passes.Rules` has them.
+        As `streamsim.passes.Rules` has them; what the priorities of a placement mean is its own
+        unless the queue is given.
 
     Examples
     --------
-    >>> Way(preset="doppler").rules(ordered=False).network
+    >>> Way(preset="doppler").rules().network
     'link'
+    >>> Way().rules("order").queue, Way(queue="fifo").rules("order").queue
+    ('order', 'fifo')
     """
 
     preset: str = ""
@@ -53,7 +58,7 @@ class Way:
                 f"it has {', '.join(PRESETS)}"
             )
         try:
-            way.rules(ordered=False)
+            way.rules()
         except ValueError as error:
             raise SettingError(f"objective makespan: {shown(str(error), 200)}") from None
         return way
@@ -61,19 +66,24 @@ class Way:
     @property
     def heeds_priorities(self) -> bool:
         """Whether a placement's own priorities count; a preset has an order of its own."""
-        return self.queue in ("", "priority") and not self.preset
+        return self.queue in ("", "priority", "order") and not self.preset
 
-    def rules(self, *, ordered: bool) -> "Rules":
-        """Rules for a placement with priorities, or for one without."""
-        return _rules(self, ordered)
+    def rules(self, queue: str = "") -> "Rules":
+        """Rules for a placement whose priorities mean this, or for one without any."""
+        return _rules(self, queue)
+
+    def rules_of(self, placement: Placement) -> "tuple[Rules, Floats | None]":
+        """Rules for a placement, and its priorities where they count."""
+        order = placement.priority if self.heeds_priorities else None
+        return self.rules("" if order is None else placement.queue), order
 
 
 @lru_cache
-def _rules(way: Way, ordered: bool) -> "Rules":
+def _rules(way: Way, queue: str) -> "Rules":
     from streamsim.passes import PRESETS, Rules
 
     usual = PRESETS[way.preset] if way.preset else Rules()
     given = {key: value for key in ("queue", "network") if (value := getattr(way, key))}
-    if ordered and way.heeds_priorities:
-        given["queue"] = "priority"
+    if queue and not way.queue and not way.preset:
+        given["queue"] = queue
     return replace(usual, **given)

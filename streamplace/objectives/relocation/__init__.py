@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from streamplace.errors import SettingError
+from streamplace.errors import PlacementError, SettingError
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
@@ -89,16 +89,19 @@ class Relocation:
     def stay(self, problem: Problem) -> Placement:
         """Placement in which only those move that have to, in the order of before.
 
-        They go where starting and running is quickest, whoever else goes there.
+        They go where starting and running is quickest, whoever else goes there. Where devices
+        cannot hold the order of before, it says who is first of what is ready.
         """
         rows, one = self.rows(problem), problem.one_pass
         seconds = self.seconds(problem) / self.passes + one.work[:, one.devices["type"]]
         place = problem.repaired(np.where(rows == GONE, seconds.argmin(axis=1), rows))
         order = self.before.priorities() if isinstance(self.before, Placement) else None
-        if order is None:
+        if not isinstance(self.before, Placement) or order is None:
             return problem.placement(place)
         names = problem.graph.operators.name
-        return problem.placement(place, [order.get(name, 0.0) for name in names])
+        ranks = [order.get(name, 0.0) for name in names]
+        stay = problem.placement(place, ranks, self.before.queue)
+        return stay if _can_run(problem, stay) else problem.placement(place, ranks)
 
     def fault(self, problem: Problem) -> str | None:
         """Why it is none of this problem, in one sentence; None where it is."""
@@ -107,6 +110,15 @@ class Relocation:
         if not any(name in self.before for name in problem.graph.operators.name):
             return "none of its operators runs yet; give the placement of this graph"
         return None
+
+
+def _can_run(problem: Problem, placement: Placement) -> bool:
+    """Whether no device would wait for ever for its next operator."""
+    try:
+        problem.check(placement)
+    except PlacementError:
+        return False
+    return True
 
 
 def relocating(objective: Objective, relocation: Relocation) -> Objective:
@@ -124,10 +136,15 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
             "or cost"
         )
 
-    def evaluate(problem: Problem, placements: Ints, priorities: Floats | None = None) -> Values:
+    def evaluate(
+        problem: Problem,
+        placements: Ints,
+        priorities: Floats | None = None,
+        queue: str = "priority",
+    ) -> Values:
         batch = np.atleast_2d(placements)
         seconds = relocation.seconds(problem)[np.arange(problem.n_operators), batch].sum(axis=1)
-        values = objective.values(problem, batch, priorities)
+        values = objective.values(problem, batch, priorities, queue)
         return np.asarray(values + seconds / relocation.passes)
 
     def explain(problem: Problem, placement: Placement) -> Explanation:

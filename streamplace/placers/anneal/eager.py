@@ -1,7 +1,8 @@
 """What a sequence is worth where cores never wait while a task is ready: as passes are simulated.
 
 Of the tasks that are ready on its device a free core takes the one that comes first in the order. A
-core that would do better to wait does not, and so the pass may take longer than the sequence says.
+core that would do better to wait does not, and so the pass may take longer than the sequence says,
+or less long. Devices that hold the order take as long as the sequence says.
 """
 
 from typing import NamedTuple

@@ -1,7 +1,8 @@
 """Objectives without a search of their own: begin with what a near one's finds, and climb."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -29,11 +30,19 @@ def best_by(
         return replace(found, bound=float(least_devices(problem, condition.limit)))
     near = _near(problem, objective, seed, meter)
     found = climb(problem, objective, (*start, *near), seed, meter)
-    for placement in (*start, *near) if objective.ordered else ():  # climbed without their order
+    ordered = (*start, *near) if objective.ordered else ()  # these were climbed without order
+    for placement in chain.from_iterable(_either_way(problem, each) for each in ordered):
         value, reached = objective.value(problem, placement), found.placement
         if objective.better(value, objective.value(problem, reached)):
             found = replace(found, placement=placement)
     return found
+
+
+def _either_way(problem: Problem, placement: Placement) -> Iterator[Placement]:
+    """Return a placement and, where devices hold its order, the same with mere priorities."""
+    yield placement
+    if placement.queue == "order":
+        yield problem.placement(placement.index, placement.priority)
 
 
 def _near(problem: Problem, objective: Objective, seed: int, meter: Meter) -> tuple[Placement, ...]:

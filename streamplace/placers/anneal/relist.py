@@ -18,10 +18,10 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.bystage import least_of, searched
-from streamplace.placers.anneal.shortest import MOST_TASKS, plan_from, served
+from streamplace.placers.anneal.shortest import MOST_TASKS, judged_plan, plan_from
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
-from streamplace.placers.scheduled import found
+from streamplace.placers.scheduled import Judged, judged
 from streamplace.scheduling.insertion import insert_all, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, least_after, upward
@@ -43,32 +43,33 @@ def relist(
     """Best schedule of many."""
     from streamplace.objectives.makespan.bound import least_makespan
 
-    best = Best(problem, objective, least_makespan(problem), meter)
+    best = Best(least_makespan(problem), meter)
     tasks = tasks_of(problem)
     stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
-    schedules = chain(start, _schedules(problem, tasks, seed))
+    given = (Judged(placement, objective.value(problem, placement)) for placement in start)
+    schedules = chain(given, _schedules(problem, objective, tasks, seed))
     if stages is None:
         best.offer_all(schedules)
         return best.found()
     best.bound = max(best.bound, least_of(stages))
     if best.offer_all(islice(schedules, len(start) + len(LOOKS))):
-        plan = plan_from(tasks, by_rank(tasks, upward(tasks)), best.placement)
-        best.offer_all(served(problem, one) for one in searched(tasks, stages, plan, seed, meter))
+        plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best.placement)
+        plans = searched(tasks, stages, plan, seed, meter)
+        best.offer_all(judged_plan(problem, objective, tasks, one) for one in plans)
     return best.found()
 
 
 class Best:
     """The best placement so far, and a makespan that none is below."""
 
-    def __init__(self, problem: Problem, objective: Objective, bound: float, meter: Meter) -> None:
-        self._problem, self._objective, self._meter = problem, objective, meter
+    def __init__(self, bound: float, meter: Meter) -> None:
+        self._meter = meter
         self.bound, self.value = bound, np.inf
         self.placement: Placement
 
-    def offer_all(self, placements: Iterable[Placement]) -> bool:
+    def offer_all(self, answers: Iterable[Judged]) -> bool:
         """Take what is better, until the budget ends or the bound is met; whether neither did."""
-        for placement in placements:
-            reached = self._objective.value(self._problem, placement)
+        for placement, reached in answers:
             self._meter.spend(1)
             if reached < self.value:
                 self.placement, self.value = placement, reached
@@ -82,8 +83,8 @@ class Best:
         return Found(self.placement, self.bound, tuple(self._meter.trace))
 
 
-def _schedules(problem: Problem, tasks: Tasks, seed: int) -> Iterator[Placement]:
-    """Placements with priorities, one schedule after the other, without end."""
+def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) -> Iterator[Judged]:
+    """Placements with an order, one schedule after the other, without end."""
     rng = np.random.default_rng(seed)
     looks = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
     after = least_after(tasks) if len(looks) > 1 else np.zeros((0, 0))
@@ -94,7 +95,7 @@ def _schedules(problem: Problem, tasks: Tasks, seed: int) -> Iterator[Placement]
         for look in looks:
             choice = looking(look * after) if look else plain_choice(len(order), True)
             schedule = insert_all(tasks, order, choice)
-            yield found(problem, schedule).placement
+            yield judged(problem, objective, schedule)
             if schedule.complete and (best is None or schedule.finish.max() < least):
                 best, least = schedule, float(schedule.finish.max())
         if best is not None:

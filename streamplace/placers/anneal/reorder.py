@@ -324,15 +324,13 @@ def _stand(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
 
 @borrowing_kernel
 def _keep_if_best(tasks: Tasks, anneal: Anneal) -> None:
-    """Remember the schedule if it is the best so far, of cores that do not wait, too."""
-    best = anneal.numbers[BEST] * (1 - ROUNDING)
-    if anneal.numbers[CURRENT] >= best:
+    """Remember the schedule if it is the best so far; cores may wait or not, as is better."""
+    if anneal.numbers[CURRENT] >= anneal.numbers[BEST] * (1 - ROUNDING):
         return
     moved = anneal.numbers[MOVED]
-    makespan = eager_makespan(tasks, anneal.sequence, anneal.eager, best - moved)
-    if makespan == np.inf:
-        return
-    anneal.numbers[BEST] = makespan + moved
+    held = anneal.numbers[CURRENT] - moved
+    eager = eager_makespan(tasks, anneal.sequence, anneal.eager, held * (1 + ROUNDING))
+    anneal.numbers[BEST] = (held if eager == np.inf else eager) + moved
     for i in range(len(anneal.best_order)):
         anneal.best_order[i] = anneal.sequence.order[i]
         anneal.best_place[i] = anneal.sequence.place[i]

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from streamsim.jit import borrowing_kernel, inlined_kernel
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.columns import Floats, Ints
+from streamplace.scheduling.insertion import ready_at
 from streamplace.scheduling.tasks import Tasks, transfer
 
 Words = NDArray[np.uint64]
@@ -133,6 +134,19 @@ def settle(tasks: Tasks, sequence: Sequence) -> None:
         count += 1
         v = waited_for(sequence, v)
     sequence.length[0] = count
+
+
+@kernel
+def start_times(tasks: Tasks, sequence: Sequence) -> Floats:
+    """Time all tasks; the start of each."""
+    follow(tasks, sequence, 0, sequence.least, np.inf)
+    start = np.empty(len(sequence.order))
+    for v in range(len(start)):
+        if sequence.cause[v] < NOTHING:
+            start[v] = sequence.finish[waited_for(sequence, v)]
+        else:
+            start[v] = ready_at(tasks, sequence.place, sequence.finish, v, sequence.place[v])
+    return start
 
 
 @inlined_kernel

@@ -2,7 +2,8 @@
 
 A round cools from hot to cold. The first one is short and every next one twice as long, whatever
 the budget; it begins with the best schedule so far, and every second one with the next of the
-first schedules, hotter. What a schedule is worth is known exactly where the network is free. Under
+first schedules, hotter. Devices hold the order of the best schedule, or take it as priorities,
+whichever is better. What a schedule is worth is known exactly where the network is free. Under
 other rules of a pass, those of the network are left to the simulator: it judges what the search
 offers, and has the last word.
 """
@@ -27,10 +28,11 @@ from streamplace.placers.anneal.reorder import (
     restart,
     search,
 )
-from streamplace.placers.anneal.sequence import new_sequence
+from streamplace.placers.anneal.sequence import new_sequence, start_times
 from streamplace.placers.anneal.walk import scrambled
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
+from streamplace.placers.scheduled import Judged
 from streamplace.scheduling.insertion import Schedule, insert_all, plain_choice
 from streamplace.scheduling.lists import looking, placed, quickest_device
 from streamplace.scheduling.ranks import by_rank, least_after, upward
@@ -66,7 +68,8 @@ def shortest(
     bound = least_makespan(problem)
     moving = moving_costs(problem, objective)
     anneal = annealed(tasks, plans, after, moving, bound, seed, meter)
-    return Found(served(problem, best_plan(anneal)), bound, tuple(meter.trace))
+    best = judged_plan(problem, objective, tasks, best_plan(anneal), float(anneal.numbers[BEST]))
+    return Found(best.placement, bound, tuple(meter.trace))
 
 
 def annealed(
@@ -102,7 +105,7 @@ def first_plans(
     """
     rank = by_rank(tasks, upward(tasks))
     for placement in start:
-        yield plan_from(tasks, rank, placement)
+        yield plan_from(problem, tasks, rank, placement)
     stay = None if objective.relocation is None else objective.relocation.rows(problem)
     yield from listed_plans(tasks, after, stay)
     together = problem.repaired(np.full(problem.n_operators, quickest_device(tasks), np.int32))
@@ -123,8 +126,13 @@ def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Itera
             yield Plan(order_of(tasks, schedule), schedule.place)
 
 
-def plan_from(tasks: Tasks, rank: Ints, placement: Placement) -> Plan:
+def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) -> Plan:
     """Plan of a placement; in the order of rank where it has none."""
+    if placement.queue == "order" and placement.priority is not None:
+        from streamsim.passes import merged_order
+
+        order = merged_order(problem.one_pass, placement.index, placement.priority)
+        return Plan(order, placement.index)
     order = rank if placement.priority is None else by_rank(tasks, placement.priority)
     return plan_of(tasks, order, placement.index)
 
@@ -153,9 +161,37 @@ def best_plan(anneal: Anneal) -> Plan:
 
 def served(problem: Problem, plan: Plan) -> Placement:
     """Placement whose cores prefer the tasks that come first in a plan."""
-    priority: Floats = np.empty(len(plan.order))
-    priority[plan.order] = -np.arange(len(plan.order), dtype=np.float64)
-    return problem.placement(plan.place, priority)
+    return problem.placement(plan.place, _falling(plan.order))
+
+
+def held(problem: Problem, tasks: Tasks, plan: Plan) -> Placement:
+    """Placement whose devices hold the order of a plan, by the starts where they have cores."""
+    order = plan.order
+    if tasks.core_start[-1] > tasks.n_devices:
+        sequence = new_sequence(tasks, order, plan.place, np.zeros(len(order)))
+        start = start_times(tasks, sequence)
+        order = order[np.argsort(start[order], kind="stable")]
+    return problem.placement(plan.place, _falling(order), "order")
+
+
+def judged_plan(
+    problem: Problem, objective: Objective, tasks: Tasks, plan: Plan, enough: float = -np.inf
+) -> Judged:
+    """Placement of a plan, its order as priorities or held; as priorities if that is enough."""
+    eager = served(problem, plan)
+    value = objective.value(problem, eager)
+    if value <= enough * ENOUGH:
+        return Judged(eager, value)
+    waiting = held(problem, tasks, plan)
+    planned = objective.value(problem, waiting)
+    return Judged(waiting, planned) if objective.better(planned, value) else Judged(eager, value)
+
+
+def _falling(order: Ints) -> Floats:
+    """Priorities by which tasks come in an order."""
+    priority: Floats = np.empty(len(order))
+    priority[order] = -np.arange(len(order), dtype=np.float64)
+    return priority
 
 
 def moving_costs(problem: Problem, objective: Objective) -> Floats:

@@ -74,8 +74,8 @@ class Leg:
             return
         self._raise(model.unscaled(answer.bound))
         if answer.value_of is not None:
-            place, start = model.timetable(answer.value_of)
-            order = np.argsort(start, kind="stable").astype(np.int32)
+            place, start, finish = model.timetable(answer.value_of)
+            order = np.lexsort((finish, start)).astype(np.int32)
             self.search([Plan(order, place)], 1, seed, meter)
 
     def _raise(self, least: float) -> None:

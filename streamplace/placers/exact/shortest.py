@@ -5,8 +5,9 @@
 3. Windows below its makespan, which by themselves prove many that communication dominates.
 4. CP-SAT on what the windows leave, for the rest of the budget.
 
-Schedules here know no contention in the network, and may let a core wait. What is proven of them
-holds for every network and every queue, since those only take longer; the value is the simulator's.
+Schedules here know no contention in the network, and may let a core wait, as devices do that hold
+an order. What is proven of them holds for every network and every queue, since those only take
+longer; the value is the simulator's.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from streamplace.model.columns import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.shortest import Plan, plan_from, served
+from streamplace.placers.anneal.shortest import Plan, judged_plan, plan_from
 from streamplace.placers.exact.solving import effort_of, solved
 from streamplace.placers.exact.staged import staged, stages_of, unruled
 from streamplace.placers.exact.timetable import CLEARANCE, MOST_BOOLEANS, Model, Timetable, size
@@ -99,14 +100,13 @@ class Proof:
         stages = None if self.meter.late else stages_of(tasks)
         if stages is None:
             return False
-        start = plan_from(tasks, by_rank(tasks, upward(tasks)), self.placement)
+        rank = by_rank(tasks, upward(tasks))
+        start = plan_from(self._problem, tasks, rank, self.placement)
         classes = self._problem.interchangeable
         answer = staged(tasks, stages, classes, start, self._seed, self.meter, workers)
         self.least = max(self.least, answer.least)
         for plan in answer.plans:
-            legal = Plan(plan.order, self._problem.repaired(plan.place))
-            placement = served(self._problem, legal)
-            self._offer(placement, self._objective.value(self._problem, placement))
+            self._take(Plan(plan.order, self._problem.repaired(plan.place)))
         return self.value <= self.least * (1 + CLOSED)
 
     def by_solver(self, workers: int) -> None:
@@ -121,6 +121,10 @@ class Proof:
             self._start = (placement,)
             self.meter.note(value)
 
+    def _take(self, plan: Plan) -> None:
+        """Take a plan if it is better, its order held or not."""
+        self._offer(*judged_plan(self._problem, self._objective, self._tasks, plan))
+
     def _solve(self, tasks: Tasks, windows: Windows, seed: int, workers: int) -> None:
         model = Model(tasks, windows, self._problem.interchangeable, self.value)
         answer = solved(model.cp, effort_of(self.meter, seed, workers))
@@ -130,9 +134,7 @@ class Proof:
         self.least = max(self.least, model.unscaled(answer.bound))
         if answer.value_of is not None:
             timetable = model.timetable(answer.value_of)
-            plan = Plan(_by_start(self._problem, timetable), timetable.place)
-            placement = served(self._problem, plan)
-            self._offer(placement, self._objective.value(self._problem, placement))
+            self._take(Plan(_by_start(self._problem, timetable), timetable.place))
 
 
 def _within(part: Budget, most: Budget) -> Budget:
@@ -147,4 +149,4 @@ def _within(part: Budget, most: Budget) -> Budget:
 def _by_start(problem: Problem, timetable: Timetable) -> Ints:
     position = np.empty(problem.n_operators, np.int64)
     position[problem.graph.order] = np.arange(problem.n_operators)
-    return np.lexsort((position, timetable.start)).astype(np.int32)
+    return np.lexsort((position, timetable.finish, timetable.start)).astype(np.int32)

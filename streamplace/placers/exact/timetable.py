@@ -34,10 +34,11 @@ MOST_GRAINS = 2.0**40
 
 
 class Timetable(NamedTuple):
-    """A schedule that CP-SAT found: device and start of every task."""
+    """A schedule that CP-SAT found: device, start and finish of every task."""
 
     place: Ints
     start: Floats
+    finish: Floats
 
 
 class Model:
@@ -76,7 +77,9 @@ class Model:
         """Schedule of a solution."""
         home = [next(a for a, x in row.items() if value_of(x)) for row in self.x]
         place = np.array(home, np.int32)[self._tasks.unit]
-        return Timetable(place, np.array([value_of(s) for s in self.start]) / self._scale)
+        start = np.array([value_of(s) for s in self.start])
+        work = [self._whole(self._tasks.work[v, a]) for v, a in enumerate(place)]
+        return Timetable(place, start / self._scale, (start + np.array(work)) / self._scale)
 
     def _whole(self, time: float) -> int:
         return int(min(time * self._scale, 4 * SCALE))

@@ -103,7 +103,8 @@ def test_simulate_writes_the_trace(
     answer = run("simulate", *files, "-o", "run.trace.json", "--json")
     told = json.loads(answer.out)
     written = json.loads((tmp_path / "run.trace.json").read_text())
-    assert written["otherData"] == {"graph": "tangle", "makespan_s": told["makespan"]}
+    facts = {"graph": "tangle", "makespan_s": told["makespan"], "queue": "fifo"}
+    assert written["otherData"] == facts
     assert "perfetto" in answer.err
 
 

@@ -156,7 +156,7 @@ def test_the_same_buffers_serve_pass_after_pass() -> None:
     one = compile_pass(tasks(rng.integers(1, 4, 30), edges, rng.integers(0, 4, len(edges))))
     batch = rng.integers(0, 2, (200, 30))
     for network in NETWORKS:
-        for queue in ("fifo", "priority"):
+        for queue in ("fifo", "priority", "order"):
             rules = Rules(queue, network)  # type: ignore[arg-type]
             together = makespans(one, batch, rules)
             apart = [makespans(one, [place], rules)[0] for place in batch]

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.typing import NDArray
 from passes_cases import Situation, situations, tied
 from passes_reference import Simulation
-from streamsim.passes import Rules, makespans, schedule
+from streamsim.passes import Pass, Rules, conflict, makespans, schedule
 from streamsim.passes.rules import Network, Queue
 
 #: Shares of a network are sums of fractions, whose last digits depend on the order of summation.
@@ -17,7 +18,7 @@ def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
 
 
 @pytest.mark.parametrize("network", ["free", "sender", "link", "port", "shared"])
-@pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth"])
+@pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth", "order"])
 @settings(max_examples=25)
 @given(situation=situations())
 def test_a_batch_is_one_by_one_is_the_literal_transcription(
@@ -28,9 +29,13 @@ def test_a_batch_is_one_by_one_is_the_literal_transcription(
     together = makespans(situation.one, situation.placements, how, **noise)
     for i, place in enumerate(situation.placements):
         single = {name: rows[i] for name, rows in noise.items()}
-        seen = schedule(situation.one, place, how, **single)
         literal = Simulation(situation.task(i), place.tolist(), how)
-        assert together[i] == seen.makespan == pytest.approx(literal.run(), rel=CLOSE)
+        last = literal.run()
+        if len(literal.finish) < len(place):
+            assert_nothing_ends(situation.one, place, how, together[i])
+            continue
+        seen = schedule(situation.one, place, how, **single)
+        assert together[i] == seen.makespan == pytest.approx(last, rel=CLOSE)
         for times, expected in [
             (seen.start, literal.start),
             (seen.finish, literal.finish),
@@ -43,8 +48,19 @@ def test_a_batch_is_one_by_one_is_the_literal_transcription(
         assert not np.isnan(seen.start).any()
 
 
+def assert_nothing_ends(one: Pass, place: NDArray[np.int32], how: Rules, makespan: float) -> None:
+    """An order that contradicts the streams takes for ever, and no schedule is made of it."""
+    assert how.queue == "order"
+    assert makespan == np.inf
+    with pytest.raises(ValueError, match="the order of a device contradicts the streams"):
+        schedule(one, place, how)
+    pair = conflict(one, place, one.operators["priority"])
+    assert pair is not None
+    assert place[pair.first] == place[pair.second]
+
+
 @pytest.mark.parametrize("network", ["free", "sender", "link", "port"])
-@pytest.mark.parametrize("queue", ["fifo", "rows", "priority"])
+@pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "order"])
 def test_ties_come_out_as_in_the_literal_transcription(queue: Queue, network: Network) -> None:
     rng = np.random.default_rng(0)
     for _ in range(150):

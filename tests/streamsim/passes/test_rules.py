@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from passes_cases import tasks
-from streamsim.passes import Rules, compile_pass, makespans, schedule
+from streamsim.passes import Rules, compile_pass, conflict, makespans, schedule
 
 
 def test_a_chain_takes_the_sum_of_its_work_and_transfers() -> None:
@@ -111,10 +111,10 @@ def test_latency_does_not_keep_a_link_busy() -> None:
 
 def test_queues_differ_in_who_is_next() -> None:
     # 0 feeds 1; 2 and 3 are ready from the start. All on one device.
-    one = compile_pass(tasks([1, 1, 1, 1], [(0, 1)], devices=1), priority=[0, 1, 5, 9])
+    one = compile_pass(tasks([1, 1, 1, 1], [(0, 1)], devices=1), priority=[2, 1, 5, 9])
     orders = {
         queue: np.argsort(schedule(one, [0] * 4, Rules(queue=queue)).start).tolist()  # type: ignore[arg-type]
-        for queue in ("fifo", "rows", "priority", "depth", "breadth")
+        for queue in ("fifo", "rows", "priority", "depth", "breadth", "order")
     }
     assert orders == {
         "fifo": [0, 2, 3, 1],
@@ -122,7 +122,41 @@ def test_queues_differ_in_who_is_next() -> None:
         "priority": [3, 2, 0, 1],
         "depth": [0, 1, 2, 3],
         "breadth": [0, 2, 3, 1],
+        "order": [3, 2, 0, 1],
     }
+
+
+def test_a_device_that_holds_an_order_waits_for_the_next_in_line() -> None:
+    # 1 gets its input at 3; until then the device of 1 and 2 waits, though 2 is ready
+    one = compile_pass(tasks([1, 1, 5], [(0, 1)], 2), priority=[9, 5, 1])
+    by_priority, held = (
+        schedule(one, [0, 1, 1], Rules(queue=queue))  # type: ignore[arg-type]
+        for queue in ("priority", "order")
+    )
+    assert by_priority.start.tolist() == [0, 5, 0]
+    assert held.start.tolist() == [0, 3, 4]
+    kinds = [part.name for part in held.chain.parts]
+    assert (kinds, held.chain.seconds.tolist()) == (
+        ["RUNNING", "SENDING", "RUNNING", "RUNNING"],
+        [1, 2, 1, 5],
+    )
+
+
+def test_of_several_cores_each_takes_the_next_in_line() -> None:
+    one = compile_pass(tasks([4, 1, 1, 1], [], devices=1, cores=[2]), release=[0, 0, 3, 0])
+    held = schedule(one, [0] * 4, Rules(queue="order"), priorities=[4, 3, 2, 1])
+    assert held.start.tolist() == [0, 0, 3, 4]
+
+
+def test_an_order_that_contradicts_the_streams_takes_for_ever() -> None:
+    """0 feeds 1 and 2 feeds 3; each device begins with what waits for the other one's second."""
+    one = compile_pass(tasks([1, 1, 1, 1], [(0, 1), (2, 3)]))
+    crossed, fine = [1, 2, 1, 2], [2, 1, 2, 1]
+    place = np.array([0, 1, 1, 0], np.int32)
+    answers = makespans(one, [place] * 2, Rules(queue="order"), priorities=[crossed, fine])
+    assert answers.tolist() == [np.inf, 2]
+    assert conflict(one, place, np.array(crossed, float)) == (3, 0)
+    assert conflict(one, place, np.array(fine, float)) is None
 
 
 def test_an_operator_that_waits_beats_one_that_becomes_ready_at_the_same_instant() -> None:

@@ -1,0 +1,27 @@
+"""Orders that devices hold: whether a pass under them can end."""
+
+from typing import TYPE_CHECKING
+
+from streamplace.errors import PlacementError
+from streamplace.model.messages import quoted
+from streamplace.model.placement import Placement
+
+if TYPE_CHECKING:
+    from streamsim.passes import Pass
+
+
+def check_lines(one_pass: "Pass", placement: Placement) -> None:
+    """Raise PlacementError where devices that hold the order would wait for ever."""
+    from streamsim.passes import conflict
+
+    if placement.priority is None:
+        return
+    pair = conflict(one_pass, placement.index, placement.priority)
+    if pair is None:
+        return
+    first, second = (quoted(placement.operators[v]) for v in pair)
+    device = quoted(placement.devices[placement.index[pair.first]])
+    raise PlacementError(
+        f"device {device} is to run {first} before {second}, but {first} waits for {second}; "
+        "correct their priorities, or let the queue be priority"
+    )
