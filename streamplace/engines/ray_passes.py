@@ -2,7 +2,9 @@
 
 Every operator is a Ray task that asks for a core of its device's node, every transfer a Ray task
 that asks for the channel between two nodes, and Ray runs whatever is ready: a work-conserving
-system, with the delays and the chance of one. What limits is emulated, and so are all speeds:
+system, with the delays and the chance of one. Where a placement has an order, the driver lets
+operators start in their turns (`streamplace.engines.ray_turns`). What limits is emulated, and so
+are all speeds:
 
 - A task multiplies matrices, but only for its device's share of the machine's cores, and sleeps in
   between, as under a quota of CPU. It takes the seconds that the problem says, times a factor.
@@ -23,9 +25,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamplace.engines.ray_turns import TurnedPass, Turns
 from streamplace.errors import SettingError
 from streamplace.io.extras import extra
 from streamplace.model.columns import Floats, Ints
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 PASS_S = 1.0
@@ -117,6 +121,16 @@ class RayPasses:
         with self._lock:
             return np.array([self._mean(tasks, place) for place in np.atleast_2d(placements)])
 
+    def seconds(self, problem: Problem, placement: Placement) -> float:
+        """Seconds of one pass of a placement, in its order where it has one."""
+        if placement.priority is None:
+            return float(self(problem, placement.index)[0])
+        tasks = _Stretched.of(problem, self._pass_s)
+        with self._lock:
+            return float(
+                np.mean([self._in_turn(tasks, problem, placement) for _ in range(self._repeats)])
+            )
+
     def _mean(self, tasks: "_Stretched", place: Ints) -> float:
         return float(np.mean([self._pass(tasks, place) for _ in range(self._repeats)]))
 
@@ -143,6 +157,24 @@ class RayPasses:
                 continue
             data[v], done[v] = self._run(tasks, v, device, fetched, flags)
             times.append(done[v])
+        return self._span(tasks, times)
+
+    def _in_turn(self, tasks: "_Stretched", problem: Problem, placement: Placement) -> float:
+        """Seconds of one pass in the order of a placement, of the problem's own."""
+        place = placement.index.tolist()
+
+        def run(v: int, fetched: list[Any]) -> Any:
+            return self._run(tasks, v, place[v], fetched, [])
+
+        def send(e: int, device: int, data: Any) -> Any:
+            return self._send(tasks, e, place[tasks.sender[e]], device, data, None)
+
+        turns = Turns.of(problem, placement)
+        one_pass = TurnedPass(tasks.inputs, tasks.message.tolist(), place, turns, run, send)
+        return self._span(tasks, one_pass.times(self._ray))
+
+    def _span(self, tasks: "_Stretched", times: list[Any]) -> float:
+        """Seconds from the first begin to the last end, of the problem's own."""
         spans = np.array(self._ray.get(times))
         return float(np.ptp(spans) / tasks.factor) if len(spans) else 0.0
 
@@ -186,6 +218,7 @@ class _Stretched:
     factor: float
     order: list[int]
     inputs: list[list[tuple[int, int]]]  # stream and sender of all that v waits for
+    sender: Ints  # [E]
     message: Ints  # [E] streams of one message are sent once to every device
     work: Floats  # [N, D]
     latency: Floats  # [D, D]
@@ -213,6 +246,7 @@ class _Stretched:
             factor,
             problem.graph.order.tolist(),
             inputs,
+            np.array(streams["source"]),
             np.array(streams["first"]),
             factor * one.work[:, one.devices["type"]],
             factor * one.links["latency"],

@@ -21,6 +21,17 @@ def test_a_placement_survives_its_file(tmp_path: Any) -> None:
     assert json.loads((tmp_path / "p.json").read_text())["placer"] == "single"
 
 
+def test_a_file_says_what_priorities_mean(tmp_path: Any) -> None:
+    """One without it, of an older version, means who is first of what is ready."""
+    held = PROBLEM.placement([0, 1, 0], [3, 2, 1], "order")
+    write_placement(held, tmp_path / "p.json")
+    assert read_placement(tmp_path / "p.json", PROBLEM) == held
+    written = json.loads((tmp_path / "p.json").read_text())
+    assert written.pop("queue") == "order"
+    older = parse_placement(json.dumps(written).encode(), "p.json", PROBLEM)
+    assert older == PROBLEM.placement([0, 1, 0], [3, 2, 1], "priority")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -43,6 +54,11 @@ def test_a_placement_survives_its_file(tmp_path: Any) -> None:
         ),
         ('{"assignment": {}, "relative_throughput": -1}', "relative_throughput is -1; it should"),
         ('{"assignment": {}, "comment": ""}', "comment is not a known field"),
+        ('{"assignment": {}, "queue": "fifo"}', "queue is 'fifo'; it should be"),
+        (
+            '{"assignment": {"v0": "d0", "v1": "d0", "v2": "d0"}, "queue": "order"}',
+            "the queue is order, but no operator has a priority; add them",
+        ),
         ('{"assignment": {"v0"', "is not valid JSON: EOF"),
     ],
 )

@@ -73,6 +73,29 @@ def test_names_that_do_not_fit_are_refused(change: Any, message: Any) -> None:
         Placement.of(OPERATORS, DEVICES, assignment)
 
 
+def test_priorities_mean_who_is_first_of_what_is_ready_unless_they_say_otherwise() -> None:
+    """Either meaning is part of the placement."""
+    first = Placement(OPERATORS, DEVICES, [0, 1, 1], [3, 2, 1])
+    held = Placement(OPERATORS, DEVICES, [0, 1, 1], [3, 2, 1], "order")
+    assert (first.queue, held.queue) == ("priority", "order")
+    assert first != held
+    ranks = {"src": 3.0, "join": 2.0, "sink": 1.0}
+    assert Placement.of(OPERATORS, DEVICES, held.as_dict(), ranks, "order") == held
+
+
+@pytest.mark.parametrize(
+    ("priority", "queue", "message"),
+    [
+        ([1, 2, 3], "fifo", "queue is 'fifo'; it must be priority or order"),
+        (None, "order", "the queue is order, but no operator has a priority; add them"),
+    ],
+)
+def test_orders_that_cannot_be_are_refused(priority: Any, queue: str, message: str) -> None:
+    """In one line."""
+    with pytest.raises(PlacementError, match=message):
+        Placement(OPERATORS, DEVICES, [0, 1, 1], priority, queue)
+
+
 def test_a_large_placement_becomes_a_dictionary_quickly() -> None:
     """Look-ups by name do not search."""
     names = tuple(f"v{i}" for i in range(100_000))

@@ -20,7 +20,7 @@ from streamsim.passes.bounds import Bounds, bounds
 from streamsim.passes.chain import Chain, Part
 from streamsim.passes.compiled import Pass
 from streamsim.passes.compiling import compile_pass
-from streamsim.passes.line import Conflict, conflict, merged_order
+from streamsim.passes.line import Conflict, conflict, lines, merged_order
 from streamsim.passes.makespans import makespans
 from streamsim.passes.rank import upward_rank
 from streamsim.passes.rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
@@ -42,6 +42,7 @@ __all__ = [
     "bounds",
     "compile_pass",
     "conflict",
+    "lines",
     "makespans",
     "merged_order",
     "schedule",
