@@ -9,7 +9,7 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, NO_CHOICE, ClusterChoice
 from streamplace.cli._output import print_file, print_json, say
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.engines.registry import Export, Files
@@ -135,18 +135,11 @@ def _graph_beside(placement: Path) -> Path:
 
 def _write(files: "Files", output: Path, export: "Export") -> None:
     """Write one file, or several into a folder."""
-    from streamplace.io.files import spot, write_text
+    from streamplace.io.files import make_folder, write_texts
 
     paths = {output if export.suffix else output / name: text for name, text in files.items()}
     _options.spare_inputs(*paths)
-    if export.suffix:
-        write_text(output, *paths.values())
-        return
-    for path, text in paths.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FormatError(
-                f"{spot(path.parent)}: cannot be a folder: {error.strerror}"
-            ) from None
-        write_text(path, text)
+    if not export.suffix:
+        for folder in dict.fromkeys(path.parent for path in paths):
+            make_folder(folder)
+    write_texts(paths)

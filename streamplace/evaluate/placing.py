@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired
 
-from pydantic_core import from_json
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.contest import judge_of, terms_of
@@ -35,6 +36,19 @@ from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Placer
 
 LOG = logging.getLogger(__name__)
+
+
+@with_config(ConfigDict(extra="ignore", strict=True, allow_inf_nan=False))
+class _AnswerJson(TypedDict):
+    """What of a line is needed to go on after it."""
+
+    answers: str
+    graph: str
+    value: NotRequired[float | None]
+    error: NotRequired[str | None]
+
+
+_ANSWER = TypeAdapter(_AnswerJson)
 
 
 class Placed(NamedTuple):
@@ -174,18 +188,18 @@ def _known(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[Plac
     """Answers that are in a file already; takes as many lines."""
     for number, content in read_lines(path):
         line = next(lines, None)
-        told = _parsed(content)
-        if line is None or told.get("answers") != placing.digest(line):
+        answer = _parsed(content)
+        if line is None or answer is None or answer["answers"] != placing.digest(line):
             raise FormatError(
                 f"{spot(path)}:{number}: answers another question (other graphs, options or "
                 "cluster); name another file, or remove it"
             )
-        yield Placed(told["graph"], told.get("value"), told.get("error"), content)
+        yield Placed(answer["graph"], answer.get("value"), answer.get("error"), content)
 
 
-def _parsed(content: bytes) -> dict[str, Any]:
+def _parsed(content: bytes) -> _AnswerJson | None:
+    """Answer on a line; None where the line holds none."""
     try:
-        told = from_json(content)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+        return _ANSWER.validate_json(content)
+    except ValidationError:
+        return None

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic_core import from_json
+from pydantic import Field
 
-from streamplace.errors import SettingError
+from streamplace.errors import FormatError, SettingError
 from streamplace.generate.dataset import line_of, values_of
 from streamplace.generate.manifest import (
     Manifest,
@@ -34,6 +34,7 @@ from streamplace.generate.registry import FAMILIES, graph_of
 from streamplace.io.appending import appended, claimed, mended
 from streamplace.io.files import is_file, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path
+from streamplace.io.schema import parse_as
 
 MOST_SHARDS = 99_999
 Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
@@ -48,6 +49,14 @@ class Made(NamedTuple):
     graphs: int
     splits: dict[str, int]
     content_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedShard(Shard):
+    """A shard that is done, as the log has it."""
+
+    number: Annotated[int, Field(ge=0)]
+    splits: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +165,20 @@ def _done(
     log: Path, plan: dict[str, Any], path: Path, shards: int
 ) -> dict[int, tuple[Shard, dict[str, int]]]:
     """Shards by number that an earlier run of the same plan made and that are as it left them."""
-    rows = [from_json(line) for _, line in read_lines(log)]
-    if not rows or rows[0] != json.loads(json.dumps(plan)):
+    lines = [line for _, line in read_lines(log)]
+    if not lines or lines[0].rstrip() != _line(plan).rstrip():
         return {}
     done = {}
-    for row in rows[1:]:
-        number, splits = row.pop("number"), row.pop("splits")
-        target = shard_path(path, number, shards)
-        if is_file(target) and packed_sha256(target) == row["packed_sha256"]:
-            done[number] = Shard(**row), splits
+    for line in lines[1:]:
+        try:
+            row = parse_as(_LoggedShard, line, spot(log))
+        except FormatError:
+            continue  # it is made again
+        shard = Shard(row.name, row.graphs, row.packed_sha256, row.content_sha256)
+        target = shard_path(path, row.number, shards)
+        is_ours = row.number < shards and row.name == target.name
+        if is_ours and is_file(target) and packed_sha256(target) == shard.packed_sha256:
+            done[row.number] = shard, row.splits
     return done
 
 

@@ -6,8 +6,8 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -100,6 +100,16 @@ def write_text(path: Path, text: str) -> None:
     content = encoded(text, spot(path))
     with writing(path) as file:
         file.write(content)
+
+
+def write_texts(texts: Mapping[Path, str]) -> None:
+    """Write text files into folders that are there: all of them, or none where one fails."""
+    contents = {path: encoded(text, spot(path)) for path, text in texts.items()}
+    with ExitStack() as files:
+        for path, content in contents.items():
+            file = files.enter_context(writing(path))
+            file.write(content)
+            file.flush()
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -67,6 +67,20 @@ def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_pat
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("spoiled", [{"graph": 1}, {"graph": None}, {"value": "1"}, {"error": []}])
+def test_answers_that_lack_what_matters_are_refused(
+    data: DataSet, tmp_path: Path, spoiled: dict[str, object]
+) -> None:
+    """Though their digest is right; a missing name was a KeyError."""
+    path = tmp_path / "p.jsonl"
+    placed(data, path)
+    first, *others = path.read_bytes().splitlines(keepends=True)
+    answer = {k: v for k, v in {**json.loads(first), **spoiled}.items() if v is not None}
+    path.write_bytes(json.dumps(answer).encode() + b"\n" + b"".join(others))
+    with pytest.raises(FormatError, match=r"p\.jsonl:1: answers another question"):
+        placed(data, path)
+
+
 def test_a_graph_that_fails_is_named_and_the_rest_goes_on(run: Callable, data: DataSet) -> None:
     """Whether a placer refuses, breaks down or has no memory; the exit status tells."""
     errors = {"chain3": SettingError("too odd"), "chain5": MemoryError(), "chain6": KeyError("x")}

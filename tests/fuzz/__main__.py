@@ -63,7 +63,8 @@ def _options() -> argparse.Namespace:
 
 def _store(folder: Path, finding: Finding, content: bytes) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{finding.target.replace(' ', '-')}-{finding.number}"
+    name = finding.target.replace(" ", "-").replace("/", "-")
+    path = folder / f"{name}-{finding.number}"
     path.write_bytes(content)
     _say(f"FOUND {finding.target} {finding.number}: {finding.fault[:300]} → {path}")
 

@@ -1,6 +1,7 @@
 """Many inputs on several processes; one that dies or hangs is a finding, and the rest goes on."""
 
 import multiprocessing
+import os
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -138,10 +139,14 @@ def _chunks(targets: Sequence[Target], count: int) -> Iterator[Chunk]:
 
 
 def _work(targets: Sequence[Target], seed: int, pipe: Connection, at: "Counter[str]") -> None:
-    """Try chunks until the other end is closed."""
+    """Try chunks until the campaign has ended, be it killed."""
     confine()
+    campaign_process = os.getppid()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         while True:
+            while not pipe.poll(LOOK):
+                if os.getppid() != campaign_process:
+                    return
             try:
                 chunk = pipe.recv()
             except EOFError:

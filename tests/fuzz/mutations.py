@@ -1,4 +1,4 @@
-"""Ways to spoil a valid file: its bytes, or the values in its structure."""
+"""Ways to spoil a valid file: its bytes, or the values and fields in its structure."""
 
 import copy
 import gzip
@@ -11,6 +11,9 @@ from random import Random
 from typing import Any
 
 from fuzz.documents import TWICE, to_json, to_toml
+from fuzz.fields import changed_field
+from fuzz.markup import changed_columns, changed_elements
+from fuzz.tensors import changed_tensors
 
 NUMBERS = (
     0,
@@ -65,7 +68,7 @@ def mutated(seeds: Sequence[bytes], rng: Random) -> bytes:
 
 def _once(content: bytes, seeds: Sequence[bytes], rng: Random) -> bytes:
     if rng.random() < 0.5 and (form := _form(content)):
-        with suppress(ValueError, RecursionError):  # of Python's writers: too long or too deep
+        with suppress(ValueError, RecursionError, OverflowError):  # of Python's: too long, too deep
             return form(content, rng)  # type: ignore[no-any-return]
     return _scratched(content, seeds, rng)
 
@@ -79,6 +82,8 @@ def _form(content: bytes) -> Any:
         (_json, lambda: json.loads(content)),
         (_lines, lambda: [json.loads(line) for line in content.splitlines()]),
         (_toml_tables, lambda: tomllib.loads(content.decode())),
+        (changed_elements, lambda: changed_elements(content, Random(0))),
+        (changed_columns, lambda: changed_columns(content, Random(0))),
     ):
         try:
             if holds():
@@ -98,8 +103,13 @@ def _json(content: bytes, rng: Random) -> bytes:
 
 def _lines(content: bytes, rng: Random) -> bytes:
     lines = content.splitlines(keepends=True)
-    i = rng.randrange(len(lines))
-    lines[i] = _json(lines[i], rng) + b"\n"
+    i, way = rng.randrange(len(lines)), rng.random()
+    if way < 0.1:
+        lines.insert(i, rng.choice(lines))
+    elif way < 0.15:
+        del lines[i]
+    else:
+        lines[i] = _json(lines[i], rng) + b"\n"
     return b"".join(lines)
 
 
@@ -112,7 +122,9 @@ def _header(content: bytes) -> bytes:
 
 
 def _tensors(content: bytes, rng: Random) -> bytes:
-    """Spoil the header of a safetensors file, or the document in it."""
+    """Spoil the header of a safetensors file, the document in it, or a tensor."""
+    if rng.random() < 0.3:
+        return changed_tensors(content, rng)
     header = json.loads(_header(content))
     data = content[8 + len(_header(content)) :]
     if rng.random() < 0.6:
@@ -131,6 +143,8 @@ def _tensors(content: bytes, rng: Random) -> bytes:
 
 def _spoiled(document: Any, rng: Random) -> Any:
     """Return a document with one value replaced, removed, renamed, doubled, wrapped or repeated."""
+    if rng.random() < 0.6:
+        return changed_field(document, rng)
     document = copy.deepcopy(document)
     slots = list(_slots(document))
     if not slots:

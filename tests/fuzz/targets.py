@@ -12,7 +12,9 @@ from typing import Any
 
 from engine_deployments import DEPLOYMENTS
 from fuzz.documents import CLUSTER, CONSTRAINTS, GRAPH, PLACEMENT, document_of, to_json, to_toml
+from fuzz.flink_answers import answer_readers
 from fuzz.models import checkpoints, resumed, weights
+from fuzz.resumptions import resumption_readers
 
 import streamplace
 from streamplace.engines.flink.pinning import read_vectors
@@ -75,6 +77,8 @@ def targets() -> list[Target]:
         *(_schema(name) for name in FILES),
         *(_export(name) for name in EXPORTS if EXPORTS[name].read),
         *_small(),
+        *(Target(name, read, seeds) for name, (read, seeds) in answer_readers().items()),
+        *(Target(name, *reader, cost=20) for name, reader in resumption_readers().items()),
         *(part for name in MODELS for part in _model(name)),
     ]
 
@@ -216,7 +220,7 @@ def _model(name: str) -> list[Target]:
     if name in PLACERS:
         placed = partial(_place, name)
         found.append(
-            _file(f"place {name}", ".safetensors", placed, lambda: [weights(name)], cost=5)
+            _file(f"place {name}", ".safetensors", placed, lambda: [weights(name)], cost=3)
         )
     return found
 

@@ -15,11 +15,12 @@ from types import FrameType
 
 from fuzz.mutations import mutated
 from fuzz.targets import Target
+from numba.core.event import Event, Listener, install_listener
 
 from streamplace.errors import StreamplaceError
 
 SECONDS = 5
-"""Processor time that an input may take."""
+"""Processor time that an input may take, apart from what compiling kernels takes."""
 MEMORY = 2**30
 """Bytes that a process may take besides what it has at the start."""
 LONGEST_MESSAGE = 1200
@@ -73,10 +74,30 @@ def _timed() -> Iterator[None]:
     before = signal.signal(signal.SIGVTALRM, _overdue)
     signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
-        yield
+        with install_listener("numba:compiler_lock", _Pause()):
+            yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+
+
+class _Pause(Listener):
+    """Stops the clock while kernels are compiled, which must not be broken off."""
+
+    def __init__(self) -> None:
+        self.depth, self.left = 0, 0.0
+
+    def on_start(self, event: Event) -> None:
+        """Keep the time that is left."""
+        if not self.depth:
+            self.left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        self.depth += 1
+
+    def on_end(self, event: Event) -> None:
+        """Go on with it."""
+        self.depth -= 1
+        if not self.depth and self.left:
+            signal.setitimer(signal.ITIMER_VIRTUAL, self.left)
 
 
 def _overdue(signum: int, frame: FrameType | None) -> None:

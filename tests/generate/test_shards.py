@@ -61,6 +61,36 @@ def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path: Path) -> No
     assert verify(path).graphs == 10
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b'{"number":0}',
+        b'{"name":"s-00001-of-00003.jsonl","graphs":"4","packed_sha256":"","content_sha256":"",'
+        b'"number":1,"splits":{}}',
+        b'{"name":"s-00001-of-00003.jsonl","graphs":4,"packed_sha256":"","content_sha256":"",'
+        b'"number":7,"splits":{}}',
+    ],
+)
+def test_what_a_damaged_log_does_not_tell_is_made_again(tmp_path: Path, line: bytes) -> None:
+    """It was a KeyError, or a ValueError of the parser."""
+
+    def stopped(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+        yield function(0)
+        raise KeyboardInterrupt
+
+    path = tmp_path / "s.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        write_shards("branched", SMALL, 7, path, 3, stopped)
+    log = manifest_path(path).with_suffix(".jsonl")
+    plan = log.read_bytes().splitlines()[0]
+    log.write_bytes(plan + b"\n" + line + b"\n")
+    manifest = write_shards("branched", SMALL, 7, path, 3)
+    assert verify(path) == manifest
+    assert [shard.graphs for shard in manifest.shards] == [3, 3, 4]
+
+
 def test_a_spoiled_shard_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     write_shards("branched", SMALL, 7, path, 2)

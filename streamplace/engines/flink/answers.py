@@ -3,8 +3,8 @@
 Of an answer only what is declared here is kept, checked; the rest of streamplace may trust it.
 """
 
-import math
 import re
+import sys
 from functools import cache
 from typing import Annotated, Any, NotRequired, TypeVar
 
@@ -24,6 +24,7 @@ from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import MOST_SUBTASKS
 
 MOST_MEMORY = 10**15
+LARGEST = sys.float_info.max
 LONGEST = 200
 _CHECKED = ConfigDict(strict=True, allow_inf_nan=False)
 _T = TypeVar("_T")
@@ -33,7 +34,7 @@ _List = Annotated[list[_T], FailFast()]  # an answer of a million faults is told
 def _amounts(value: object) -> dict[str, float]:
     """Check many numbers at once, for one fault is enough."""
     if isinstance(value, dict) and all(
-        type(amount) in (int, float) and math.isfinite(amount) for amount in value.values()
+        type(amount) in (int, float) and abs(amount) <= LARGEST for amount in value.values()
     ):
         return value
     raise ValueError("it should be finite numbers by name")

@@ -228,6 +228,18 @@ def test_numbers_of_a_server_are_numbers(run: Callable, memory: object, tmp_path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("amount", [10**400, True, "1", None, [1]])
+def test_amounts_of_a_server_are_finite_numbers(run: Callable, amount: object) -> None:
+    """A whole number beyond all floats was an OverflowError."""
+    resources = TASK_MANAGER["totalResource"] | {"extendedResources": {"dev-0": amount}}
+    manager = TASK_MANAGER | {"totalResource": resources}
+    with server(answering({"/taskmanagers": {"taskmanagers": [manager]}})) as url:
+        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml")
+    assert answer.status == 2
+    assert "taskmanagers[0].totalResource.extendedResources" in answer.err
+    assert answer.err.count("\n") == 1
+
+
 def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
     """By their states."""
     jobs = {"jobs": [{"id": "x", "status": "FAILED"}, {"id": "y", "status": "FINISHED"}]}

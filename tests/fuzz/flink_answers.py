@@ -1,0 +1,95 @@
+"""Spoiled answers of Flink: every single one, and whole conversations with a cluster."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from fake_flink import ANSWERS as CONVERSATION
+from fake_flink import JOB
+from fuzz.documents import document_of, to_json
+from lazy_flink import Clock
+from pydantic import TypeAdapter
+
+from streamplace.engines.flink import profile, rest, sampling
+from streamplace.engines.flink.answers import ANSWERS, parse_complaint
+from streamplace.engines.flink.cluster import cluster_toml, unpinnable
+from streamplace.engines.flink.rest import FlinkError, Rest, root_cause
+from streamplace.engines.flink.transport import Answer
+from streamplace.engines.flink.verify import verify
+
+SECONDS = 10.0
+"""That a job is profiled for, on a clock that passes while nobody waits."""
+
+Read = Callable[[bytes, Path], Any]
+
+
+def answer_readers() -> dict[str, tuple[Read, Callable[[], Sequence[bytes]]]]:
+    """Readers by name, each with valid answers: one for every path, and one for what is refused."""
+    readers: dict[str, tuple[Read, Callable[[], Sequence[bytes]]]] = {
+        f"answer {path}": (_reader(path), _seeds(path)) for path in ANSWERS
+    }
+    readers["answer complaint"] = (_read_complaint, lambda: [b'{"errors": ["a.B: c\\n\\tat d"]}'])
+    for name, deed in CONVERSATIONS.items():
+        readers[f"flink {name}"] = (_conversation(deed), lambda: [to_json(CONVERSATION)])
+    return readers
+
+
+def _reader(path: str) -> Read:
+    def read(content: bytes, folder: Path) -> None:
+        with patch.object(rest, "exchange", lambda *_: Answer(200, content, None)):
+            Rest("http://localhost:8081").get(path.replace("*", "a"))
+
+    return read
+
+
+def _seeds(path: str) -> Callable[[], Sequence[bytes]]:
+    @cache
+    def seeds() -> Sequence[bytes]:
+        schema = TypeAdapter(ANSWERS[path]).json_schema()
+        return [to_json(document_of(schema, Random(i))) for i in range(20)]
+
+    return seeds
+
+
+def _read_complaint(content: bytes, folder: Path) -> None:
+    raise FlinkError(root_cause(parse_complaint(content)))
+
+
+def _conversation(deed: Callable[[Rest], Any]) -> Read:
+    """Return a reader of documents by path: all that a cluster answers while something is done."""
+
+    def read(content: bytes, folder: Path) -> None:
+        try:
+            answers = json.loads(content)
+        except (ValueError, RecursionError):
+            answers = {}
+        paths = answers if isinstance(answers, dict) else {}
+
+        def exchange(address: object, context: object, method: str, path: str, *_: Any) -> Answer:
+            plain = path.partition("?")[0]
+            known = plain in paths
+            body = to_json(paths[plain] if known else {"errors": ["a.B: not found"]})
+            return Answer(200 if known else 404, body, None)
+
+        clock = Clock()
+        with (
+            patch.object(rest, "exchange", exchange),
+            patch.object(sampling, "time", clock),
+            patch.object(rest, "time", clock),
+            patch.object(profile, "thread_times", dict),
+        ):
+            deed(Rest("http://localhost:8081"))
+
+    return read
+
+
+CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
+    "cluster": lambda flink: (cluster_toml(flink, "2500 MIPS", "1 Gbps"), unpinnable(flink)),
+    "profile": lambda flink: profile.profile(flink, JOB, SECONDS).graph(2500.0),
+    "verify": lambda flink: verify(flink, JOB, {"src": ["dev-0"], "a": ["dev-0"], "b": "dev-0"}),
+    "jobs": lambda flink: (flink.jobs(), flink.settings(), flink.offered(), flink.failure(JOB)),
+}
