@@ -28,6 +28,33 @@ def claimed(path: Path) -> Iterator[FileIO]:
         yield file
 
 
+@contextmanager
+def claimed_folder(folder: Path) -> Iterator[None]:
+    """Keep a folder for this process, while no other process may write a run into it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # it cannot be locked
+        yield
+        return
+    try:
+        _lock_folder(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock_folder(descriptor: int, folder: Path) -> None:
+    try:
+        lock_at_once(descriptor)
+    except BlockingIOError:
+        raise FormatError(
+            f"{spot(folder)}: another process trains into it; wait until it has ended, or choose "
+            "another folder"
+        ) from None
+    except OSError:
+        pass  # no locks here
+
+
 def opened(path: Path) -> FileIO:
     """Open a file to add lines to."""
     try:

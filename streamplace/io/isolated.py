@@ -18,7 +18,9 @@ def isolated(code: str, content: bytes, *words: str) -> bytes:
     FormatError
         With the last line that the code said, if it ends otherwise than well.
     """
-    done = subprocess.run([sys.executable, "-c", code, *words], input=content, capture_output=True)
+    # -P: modules are not looked for in the working folder, which may be a stranger's
+    command = [sys.executable, "-P", "-c", code, *words]
+    done = subprocess.run(command, input=content, capture_output=True)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["it crashes"]
         raise FormatError(shown(said[-1], 300))

@@ -10,8 +10,8 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-def lock_at_once(file: IO[Any]) -> None:
-    """Lock an open file.
+def lock_at_once(file: IO[Any] | int) -> None:
+    """Lock an open file, or folder by its descriptor.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Training a model on graphs, into a folder: what `streamplace train` does."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -13,6 +13,7 @@ import numpy as np
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.records import problem_hash
+from streamplace.io.appending import claimed_folder
 from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.model.columns import Floats
 from streamplace.model.problem import Problem
@@ -113,7 +114,8 @@ def teach(
             "in one process, on this machine"
         )
     classroom = _Classroom.of(lesson, model, folder, crew)
-    return classroom.train(classroom.checkpoint(resume), watcher, track)
+    with ExitStack() as files:
+        return classroom.train(classroom.checkpoint(resume, files), watcher, track)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,12 +158,15 @@ class _Classroom:
         }
         return cls(lesson, model, folder, crew, start, preset, training, validation, settings)
 
-    def checkpoint(self, resume: bool) -> "Checkpoint | None":
-        """Return the checkpoint to go on from, as the leading process finds it."""
+    def checkpoint(self, resume: bool, files: ExitStack) -> "Checkpoint | None":
+        """Return the checkpoint to go on from, as the leading process finds it.
+
+        Until ``files`` are closed, no other process trains into the folder.
+        """
         from streamplace.learn.checkpoint import as_arrays, of_arrays
 
         def found() -> "Arrays":
-            return as_arrays(self._opened(resume), self.settings)
+            return as_arrays(self._opened(resume, files), self.settings)
 
         checkpoint, settings = of_arrays(self.crew.shared(found))
         if settings != self.settings:
@@ -171,25 +176,27 @@ class _Classroom:
             )
         return checkpoint
 
-    def _opened(self, resume: bool) -> "Checkpoint | None":
+    def _opened(self, resume: bool, files: ExitStack) -> "Checkpoint | None":
         """Open the folder; no run is overwritten, none mixed with another."""
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         if resume:
+            files.enter_context(claimed_folder(self.folder))
             found = read_checkpoint(self.folder)
             check_settings(found, self.settings, self.folder)
             return found
-        if is_file(self.folder / NAME):
-            raise SettingError(
-                f"{spot(self.folder)}: holds a run already; go on with --resume, or name another "
-                "folder"
-            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             raise FormatError(
                 f"{spot(self.folder)}: cannot be a folder: {getattr(error, 'strerror', error)}"
             ) from None
+        files.enter_context(claimed_folder(self.folder))
+        if is_file(self.folder / NAME):
+            raise SettingError(
+                f"{spot(self.folder)}: holds a run already; go on with --resume, or name another "
+                "folder"
+            )
         return None
 
     def train(

@@ -154,6 +154,12 @@ def test_every_field_is_retyped_dropped_doubled_and_nested() -> None:
         assert part in texts
 
 
+def test_long_lists_stay_of_a_size() -> None:
+    """A copy of a list in each of its items would take all memory."""
+    document = {"means": list(range(100))}
+    assert max(len(to_json(changed_field(document, Random(i)))) for i in range(500)) < 10**6
+
+
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     """As ``make fuzz`` runs it."""
     words = [sys.executable, "-m", "fuzz", "--inputs", "30", "--only", "schema", "--jobs", "1"]

@@ -70,7 +70,7 @@ def fetch_flink(version: str = VERSION) -> Flink:
     if not (home / "lib").is_dir():
         target = home.parent.with_name(f"{home.parent.name}.{os.getpid()}")
         package = f"apache-flink-libraries=={version}"
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+        pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
         done = subprocess.run([*pip, str(target), package], capture_output=True, text=True)
         if done.returncode:
             shutil.rmtree(target, ignore_errors=True)

@@ -1,0 +1,111 @@
+"""Training that is killed at random moments, again and again, ends as if it never had been."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from problems import chain, diamond, fork_join
+
+from streamplace.io.files import TEMPORARY
+from streamplace.io.graphs import write_graphs
+from streamplace.io.weights import read_tensors
+from streamplace.learn.registry import MODELS
+
+KILLS = 3
+PATIENCE_S = 600
+GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2, 3, 4))]
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
+
+
+@pytest.mark.parametrize("name", ["giph", "pilot", "pilot-makespan", "doppler"])
+def test_training_that_is_killed_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
+    """By SIGKILL, wherever it is in an epoch or in writing a file."""
+    check_killed(name, (), tmp_path)
+
+
+def test_a_torchrun_that_is_killed_as_a_whole_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    """Itself and its processes at once."""
+    check_killed("giph", TORCHRUN, tmp_path)
+
+
+def check_killed(name: str, launcher: Sequence[str], folder: Path) -> None:
+    """Kill and resume a run, and compare it with one that nobody killed."""
+    write_graphs(GRAPHS, folder / "g.jsonl")
+    objective = (*MODELS[name].objectives, "throughput")[0]
+    words = ["train", name, "--data", "g.jsonl", "--objective", objective, "--epochs", "8"]
+    whole = started(folder, launcher, [*words, "--out", "whole"])
+    first = begun(whole, folder / "whole")
+    assert finished(whole) == 0
+    seconds, rng = time.monotonic() - first, Random(name)
+    resume: list[str] = []
+    for _ in range(KILLS):
+        process = started(folder, launcher, [*words, "--out", "killed", *resume])
+        begun(process, folder / "killed")
+        time.sleep(rng.uniform(0, seconds))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        resume = ["--resume"] if (folder / "killed" / "last.safetensors").exists() else []
+    assert finished(started(folder, launcher, [*words, "--out", "killed", *resume])) == 0
+    check_same(folder / "killed", folder / "whole")
+
+
+def started(folder: Path, launcher: Sequence[str], words: list[str]) -> subprocess.Popen[bytes]:
+    """Train in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, *(launcher or ()), "-m", "streamplace", *words],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stderr=(folder / "log").open("ab"),
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def begun(process: subprocess.Popen[bytes], folder: Path) -> float:
+    """Wait until a process reads or writes in its folder, or has ended; returns when that was."""
+    before, deadline = snapshot(folder), time.monotonic() + PATIENCE_S
+    while process.poll() is None and snapshot(folder) == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return time.monotonic()
+
+
+def snapshot(folder: Path) -> set[tuple[str, int]]:
+    """Files and when they were written."""
+    files = folder.rglob("*") if folder.exists() else ()
+    return {(str(file), file.stat().st_mtime_ns) for file in files if file.exists()}
+
+
+def finished(process: subprocess.Popen[bytes]) -> int:
+    """Exit status of a process that nobody kills."""
+    try:
+        return process.wait(PATIENCE_S)
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def check_same(mine: Path, other: Path) -> None:
+    """Two runs have the same history but for its times, and the same bits."""
+    assert history(mine) == history(other)
+    for name in ("best.safetensors", "last.safetensors"):
+        arrays, others = (read_tensors(run / name)[1] for run in (mine, other))
+        assert arrays.keys() == others.keys()
+        assert all(arrays[key].tobytes() == others[key].tobytes() for key in others)
+    assert not list(mine.glob(f"{TEMPORARY}*"))
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    """Everything about every epoch but the time it took."""
+    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
