@@ -338,7 +338,7 @@ def started(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 def await_epochs(process: subprocess.Popen[str], folder: Path, epochs: int) -> None:
     """Wait until so many epochs are kept, and then some."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     file = folder / "history.jsonl"
     while not file.exists() or len(file.read_text().splitlines()) < epochs:
         assert process.poll() is None, process.communicate()

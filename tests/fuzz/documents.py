@@ -75,6 +75,8 @@ def _value(schema: dict[str, Any], known: dict[str, Any], rng: Random) -> Any:
         return rng.choice(schema["enum"])
     if "type" not in schema:  # whatever: it is checked by a function
         return {"a": 1}
+    if schema["type"] == "null":
+        return None
     if schema["type"] == "array":
         return [_value(schema["items"], known, rng) for _ in range(rng.randint(1, 3))]
     if schema["type"] == "object":

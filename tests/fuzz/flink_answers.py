@@ -1,7 +1,9 @@
 """Spoiled answers of Flink: every single one, and whole conversations with a cluster."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -9,15 +11,15 @@ from typing import Any
 from unittest.mock import patch
 
 from fake_flink import ANSWERS as CONVERSATION
-from fake_flink import JOB
+from fake_flink import JOB, grown
 from fuzz.documents import document_of, to_json
 from lazy_flink import Clock
 from pydantic import TypeAdapter
 
-from streamplace.engines.flink import profile, rest, sampling
+from streamplace.engines.flink import cpu, profile, rest, sampling, task_cpu
 from streamplace.engines.flink.answers import ANSWERS, parse_complaint
 from streamplace.engines.flink.cluster import cluster_toml, unpinnable
-from streamplace.engines.flink.rest import FlinkError, Rest, root_cause
+from streamplace.engines.flink.rest import Rest, root_cause
 from streamplace.engines.flink.transport import Answer
 from streamplace.engines.flink.verify import verify
 
@@ -56,7 +58,7 @@ def _seeds(path: str) -> Callable[[], Sequence[bytes]]:
 
 
 def _read_complaint(content: bytes, folder: Path) -> None:
-    raise FlinkError(root_cause(parse_complaint(content)))
+    assert root_cause(parse_complaint(content)).isprintable()
 
 
 def _conversation(deed: Callable[[Rest], Any]) -> Read:
@@ -69,18 +71,25 @@ def _conversation(deed: Callable[[Rest], Any]) -> Read:
             answers = {}
         paths = answers if isinstance(answers, dict) else {}
 
+        looks: Counter[str] = Counter()
+
         def exchange(address: object, context: object, method: str, path: str, *_: Any) -> Answer:
             plain = path.partition("?")[0]
-            known = plain in paths
-            body = to_json(paths[plain] if known else {"errors": ["a.B: not found"]})
-            return Answer(200 if known else 404, body, None)
+            looks[plain] += 1
+            if plain not in paths:
+                return Answer(404, to_json({"errors": ["a.B: not found"]}), None)
+            document = paths[plain]
+            with suppress(TypeError, KeyError, AttributeError, ValueError):  # of spoiled metrics
+                document = grown(document, looks[plain])
+            return Answer(200, to_json(document), None)
 
         clock = Clock()
         with (
             patch.object(rest, "exchange", exchange),
             patch.object(sampling, "time", clock),
             patch.object(rest, "time", clock),
-            patch.object(profile, "thread_times", dict),
+            patch.object(task_cpu, "time", clock),
+            patch.object(cpu, "local_task_managers", list),
         ):
             deed(Rest("http://localhost:8081"))
 
