@@ -39,8 +39,18 @@ SUBMIT_SECONDS = 600.0
 """For what may take long: uploading a jar, and running its main method."""
 
 
+UNAVAILABLE = frozenset({502, 503, 504})
+"""Statuses of a Flink, or of a gateway before it, that will answer later."""
+LEADERLESS = re.compile(r"\b(RecipientUnreachable|FencingToken|RpcConnection)Exception\b")
+"""Errors of a JobManager that passes on what it is asked to one that leads no more."""
+
+
 class FlinkError(StreamplaceError):
     """What Flink refuses or cannot do, in Flink's words."""
+
+
+class NoAnswer(FlinkError):
+    """Flink does not answer, or not now."""
 
 
 class Refusal(FlinkError):
@@ -241,7 +251,8 @@ class Rest:
                 raise FlinkError(f"{finished(job)} before all of it ran")
             if document["state"] in ENDED:
                 raise FlinkError(f"job {shown(job)} is {document['state']}: {self.failure(job)}")
-            if all(vertex["status"] == "RUNNING" for vertex in document["vertices"]):
+            states = {vertex["status"] for vertex in document["vertices"]}
+            if states == {"RUNNING"}:  # a job that is being recovered shows no task
                 return
             if time.monotonic() > deadline:
                 raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
@@ -294,14 +305,16 @@ class Rest:
                 self._address, self._context, method, path, body, kind or JSON, seconds
             )
         except TimeoutError:
-            raise FlinkError(f"no Flink answers at {self.url} within {seconds:g} s") from None
+            raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
         except (OSError, HTTPException, ValueError) as error:
             reason = shown(str(error) or type(error).__name__)
-            raise FlinkError(f"no Flink answers at {self.url}: {reason}") from None
+            raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None
         if answer.status >= 400:
-            raise Refusal(
-                f"Flink answers {answer.status}: {root_cause(parse_complaint(answer.content))}"
-            )
+            complaint = parse_complaint(answer.content)
+            message = f"Flink answers {answer.status}: {root_cause(complaint)}"
+            if answer.status in UNAVAILABLE or LEADERLESS.search(complaint):
+                raise NoAnswer(message)
+            raise Refusal(message)
         if answer.status >= 300:
             there = f" to {masked(answer.location)}" if answer.location else ""
             raise FlinkError(
@@ -335,8 +348,14 @@ def root_cause(trace: str) -> str:
 
     >>> root_cause("a.B: first\n\tat x\nCaused by: c.D: the reason\n\tat y")
     'c.D: the reason'
+    >>> root_cause("<Exception on server side:\na.B: it\nEnd of exception on server side>")
+    'a.B: it'
     """
-    lines = [line.strip() for line in trace.splitlines() if line and not line.startswith("\t")]
+    lines = [
+        line.strip()
+        for line in trace.splitlines()
+        if line and not line.startswith("\t") and "xception on server side" not in line
+    ]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     cause = (causes or lines or ["unknown"])[-1]
     return shown(cause, 20_000 if OURS in cause else 300)

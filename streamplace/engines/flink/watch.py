@@ -16,7 +16,7 @@ from streamplace.engines.flink.fitting import check_upload
 from streamplace.engines.flink.health import FAILED, Health, addresses_of, health_of
 from streamplace.engines.flink.pinning import Vectors, devices_of
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest, finished
+from streamplace.engines.flink.rest import FINISHED, FlinkError, NoAnswer, Refusal, Rest, finished
 from streamplace.engines.flink.state import Savepoint, resumable
 from streamplace.engines.flink.verify import verify
 from streamplace.errors import PlacementError, StreamplaceError
@@ -93,7 +93,7 @@ class Watch:
 
     def check(self, run: Run) -> None:
         """Raise what would hinder a spare from standing in."""
-        check_upload(self.rest)
+        self._answered(lambda: check_upload(self.rest))
         if taken := run.devices.intersection(self.spares):
             raise PlacementError(f"{quoted(min(taken))} is no spare: operators are placed on it")
         if missing := set(self.spares).difference(self._answered(self.rest.offered)):
@@ -187,9 +187,7 @@ class Watch:
         while True:
             try:
                 return ask()
-            except Refusal:
-                raise
-            except FlinkError as error:
+            except NoAnswer as error:
                 breakdowns(f"{error}; asking again")
             time.sleep(LOOK_SECONDS)
 

@@ -26,7 +26,7 @@ from lazy_flink import Clock
 
 from streamplace.cli.main import main
 from streamplace.engines.flink import cpu, sampling
-from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.rest import FlinkError, NoAnswer, Refusal, Rest
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -345,3 +345,21 @@ def test_the_fake_flink_is_one(command: tuple[str, ...], placement: str) -> None
     with server(answering(ANSWERS)) as url:
         words = [placement if word == "PLACEMENT" else word for word in command]
         assert outcome("flink", *words, "--rest", url)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "complaint", "error"),
+    [
+        ("503 Service Unavailable", "ongoing leader election. Please refresh.", NoAnswer),
+        ("500 Internal Server Error", "x.RecipientUnreachableException: no", NoAnswer),
+        ("500 Internal Server Error", "java.lang.Error: no", Refusal),
+    ],
+)
+def test_a_job_manager_without_a_leader_has_not_refused(
+    status: str, complaint: str, error: type[FlinkError]
+) -> None:
+    """While another takes over, what is asked is to be asked again."""
+    content = plainly(status, json.dumps({"errors": ["Internal", complaint]}).encode())
+    with server(saying(content)) as url, pytest.raises(FlinkError) as failed:
+        Rest(url).task_managers()
+    assert type(failed.value) is error

@@ -1,5 +1,6 @@
 """State that jobs have saved, with a cluster that answers what it is told to."""
 
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,8 @@ def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: ScriptedFlink)
 def test_apply_says_that_state_is_left_behind(
     run: Callable, flink: ScriptedFlink, tmp_path: Path
 ) -> None:
-    """Before anything is sent; here the job's jar is none, so nothing is."""
+    """Before anything is sent; here the job's jar has no main class, so nothing is."""
+    zipfile.ZipFile(tmp_path / "job.jar", "w").close()
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()

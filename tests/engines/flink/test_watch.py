@@ -286,6 +286,8 @@ def test_where_a_job_runs_is_written_for_verify(
         "GET /jobs/new": job("new", "CANCELED", {}),
     }
     (tmp_path / "p.json").write_text('{"graph": "g", "assignment": {"a": "dev-0", "b": "dev-1"}}')
+    with zipfile.ZipFile(tmp_path / "job.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
     given = ("--placement", "p.json", "--spare", "dev-2", "--patience", "0", "--rest", flink.url)
