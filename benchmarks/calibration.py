@@ -163,16 +163,22 @@ def thread_names(cluster: LocalCluster) -> dict[str, str]:
 def shared_out(spent: dict[str, float], tasks: list[Task]) -> dict[str, Any]:
     """Cores by operator, of Java in the mean, of the network, and of what else belongs to a job."""
     cpu: dict[str, float] = defaultdict(float)
+    limiting = 0.0
     for thread, cores in spent.items():
         owner = next((t.name for t in tasks if thread.startswith(f"{t.thread_name} (")), None)
         if owner is not None:
             cpu[owner] += cores
         elif "Netty" in thread:
             cpu["network"] += cores
+        elif thread.startswith("flink-rate-limiter"):
+            limiting += cores
         elif thread == "VM Thread" or thread.startswith(("OutputFlusher", "Time Trigger")):
             cpu["besides"] += cores
         elif "Compiler" not in thread:
             cpu["java"] += cores / len(DEVICES)
+    sources = [t.name for t in tasks if t.thread_name.startswith("Source: ")]
+    for name in sources:  # the threads that let them keep a rate do not name them
+        cpu[name] += limiting / len(sources)
     kinds = {kind: round(cpu.pop(kind, 0.0), 5) for kind in ("java", "network", "besides")}
     return {"cpu": {name: round(cores, 5) for name, cores in cpu.items()}, **kinds}
 
