@@ -2,6 +2,7 @@
 
 Vertices weigh what operators load the CPU, edges the bytes per second between two operators.
 METIS balances and cuts, but knows no throughput: it uses exactly k parts, however light the graph.
+Nor does it know the network: where links differ, parts exchange devices of equal power.
 """
 
 import ctypes
@@ -59,6 +60,7 @@ def metis(
     devices = partition.strongest(power, parts)
     recursive = parts <= RECURSIVE_UP_TO if method == "auto" else method == "recursive"
     part = _parts(problem, power[devices], seed % 2**31, ufactor, recursive)
+    devices = partition.exchanged(problem, part, devices)
     return problem.placement(partition.on_devices(problem, part, devices))
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
 from streamplace.model.columns import Floats, Ints
@@ -13,6 +14,10 @@ Longs = NDArray[np.int64]
 
 LARGEST_TOTAL = 1e9
 """Scaled weights add up to about this, which fits 32 bits whatever a partitioner adds up."""
+MOST_EXCHANGED = 256
+"""Parts beyond which exchanging devices would take longer than the cut."""
+MOST_ROUNDS = 50
+ROUNDING = 1e-9
 
 
 class Neighbours(NamedTuple):
@@ -77,6 +82,67 @@ def strongest(power: Floats, k: int) -> Ints:
     if k == len(power):
         return np.arange(k, dtype=np.int32)
     return np.sort(np.argsort(-power, kind="stable")[:k]).astype(np.int32)
+
+
+def exchanged(problem: Problem, part: Ints, devices: Ints) -> Ints:
+    """Devices of the parts, exchanged among those of equal power so that no link is too full.
+
+    Partitioners know nothing of links, so which parts share a slow one is chance. Two devices are
+    exchanged as long as that lowers the sum of the links' loads to the power of eight, which the
+    fullest link dominates. Where all links are equal the devices stay as they are.
+    """
+    k = len(devices)
+    wire = problem.instance.seconds_per_byte[np.ix_(devices, devices)]
+    links = wire[~np.eye(k, dtype=bool)]
+    if not 1 < k <= MOST_EXCHANGED or (links == links[0]).all():
+        return devices
+    instance = problem.instance
+    pair = part[instance.source].astype(np.int64) * k + part[instance.target]
+    traffic = np.bincount(pair, instance.traffic, k * k).reshape(k, k)
+    kind = np.unique(power(problem)[devices], return_inverse=True)[1].astype(np.int32)
+    return devices[_exchanged(traffic / max(traffic.max(), 1e-300), wire / links.max(), kind)]
+
+
+@patient
+@kernel
+def _exchanged(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
+    """Device of every part; shape [K]."""
+    at = np.arange(len(kind)).astype(np.int32)
+    for _ in range(MOST_ROUNDS):
+        better = False
+        for a in range(len(at)):
+            for b in range(a):
+                if kind[at[a]] != kind[at[b]]:
+                    continue
+                before = _strain(traffic, wire, at, a, b)
+                at[a], at[b] = at[b], at[a]
+                if _strain(traffic, wire, at, a, b) < before * (1 - ROUNDING):
+                    better = True
+                else:
+                    at[a], at[b] = at[b], at[a]
+        if not better:
+            break
+    return at
+
+
+@kernel
+def _strain(traffic: Floats, wire: Floats, at: Ints, a: int, b: int) -> float:
+    """Sum over the links of parts a and b."""
+    total = 0.0
+    for c in range(len(at)):
+        if c != a:
+            total += _eighth(traffic[a, c] * wire[at[a], at[c]])
+            total += _eighth(traffic[c, a] * wire[at[c], at[a]])
+        if c not in (a, b):
+            total += _eighth(traffic[b, c] * wire[at[b], at[c]])
+            total += _eighth(traffic[c, b] * wire[at[c], at[b]])
+    return total
+
+
+@kernel
+def _eighth(load: float) -> float:
+    square = load * load
+    return square * square * (square * square)
 
 
 def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:

@@ -226,6 +226,35 @@ def test_standard_output_of_other_libraries_works_after_a_cut(
     assert capfd.readouterr().out == "printed by C\n"
 
 
+@settings(max_examples=20, deadline=None)
+@given(order=st.permutations(range(6)), seed=st.integers(0, 100))
+def test_parts_that_exchange_much_get_the_fast_links(order: list[int], seed: int) -> None:
+    """Three pairs of operators, three fast links: whichever these are."""
+    operators = [Operator("src", ipt=1, payload=1e-3, rate=100)]
+    operators += [Operator(f"v{i}", ipt=1e6, payload=1e5) for i in range(6)]
+    streams = [Stream("src", f"v{i}") for i in (0, 2, 4)]
+    streams += [Stream(f"v{i}", f"v{i + 1}") for i in (0, 2, 4)]
+    bandwidth = np.full((6, 6), 1e6)
+    for a, b in zip(order[::2], order[1::2], strict=True):
+        bandwidth[a, b] = bandwidth[b, a] = 1e9
+    cluster = Cluster.of([Device(f"d{i}", mips=101) for i in range(6)], bandwidth=bandwidth)
+    problem = Problem(StreamGraph.of("pairs", operators, streams), cluster)
+    assert METIS.place(problem, THROUGHPUT, seed=seed).value == pytest.approx(1.0)
+
+
+def test_parts_keep_their_devices_where_all_links_are_equal() -> None:
+    """Part p of METIS runs on device p."""
+    import pymetis
+
+    problem = Problem(islands(40), Cluster.uniform(4))
+    nobody = pymetis.CSRAdjacency(np.zeros(41, np.int64), np.zeros(0, np.int64))
+    weights = np.ceil(problem.instance.load[:, 0] * (1e9 / problem.instance.load.sum()))
+    _, part = pymetis.part_graph(
+        4, nobody, vweights=weights.astype(np.int64), options=pymetis.Options(seed=0)
+    )
+    assert METIS.place(problem, THROUGHPUT).placement.index.tolist() == list(part)
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     width=st.integers(10, 20),
