@@ -14,7 +14,16 @@ IMBALANCE = 0.03
 EDGE_SCALE = 10
 """KaHIP adds up edges from both ends in 32 bits, with room for less than the others."""
 
-Partitioner = Callable[[Problem], tuple[Placement, float]]
+
+class Placed(NamedTuple):
+    """A placement, the CPU seconds that it took, and the bound that was proven."""
+
+    placement: Placement
+    seconds: float
+    bound: float = 1.0
+
+
+Partitioner = Callable[[Problem], Placed]
 
 
 class Parts(NamedTuple):
@@ -35,7 +44,7 @@ class Parts(NamedTuple):
         return cls(loads, graph, (power / power.sum()).tolist())
 
 
-def mt_kahypar(problem: Problem) -> tuple[Placement, float]:
+def mt_kahypar(problem: Problem) -> Placed:
     """Least cut within the devices' shares, and its CPU seconds."""
     import mtkahypar
 
@@ -57,10 +66,11 @@ def mt_kahypar(problem: Problem) -> tuple[Placement, float]:
     )
     start = time.process_time()
     part = graph.partition(context).get_partition()
-    return problem.placement(np.array(part, np.int32)), time.process_time() - start
+    seconds = time.process_time() - start
+    return Placed(problem.placement(np.array(part, np.int32)), seconds)
 
 
-def kahip(problem: Problem) -> tuple[Placement, float]:
+def kahip(problem: Problem) -> Placed:
     """Least cut by its configuration ``fast``, and its CPU seconds; its parts are equal."""
     import kahip as package
 
@@ -76,7 +86,8 @@ def kahip(problem: Problem) -> tuple[Placement, float]:
     _, part = package.kaffpa(
         weights, start, edges, neighbours, len(parts.power), IMBALANCE, True, 0, package.FAST
     )
-    return problem.placement(np.array(part, np.int32)), time.process_time() - since
+    seconds = time.process_time() - since
+    return Placed(problem.placement(np.array(part, np.int32)), seconds)
 
 
 def installed() -> dict[str, Partitioner]:
