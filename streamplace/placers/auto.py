@@ -78,10 +78,10 @@ def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
     """Schedules at once, then a proof, which begins with a search.
 
     Large graphs that are no row of small stages are only searched.
-    Of large graphs ETF is not asked, which looks at all that is ready again and again.
+    Of large graphs those are not asked that look at all that is ready again and again.
     """
     small = problem.n_operators <= QUICKLY_DECIDED
-    for member in ("foresight", "heft", *(("etf",) if small else ())):
+    for member in ("foresight", *(("duplex", "sufferage", "etf") if small else ())):
         team.ask(member, team.part(1.0, 1))
     if budget.evaluations is not None and small:
         most = min(REBUILT, budget.evaluations * 4 // 5)

@@ -6,7 +6,9 @@ from streamplace.placers.registry import Budget, Found, placer
 
 
 @placer("cpop", objectives=("makespan",))
-def cpop(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+def cpop(
+    problem: Problem, objective: Objective, *, seed: int, budget: Budget, tries: int = 1
+) -> Found:
     """Critical Path on a Processor: the longest path on the device that runs it fastest.
 
     Topcuoglu, Hariri and Wu (2002). A task's priority is its downward plus its upward rank. The
@@ -14,8 +16,13 @@ def cpop(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     the one device that runs them in the least time (where none may run all, each group of them that
     one may), every other ready task, highest priority first, to the device with the earliest
     finish.
+
+    Parameters
+    ----------
+    tries
+        Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import found
+    from streamplace.placers.scheduled import best_found
     from streamplace.scheduling.lists import path_on_one_device
 
-    return found(problem, objective, path_on_one_device(problem))
+    return best_found(problem, objective, path_on_one_device(problem, tries, seed))

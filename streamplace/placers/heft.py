@@ -14,6 +14,7 @@ def heft(
     budget: Budget,
     insertion: bool = True,
     keep: bool = True,
+    tries: int = 1,
 ) -> Found:
     """Heterogeneous Earliest Finish Time: tasks by what is still to come, soonest done.
 
@@ -33,12 +34,14 @@ def heft(
     keep
         Keep the order in which HEFT lets devices run their tasks: as priorities of what is ready,
         or held, whichever is better; else devices run what is ready first.
+    tries
+        Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import found, without_order
-    from streamplace.scheduling.insertion import by_upward_rank
-    from streamplace.scheduling.tasks import tasks_of
+    from streamplace.placers.scheduled import best_found, without_order
+    from streamplace.scheduling.lists import by_ranks
 
-    schedule = by_upward_rank(tasks_of(problem), insertion)
-    if not keep:
-        return Found(without_order(problem, schedule))
-    return found(problem, objective, schedule)
+    schedules = by_ranks(problem, insertion, tries, seed)
+    if keep:
+        return best_found(problem, objective, schedules)
+    eager = [without_order(problem, schedule) for schedule in schedules]
+    return Found(min(eager, key=lambda placement: objective.value(problem, placement)))

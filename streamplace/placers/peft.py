@@ -6,7 +6,9 @@ from streamplace.placers.registry import Budget, Found, placer
 
 
 @placer("peft", objectives=("makespan",))
-def peft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+def peft(
+    problem: Problem, objective: Objective, *, seed: int, budget: Budget, tries: int = 1
+) -> Found:
     """Predict Earliest Finish Time: HEFT that looks ahead to the end of the pass.
 
     Arabnejad and Barbosa (2014). The optimistic cost table (eq. 4)
@@ -16,8 +18,13 @@ def peft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
 
     is what must at least come after v on a. Of the ready tasks the one with the largest mean OCT
     comes next, onto the device with the least EFT(v, d) + OCT(v, d).
+
+    Parameters
+    ----------
+    tries
+        Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import found
+    from streamplace.placers.scheduled import best_found
     from streamplace.scheduling.lists import foresighted
 
-    return found(problem, objective, foresighted(problem))
+    return best_found(problem, objective, foresighted(problem, tries, seed))

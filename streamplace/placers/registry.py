@@ -55,11 +55,14 @@ class Found:
         No placement can be better than this, proven.
     trace
         Improvements on the way.
+    value
+        What the objective says of the placement, where it was asked.
     """
 
     placement: Placement
     bound: float | None = None
     trace: tuple[Improvement, ...] = ()
+    value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,9 @@ class Placer:
             raise PlacementError(
                 f"placer {self.name!r} cannot honour this problem: {error}"
             ) from None
-        value = objective.value(problem, found.placement)
+        value = found.value
+        if value is None:
+            value = objective.value(problem, found.placement)
         LOG.info("%s: %.6g in %.1f ms", self.name, value, 1000 * elapsed)
         bound = objective.bound(problem) if found.bound is None else found.bound
         return Result(

@@ -5,6 +5,7 @@ priorities run what is ready meanwhile, which may be better or worse. The better
 answer.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,14 @@ class Judged(NamedTuple):
 
 def found(problem: Problem, objective: Objective, schedule: Schedule) -> Found:
     """Placement of a schedule, with its order."""
-    return Found(judged(problem, objective, schedule).placement)
+    return best_found(problem, objective, (schedule,))
+
+
+def best_found(problem: Problem, objective: Objective, schedules: Iterable[Schedule]) -> Found:
+    """Placement of the schedule that the objective prefers, with its order; of equals the first."""
+    answers = [judged(problem, objective, schedule) for schedule in schedules]
+    best = min(answers, key=lambda answer: answer.value)
+    return Found(best.placement, value=best.value)
 
 
 def judged(problem: Problem, objective: Objective, schedule: Schedule) -> Judged:

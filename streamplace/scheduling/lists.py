@@ -6,10 +6,12 @@ import numpy as np
 
 from streamplace.model.columns import Floats, Ints
 from streamplace.model.problem import Problem
+from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import (
     NOWHERE,
     Choice,
     Schedule,
+    by_upward_rank,
     insert_all,
     plain_choice,
 )
@@ -20,27 +22,55 @@ from streamplace.scheduling.ranks import (
     optimistic_costs,
     upward,
 )
+from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.ties import TIE, tied
 
-TIE = 1e-9
-"""What is nearer than this share counts as equal, and the draw decides."""
+TRIES, TRIED_TASKS = 8, 2000
+"""Orders of equal ranks that searches begin with at most, and how many tasks these may have."""
+MOST_IN_BATCHES = 3000
+"""Of a large batch every task is looked at again and again."""
 
 
-def foresighted(problem: Problem) -> Schedule:
-    """Schedule of PEFT."""
+def by_ranks(problem: Problem, insertion: bool, tries: int, seed: int) -> tuple[Schedule, ...]:
+    """Schedules of HEFT."""
+    tasks = tasks_of(problem)
+    if tries == 1:
+        return (by_upward_rank(tasks, insertion),)
+    return tied(tasks, upward(tasks), plain_choice(tasks.n_tasks, insertion), tries, seed)
+
+
+def foresighted(problem: Problem, tries: int, seed: int) -> tuple[Schedule, ...]:
+    """Schedules of PEFT."""
     tasks = tasks_of(problem)
     table = optimistic_costs(tasks)
-    rank = _mean_where_allowed(tasks, table)
-    return insert_all(tasks, by_rank(tasks, rank), looking(table))
+    return tied(tasks, _mean_where_allowed(tasks, table), looking(table), tries, seed)
 
 
-def farsighted(problem: Problem) -> Iterator[Schedule]:
-    """Schedules that look ahead by the shortest way to the end, in full and by half."""
+def farsighted(problem: Problem, tries: int, seed: int) -> Iterator[Schedule]:
+    """Schedules that look ahead by the shortest way to the end, in full, by half and not at all."""
     tasks = tasks_of(problem)
-    after = least_after(tasks)
-    order = by_rank(tasks, upward(tasks))
-    for ahead in (after, after / 2):
-        yield insert_all(tasks, order, looking(ahead))
+    after, rank = least_after(tasks), upward(tasks)
+    for choice in (looking(after), looking(after / 2), plain_choice(tasks.n_tasks, True)):
+        yield from tied(tasks, rank, choice, tries, seed)
+
+
+def quick_lists(tasks: Tasks, after: Floats) -> Iterator[Schedule]:
+    """Schedules that searches begin with: HEFT's, some that look ahead, ETF's, one by batches.
+
+    Of equal ranks some orders are tried, and of the rules of batches the best counts.
+    """
+    n, rank = tasks.n_tasks, upward(tasks)
+    tries = int(np.clip(TRIED_TASKS // n, 1, TRIES))
+    for choice in (plain_choice(n, True), looking(after), looking(after / 2)):
+        yield tied(tasks, rank, choice, tries)[-1]
+    yield start_soonest(tasks, rank, plain_choice(n, True).forced)
+    if n <= MOST_IN_BATCHES:
+        yield min((by_batches(tasks, rule, rank) for rule in RULES.values()), key=_length)
+
+
+def _length(schedule: Schedule) -> float:
+    return float(schedule.finish.max()) if schedule.complete else np.inf
 
 
 def looking(ahead: Floats) -> Choice:
@@ -58,8 +88,8 @@ def quickest_device(tasks: Tasks) -> int:
     return int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
 
 
-def path_on_one_device(problem: Problem) -> Schedule:
-    """Schedule of CPOP."""
+def path_on_one_device(problem: Problem, tries: int, seed: int) -> tuple[Schedule, ...]:
+    """Schedules of CPOP."""
     tasks = tasks_of(problem)
     priority = upward(tasks) + downward(tasks)
     forced = np.full(tasks.n_tasks, NOWHERE, np.int32)
@@ -71,11 +101,10 @@ def path_on_one_device(problem: Problem) -> Schedule:
         device = int(np.lexsort((total, -most))[0])
         forced[left[allowed[:, device]]] = device
         left = left[~allowed[:, device]]
-    choice = Choice(np.zeros((0, 0)), forced, True)
-    schedule = insert_all(tasks, by_rank(tasks, priority), choice)
-    if schedule.complete:
-        return schedule
-    return insert_all(tasks, by_rank(tasks, priority), plain_choice(tasks.n_tasks, True))
+    schedules = tied(tasks, priority, Choice(np.zeros((0, 0)), forced, True), tries, seed)
+    if schedules[-1].complete:
+        return schedules
+    return tied(tasks, priority, plain_choice(tasks.n_tasks, True), tries, seed)
 
 
 def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[Schedule]:

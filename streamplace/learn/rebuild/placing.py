@@ -20,10 +20,9 @@ from streamplace.learn.rebuild.network import Network, network_of, shapes
 from streamplace.learn.rebuild.rollout import NOTHING, rollouts
 from streamplace.learn.rebuild.view import View, before_of, kept
 from streamplace.model.columns import Flags, Floats
-from streamplace.scheduling.insertion import NOWHERE, Schedule, insert_all, plain_choice
-from streamplace.scheduling.lists import critical_paths, looking, placed, quickest_device
+from streamplace.scheduling.insertion import NOWHERE, Schedule
+from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, upward
-from streamplace.scheduling.soonest import start_soonest
 
 Singles = NDArray[np.float32]
 
@@ -126,16 +125,13 @@ def span(schedule: Schedule) -> float:
 
 
 def first_schedules(view: View) -> Iterator[Schedule]:
-    """Schedules to begin with: HEFT's, those that look ahead, ETF's, and everything together."""
-    tasks, rank = view.tasks, upward(view.tasks)
-    order, plain = by_rank(tasks, rank), plain_choice(tasks.n_tasks, True)
-    for choice in (plain, looking(view.after), looking(view.after / 2)):
-        yield insert_all(tasks, order, choice)
-    yield start_soonest(tasks, rank, plain.forced)
+    """Schedules to begin with: those that cost little, and everything together."""
+    tasks = view.tasks
+    yield from quick_lists(tasks, view.after)
     quickest = quickest_device(tasks)
     together = np.full(tasks.n_tasks, quickest, np.int32)
     together[np.isinf(tasks.work[:, quickest])] = NOWHERE
-    yield placed(tasks, order, together)
+    yield placed(tasks, by_rank(tasks, upward(tasks)), together)
 
 
 def trained(path: Path) -> TrainedRebuilder:

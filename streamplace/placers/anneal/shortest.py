@@ -1,11 +1,11 @@
 """Shortest pass: annealing of devices and order together, from several schedules.
 
-A round cools from hot to cold. The first one is short and every next one twice as long, whatever
-the budget; it begins with the best schedule so far, and every second one with the next of the
-first schedules, hotter. Devices hold the order of the best schedule, or take it as priorities,
-whichever is better. What a schedule is worth is known exactly where the network is free. Under
-other rules of a pass, those of the network are left to the simulator: it judges what the search
-offers, and has the last word.
+A round cools from hot to cold. The first one is short, of small graphs in several parts, and every
+next one twice as long, whatever the budget; it begins with the best schedule so far, and every
+second one with the next of the first schedules, hotter. Devices hold the order of the best
+schedule, or take it as priorities, whichever is better. What a schedule is worth is known exactly
+where the network is free. Under other rules of a pass, those of the network are left to the
+simulator: it judges what the search offers, and has the last word.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,10 +33,9 @@ from streamplace.placers.anneal.walk import scrambled
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged
-from streamplace.scheduling.insertion import Schedule, insert_all, plain_choice
-from streamplace.scheduling.lists import looking, placed, quickest_device
+from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.lists import placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, least_after, upward
-from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 MOST_TASKS = 3000
@@ -46,6 +45,9 @@ CHUNK = 1000
 """Moves between two looks at the clock."""
 WARM, HOT, COLD = 0.015, 0.3, 0.001
 """Temperatures, as shares of the makespan that a round begins with."""
+A_TASK, WARMEST, PARTS = 1.2, 0.08, 4
+"""The fewer the tasks, the more a move changes: the first round of a small graph is so many times
+a task's share of the makespan hot, up to a limit, and is made of several short ones."""
 ENOUGH = 1 + 1e-12
 
 
@@ -99,7 +101,7 @@ def annealed(
 def first_plans(
     problem: Problem, objective: Objective, tasks: Tasks, after: Floats, start: Sequence[Placement]
 ) -> Iterator[Plan]:
-    """Schedules to begin with: those given, those that look ahead, HEFT's, ETF's, all together.
+    """Schedules to begin with: those given, those that cost little, and all together.
 
     Where moving counts, also HEFT's of what has to move, while all others stay.
     """
@@ -113,15 +115,13 @@ def first_plans(
 
 
 def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Iterator[Plan]:
-    """Schedules that look ahead, in full and by half, HEFT's, with some who stay, and ETF's."""
-    priority = upward(tasks)
-    rank, plain = by_rank(tasks, priority), plain_choice(len(priority), True)
-    choices = [looking(after), looking(after / 2), plain]
+    """Plans of schedules that cost little, and of HEFT's where some stay where they are."""
+    for schedule in quick_lists(tasks, after):
+        if schedule.complete:
+            yield Plan(order_of(tasks, schedule), schedule.place)
     if stay is not None:
-        choices.append(plain._replace(forced=stay))
-    schedules = [insert_all(tasks, rank, choice) for choice in choices]
-    schedules.append(start_soonest(tasks, priority, plain.forced))
-    for schedule in schedules:
+        order = by_rank(tasks, upward(tasks))
+        schedule = placed(tasks, order, stay)
         if schedule.complete:
             yield Plan(order_of(tasks, schedule), schedule.place)
 
@@ -226,13 +226,17 @@ def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, moving: Floats, se
 
 def _rounds(plans: list[Plan]) -> Iterator[tuple[int, Plan | None, float]]:
     """Length of each round, what it begins with (the best so far where None), and how hot."""
+    hot = float(np.clip(A_TASK / len(plans[0].order), WARM, WARMEST))
+    first = PARTS if hot > WARM else 1
+    for _ in range(first):
+        yield FIRST_ROUND // first, None, hot
     steps, number = FIRST_ROUND, 0
     while True:
-        yield steps, None, WARM
         steps *= 2
         yield steps, plans[number % len(plans)], HOT
         steps *= 2
         number += 1
+        yield steps, None, WARM
 
 
 def _run(tasks: Tasks, anneal: Anneal, steps: int, meter: Meter, enough: float) -> bool:

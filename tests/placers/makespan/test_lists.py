@@ -11,7 +11,10 @@ from streamplace.scheduling.insertion import insert_all, plain_choice
 from streamplace.scheduling.ranks import by_rank, least_after, upward
 from streamplace.scheduling.tasks import tasks_of
 
-LISTS = ("heft", "peft", "cpop", "foresight", "etf", "sct", "critical-path", "enumerative")
+LISTS = (
+    *("heft", "peft", "cpop", "foresight", "etf", "sct", "critical-path", "enumerative"),
+    *("min-min", "max-min", "sufferage", "duplex"),
+)
 
 
 @pytest.mark.parametrize(("placer", "published"), [("heft", 80), ("cpop", 86), ("peft", 85)])

@@ -1,0 +1,22 @@
+"""Max-min: of a batch of tasks, next the one that takes longest to be done."""
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("max-min", objectives=("makespan",))
+def max_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Maximum of minimum completion times: what is done last at best comes first.
+
+    Ibarra and Kim (1977, algorithm E), for task graphs as Blythe et al. (2005) have it. As min-min,
+    but of a batch the next is argmax over v of min over d of CT(v, d), so that long tasks are not
+    left to the end, where nothing could run beside them.
+    """
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.batches import RULES, by_batches
+    from streamplace.scheduling.ranks import upward
+    from streamplace.scheduling.tasks import tasks_of
+
+    tasks = tasks_of(problem)
+    return found(problem, objective, by_batches(tasks, RULES["max-min"], upward(tasks)))

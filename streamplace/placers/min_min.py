@@ -1,0 +1,26 @@
+"""Min-min: of a batch of tasks, next the one that can be done first."""
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("min-min", objectives=("makespan",))
+def min_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Minimum of minimum completion times: what can be done first comes first.
+
+    Ibarra and Kim (1977, algorithm D), for task graphs as Blythe et al. (2005) have it: the tasks
+    that wait for nothing more are a batch. Of these the next is
+
+        argmin over v of min over d of CT(v, d),  CT(v, d) = w(v, d) + max(free(d), ready(v, d)),
+
+    on the device where it is done first, until all of the batch are mapped; then comes the batch of
+    those that waited for them. Of equals the task of the highest upward rank comes first.
+    """
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.batches import RULES, by_batches
+    from streamplace.scheduling.ranks import upward
+    from streamplace.scheduling.tasks import tasks_of
+
+    tasks = tasks_of(problem)
+    return found(problem, objective, by_batches(tasks, RULES["min-min"], upward(tasks)))

@@ -1,0 +1,23 @@
+"""Sufferage: of a batch of tasks, next the one that needs its best device most."""
+
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Budget, Found, placer
+
+
+@placer("sufferage", objectives=("makespan",))
+def sufferage(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+    """Sufferage: first the task that would lose most by its second best device.
+
+    Maheswaran, Ali, Siegel, Hensgen and Freund (1999), for task graphs as Blythe et al. (2005) have
+    it. As min-min, but of a batch the next is
+
+        argmax over v of (second least over d of CT(v, d) - least over d of CT(v, d)).
+    """
+    from streamplace.placers.scheduled import found
+    from streamplace.scheduling.batches import RULES, by_batches
+    from streamplace.scheduling.ranks import upward
+    from streamplace.scheduling.tasks import tasks_of
+
+    tasks = tasks_of(problem)
+    return found(problem, objective, by_batches(tasks, RULES["sufferage"], upward(tasks)))

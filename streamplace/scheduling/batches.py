@@ -1,0 +1,163 @@
+"""Batch scheduling: all tasks that wait for nothing more are a batch, mapped before the next one.
+
+Of a batch the tasks are mapped one after the other, each onto the core where it is done first after
+all that was mapped before; rules differ in which task comes next. Only the device that was taken
+last and the unit of the last task change what a task of the batch may reach, so that a batch of n
+tasks takes some n² / D looks at devices, not n² D.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from streamsim.jit import borrowing_kernel, kernel, patient
+
+from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_on
+from streamplace.scheduling.tasks import Tasks
+
+#: Which task of a batch comes next: the one with the least or the greatest earliest finish, or the
+#: one to which its second best device would do the most harm.
+LEAST, GREATEST, HARM = range(3)
+RULES: Final = {"min-min": LEAST, "max-min": GREATEST, "sufferage": HARM}
+
+
+class Batch(NamedTuple):
+    """Tasks of a batch, and what they could reach."""
+
+    tasks: Ints  # [N]
+    ready: Floats  # [N, D] when all inputs of a task are on a device
+    first: Floats  # [N] earliest finish
+    second: Floats  # [N] earliest finish on another device
+    device: Ints  # [N] of the earliest finish, or -1
+    other: Ints  # [N] of the second
+    free: Floats  # [K] when each core is free
+    home: Ints  # [U] device of every unit, or -1
+    used: Floats  # [D] bytes
+    may: Flags  # [D] buffer
+
+
+@patient
+@kernel
+def by_batches(tasks: Tasks, rule: int, rank: Floats) -> Schedule:
+    """Schedule batch after batch; of tasks that are equal to the rule the highest rank is next."""
+    n = len(tasks.work)
+    place, start, finish = np.full(n, NOWHERE, np.int32), np.zeros(n), np.zeros(n)
+    batch = _new_batch(tasks)
+    waiting = np.diff(tasks.in_start)
+    following = np.empty(n, np.int32)
+    size = 0
+    for v in range(n):
+        if waiting[v] == 0:
+            batch.tasks[size] = v
+            size += 1
+    while size > 0:
+        for i in range(size):
+            v = batch.tasks[i]
+            ready_on(tasks, place, finish, v, batch.ready[v])
+            _look(tasks, batch, v)
+        count = 0
+        while size > 0:
+            at = _next(batch, size, rule, rank)
+            v = batch.tasks[at]
+            a = batch.device[v]
+            if a < 0:
+                return Schedule(place, start, finish)
+            size -= 1
+            batch.tasks[at] = batch.tasks[size]
+            place[v], finish[v] = a, batch.first[v]
+            start[v] = finish[v] - tasks.work[v, a]
+            _settle(tasks, batch, size, v, a)
+            for e in range(tasks.out_start[v], tasks.out_end[v]):
+                u = tasks.target[e]
+                waiting[u] -= 1
+                if waiting[u] == 0:
+                    following[count] = u
+                    count += 1
+        size = count
+        batch.tasks[:size] = following[:size]
+    return Schedule(place, start, finish)
+
+
+@kernel
+def _new_batch(tasks: Tasks) -> Batch:
+    n, d = tasks.work.shape
+    return Batch(
+        np.empty(n, np.int32),
+        np.empty((n, d)),
+        np.empty(n),
+        np.empty(n),
+        np.full(n, NOWHERE, np.int32),
+        np.full(n, NOWHERE, np.int32),
+        np.zeros(tasks.core_start[d]),
+        np.full(len(tasks.member_start) - 1, NOWHERE, np.int32),
+        np.zeros(d),
+        np.ones(d, np.bool_),
+    )
+
+
+@borrowing_kernel
+def _look(tasks: Tasks, batch: Batch, v: int) -> None:
+    """Find the two devices on which a task is done first."""
+    find_open(tasks, batch.home, batch.used, tasks.unit[v], batch.may)
+    first, second, device, other = np.inf, np.inf, NOWHERE, NOWHERE
+    for a in range(len(batch.may)):
+        if not batch.may[a]:
+            continue
+        c = _free_core(tasks, batch, a)
+        end = max(batch.ready[v, a], batch.free[c]) + tasks.work[v, a]
+        if end < first:
+            first, second, device, other = end, first, a, device
+        elif end < second:
+            second, other = end, a
+    batch.first[v], batch.second[v] = first, second
+    batch.device[v], batch.other[v] = device, other
+
+
+@borrowing_kernel
+def _free_core(tasks: Tasks, batch: Batch, a: int) -> int:
+    """Core of a device that is free first."""
+    c = tasks.core_start[a]
+    for other in range(c + 1, tasks.core_start[a + 1]):
+        if batch.free[other] < batch.free[c]:
+            c = other
+    return c
+
+
+@borrowing_kernel
+def _next(batch: Batch, size: int, rule: int, rank: Floats) -> int:
+    """Place in the batch of the task that comes next."""
+    best, least = 0, np.inf
+    for i in range(size):
+        v = batch.tasks[i]
+        cost = batch.first[v]
+        if batch.device[v] < 0:
+            return i
+        if rule == GREATEST:
+            cost = -cost
+        elif rule == HARM:
+            cost -= batch.second[v]
+        if cost < least or i == 0:
+            best, least = i, cost
+        elif cost == least and _sooner(rank, v, batch.tasks[best]):
+            best = i
+    return best
+
+
+@borrowing_kernel
+def _sooner(rank: Floats, v: int, u: int) -> bool:
+    return rank[v] > rank[u] or (rank[v] == rank[u] and v < u)
+
+
+@borrowing_kernel
+def _settle(tasks: Tasks, batch: Batch, size: int, v: int, a: int) -> None:
+    """Let a task run on a device, and look again for those of the batch whom that concerns."""
+    unit = tasks.unit[v]
+    batch.free[_free_core(tasks, batch, a)] = batch.first[v]
+    if batch.home[unit] < 0:
+        batch.home[unit] = a
+        if len(tasks.memory):
+            batch.used[a] += tasks.memory[unit]
+    for i in range(size):
+        u = batch.tasks[i]
+        if batch.device[u] == a or batch.other[u] == a or tasks.unit[u] == unit:
+            _look(tasks, batch, u)

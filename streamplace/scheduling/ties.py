@@ -1,0 +1,50 @@
+"""Ties: where ranks are equal any of the tasks may come first; to try several orders is cheap."""
+
+import numpy as np
+from streamsim.jit import kernel, patient
+
+from streamplace.errors import SettingError
+from streamplace.model.columns import Floats
+from streamplace.scheduling.insertion import Choice, Schedule, insert_all
+from streamplace.scheduling.ranks import by_rank
+from streamplace.scheduling.tasks import Tasks
+
+TIE = 1e-9
+"""What is nearer than this share of the highest rank counts as equal."""
+
+
+def tied(
+    tasks: Tasks, rank: Floats, choice: Choice, tries: int = 1, seed: int = 0
+) -> tuple[Schedule, ...]:
+    """Schedule in the order of rank, and the shortest of some in which equals are drawn, if any is.
+
+    Parameters
+    ----------
+    tries
+        Schedules in all.
+    """
+    if tries < 1:
+        raise SettingError(f"tries={tries}; one schedule at least is needed")
+    usual = insert_all(tasks, by_rank(tasks, rank), choice)
+    if tries == 1:
+        return (usual,)
+    draws = np.random.default_rng(seed).random((tries - 1, len(rank)))
+    shorter = _shorter(tasks, rank, choice, draws, float(usual.finish.max()))
+    return (usual, shorter) if shorter.complete else (usual,)
+
+
+@patient
+@kernel
+def _shorter(tasks: Tasks, rank: Floats, choice: Choice, draws: Floats, least: float) -> Schedule:
+    """Shortest schedule with ties drawn that is below ``least``; empty places where none is."""
+    n = len(rank)
+    best = Schedule(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n))
+    usual, tie = by_rank(tasks, rank), TIE * rank.max()
+    for i in range(len(draws)):
+        order = by_rank(tasks, rank + tie * draws[i])
+        if (order == usual).all():
+            continue
+        schedule = insert_all(tasks, order, choice)
+        if (schedule.place >= 0).all() and schedule.finish.max() < least:
+            best, least = schedule, schedule.finish.max()
+    return best

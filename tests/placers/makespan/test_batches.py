@@ -1,0 +1,92 @@
+"""Min-min, max-min, sufferage and duplex: closed forms, and a literal implementation."""
+
+import pytest
+from batches_reference import by_batches as literal
+from hypothesis import given, settings
+from makespan_cases import MAKESPAN, problems, value
+
+from streamplace.errors import SettingError
+from streamplace.model import Cluster, Operator, Problem, StreamGraph
+from streamplace.placers.registry import PLACERS
+from streamplace.scheduling.batches import RULES, by_batches
+from streamplace.scheduling.ranks import upward
+from streamplace.scheduling.tasks import tasks_of
+
+
+def flat(seconds: list[list[float]]) -> Problem:
+    """Tasks that wait for nothing, with their seconds on every device."""
+    graph = StreamGraph.of("flat", [Operator(f"v{i}") for i in range(len(seconds))], fires="all")
+    return Problem(graph, Cluster.uniform(len(seconds[0])), seconds=seconds)
+
+
+def test_min_min_leaves_the_long_task_to_the_end_and_max_min_begins_with_it() -> None:
+    """Two short tasks fill both devices before the long one; or both follow on the other device."""
+    problem = flat([[1, 1], [1, 1], [4, 4]])
+    assert value("min-min", problem) == 5
+    assert value("max-min", problem) == 4
+    assert value("duplex", problem) == 4
+
+
+def test_where_tasks_are_alike_but_for_one_device_min_min_is_better() -> None:
+    """Max-min lets the long task have the device on which the short ones are quick."""
+    problem = flat([[1, 9], [1, 9], [4, 5]])
+    assert value("min-min", problem) == 5
+    assert value("max-min", problem) == 6
+    assert value("duplex", problem) == 5
+
+
+def test_sufferage_gives_the_device_to_whom_another_one_would_cost_most() -> None:
+    """Min-min gives device 0 to the first task, which could as well run on the other."""
+    problem = flat([[2, 3], [3, 12]])
+    assert value("min-min", problem) == 5
+    assert value("sufferage", problem) == 3
+
+
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=60, deadline=None)
+@given(problem=problems())
+def test_schedules_are_those_of_the_literal_algorithm(rule: str, problem: Problem) -> None:
+    tasks = tasks_of(Problem(problem.graph, problem.cluster))
+    rank = upward(tasks)
+    schedule = by_batches(tasks, RULES[rule], rank)
+    expected = literal(tasks, rule, rank.tolist())
+    assert schedule.place.tolist() == [expected[v][0] for v in range(tasks.n_tasks)]
+    assert schedule.finish.tolist() == pytest.approx([expected[v][1] for v in range(tasks.n_tasks)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+def test_duplex_is_the_better_of_both(problem: Problem) -> None:
+    both = [value(name, problem) for name in ("min-min", "max-min")]
+    assert value("duplex", problem) == min(both)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+def test_foresight_is_never_worse_than_heft(problem: Problem) -> None:
+    assert value("foresight", problem) <= value("heft", problem)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems())
+@pytest.mark.parametrize("name", ["heft", "peft", "cpop", "foresight"])
+def test_more_tries_are_never_worse_and_depend_on_the_seed_alone(
+    name: str, problem: Problem
+) -> None:
+    placer = PLACERS[name]
+    plain = placer.place(problem, MAKESPAN, seed=3)
+    several = [placer.with_options(tries=6).place(problem, MAKESPAN, seed=3) for _ in range(2)]
+    assert several[0].value <= plain.value
+    assert several[0].placement == several[1].placement
+
+
+def test_tries_find_the_better_order_of_equal_ranks() -> None:
+    """The second task is quick on device 0, which the first one could do without."""
+    problem = flat([[2, 2], [1, 3]])
+    assert value("heft", problem) == 3
+    assert value("heft:tries=10", problem) == 2
+
+
+def test_a_number_of_tries_below_one_is_refused() -> None:
+    with pytest.raises(SettingError, match="tries=0; one schedule at least is needed"):
+        value("heft:tries=0", flat([[1, 1]]))
