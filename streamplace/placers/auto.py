@@ -81,7 +81,7 @@ def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
     Of large graphs those are not asked that look at all that is ready again and again.
     """
     small = problem.n_operators <= QUICKLY_DECIDED
-    for member in ("foresight", *(("duplex", "sufferage", "etf") if small else ())):
+    for member in ("foresight", *(("cpop", "duplex", "sufferage", "etf") if small else ())):
         team.ask(member, team.part(1.0, 1))
     if budget.evaluations is not None and small:
         most = min(REBUILT, budget.evaluations * 4 // 5)
