@@ -7,7 +7,8 @@ import click
 
 from streamplace.cli._flink import HOME, JOB, JSON, MIPS, SECONDS, asks, job_id
 from streamplace.cli._flink_jar import jar_
-from streamplace.cli._flink_jobs import apply_, cancel_, move_, verify_
+from streamplace.cli._flink_jobs import apply_, cancel_, verify_
+from streamplace.cli._flink_move import move_, savepoints_
 from streamplace.cli._flink_union import split_, union_
 from streamplace.cli._flink_watch import watch_
 from streamplace.cli._options import DEFAULTS, FILE, writes
@@ -208,5 +209,5 @@ def profile_(
         say(f"note: {doubt}")
 
 
-for one in (apply_, jar_, move_, cancel_, verify_, watch_, union_, split_):
+for one in (apply_, jar_, move_, savepoints_, cancel_, verify_, watch_, union_, split_):
     command.add_command(one)

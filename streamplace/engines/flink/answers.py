@@ -176,6 +176,7 @@ class Job(TypedDict):
     state: str
     duration: NotRequired[Annotated[int, Field(ge=0)]]
     schedulerType: NotRequired[str | None]
+    timestamps: NotRequired[Annotated[dict[str, float], PlainValidator(_amounts)]]
     vertices: _List[JobVertex]
     plan: NotRequired[PlanNodes | None]
 
@@ -240,6 +241,7 @@ class CheckpointCounts(TypedDict):
     """How many checkpoints and savepoints a job has taken."""
 
     completed: Annotated[int, Field(ge=0)]
+    failed: NotRequired[Annotated[int, Field(ge=0)]]
 
 
 @with_config(_CHECKED)
@@ -248,6 +250,7 @@ class Checkpoint(TypedDict):
 
     id: NotRequired[int]
     external_path: NotRequired[str | None]
+    end_to_end_duration: NotRequired[int]
 
 
 @with_config(_CHECKED)
@@ -281,6 +284,25 @@ class CheckpointSettings(TypedDict):
 
     externalization: Externalization
     checkpoint_storage: NotRequired[str]
+    state_backend: NotRequired[str]
+    mode: NotRequired[str]
+    interval: NotRequired[int]
+    timeout: NotRequired[int]
+    min_pause: NotRequired[int]
+    max_concurrent: NotRequired[int]
+    unaligned_checkpoints: NotRequired[bool]
+    tolerable_failed_checkpoints: NotRequired[int]
+    aligned_checkpoint_timeout: NotRequired[int]
+    state_changelog_enabled: NotRequired[bool]
+
+
+JobExecution = TypedDict(
+    "JobExecution",
+    {"restart-strategy": NotRequired[str], "object-reuse-mode": NotRequired[bool]},
+)
+with_config(_CHECKED)(JobExecution)
+JobConfiguration = TypedDict("JobConfiguration", {"execution-config": JobExecution})
+with_config(_CHECKED)(JobConfiguration)
 
 
 Triggered = TypedDict("Triggered", {"request-id": str})
@@ -308,6 +330,18 @@ class Savepoint(TypedDict):
     operation: NotRequired[Saving | None]
 
 
+Removal = TypedDict("Removal", {"failure-cause": NotRequired[Cause | None]})
+with_config(_CHECKED)(Removal)
+
+
+@with_config(_CHECKED)
+class Disposal(TypedDict):
+    """What became of a savepoint that was to be removed."""
+
+    status: Progress
+    operation: NotRequired[Removal | None]
+
+
 @with_config(_CHECKED)
 class Setting(TypedDict):
     """A line of the JobManager's configuration."""
@@ -321,6 +355,22 @@ class Uploaded(TypedDict):
     """Where an uploaded jar lies."""
 
     filename: str
+
+
+@with_config(_CHECKED)
+class UploadedJar(TypedDict):
+    """A jar on the cluster, and when it was uploaded, in ms."""
+
+    id: str
+    name: str
+    uploaded: int
+
+
+@with_config(_CHECKED)
+class UploadedJars(TypedDict):
+    """All jars on the cluster."""
+
+    files: _List[UploadedJar]
 
 
 @with_config(_CHECKED)
@@ -346,6 +396,7 @@ ANSWERS: dict[str, Any] = {
     "/jobs/*": Job,
     "/jobs/*/plan": Plan,
     "/jobs/*/exceptions": Failures,
+    "/jobs/*/config": JobConfiguration,
     "/jobs/*/checkpoints": Checkpoints,
     "/jobs/*/checkpoints/config": CheckpointSettings,
     "/jobs/*/stop": Triggered,
@@ -353,6 +404,9 @@ ANSWERS: dict[str, Any] = {
     "/jobs/*/vertices/*": Subtasks,
     "/jobs/*/vertices/*/subtasks/metrics": _List[Metric],
     "/jobmanager/config": _List[Setting],
+    "/savepoint-disposal": Triggered,
+    "/savepoint-disposal/*": Disposal,
+    "/jars": UploadedJars,
     "/jars/upload": Uploaded,
     "/jars/*/run": Submitted,
 }

@@ -1,5 +1,7 @@
 """Applying a placement: an unchanged job, submitted so that it runs where it was placed."""
 
+import base64
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +18,7 @@ from streamplace.engines.flink.fitting import (
 from streamplace.engines.flink.jars import placed_jar
 from streamplace.engines.flink.pinning import Pinning, Vectors
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FINISHED, OURS, SLOT_SECONDS, FlinkError, Rest
+from streamplace.engines.flink.rest import FINISHED, OURS, SLOT_SECONDS, FlinkError, Refusal, Rest
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.state import Savepoint
 from streamplace.model.messages import quoted
@@ -25,6 +27,7 @@ STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 FITS = "the job fits its placement"
 CHECK = {"streamplace.check": "true"}
 """The settings that have the pinning class look at a job, and not submit it."""
+_SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
     f"{UNMAPPED} to the job: the savepoint holds state of operators that this job does not have; "
@@ -56,10 +59,10 @@ def apply(
     request = program.run_request(savepoint)
     check_cluster(rest, vectors)
     rest.wait_released()
-    with _placed(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
+    with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
         job = _run(rest, jar, request)
     try:
-        _wait_started(rest, job, seconds)
+        wait_started(rest, job, seconds)
     except BaseException:
         rest.cancel(job)
         raise
@@ -68,7 +71,7 @@ def apply(
 
 def check(
     rest: Rest, flink: Flink, program: Program, vectors: Vectors, without: str | None = None
-) -> None:
+) -> dict[str, str]:
     """Run a job's main method as ``apply`` would, but submit nothing.
 
     Parameters
@@ -76,6 +79,11 @@ def check(
     without
         The job that is moved: what it has of the cluster counts as free, what other jobs have does
         not. None counts everything as free.
+
+    Returns
+    -------
+    dict
+        Settings that the job would go by.
 
     Raises
     ------
@@ -86,19 +94,27 @@ def check(
     check_cluster(rest, vectors)
     managers = left_by_all(rest) if without is None else left_without(rest, without)
     answer, managed = fitted(rest, vectors, program.managed_mb, managers)
-    with _placed(rest, flink, program, answer, managed) as jar:
+    with placed_upload(rest, flink, program, answer, managed) as jar:
         try:
             job = _run(rest, jar, request)
         except FlinkError as error:
             if FITS not in str(error):
                 raise
-            return
+            return _planned(error)
     rest.cancel(job)
     raise FlinkError("the job is not submitted by its main method, so it cannot be placed")
 
 
+def _planned(answer: FlinkError) -> dict[str, str]:
+    """Settings of a job that the pinning class has told."""
+    match = _SETTINGS.search(str(answer))
+    lines = base64.b64decode(match[1]).decode().splitlines() if match else []
+    pairs = (line.partition("=") for line in lines)
+    return {key: value if key.endswith(".dir") else value.lower() for key, _, value in pairs}
+
+
 @contextmanager
-def _placed(
+def placed_upload(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
 ) -> Iterator[str]:
     """Id of the job's jar with the pinning class in it, on the cluster while the block runs."""
@@ -109,7 +125,7 @@ def _placed(
             yield uploaded
         finally:
             with suppress(FlinkError):
-                rest.delete(f"/jars/{quote(uploaded, safe='')}")
+                rest.remove_jar(uploaded)
 
 
 def _run(rest: Rest, jar: str, request: dict[str, object]) -> str:
@@ -117,15 +133,20 @@ def _run(rest: Rest, jar: str, request: dict[str, object]) -> str:
     try:
         return str(rest.post(f"/jars/{quote(jar, safe='')}/run", request)["jobid"])
     except FlinkError as error:
-        if UNMAPPED in str(error):
-            raise FlinkError(FOREIGN) from None
-        _, ours, fault = str(error).partition(OURS)
-        if not ours:
-            raise
-        raise FlinkError(fault) from None
+        raise explained(error) from None
 
 
-def _wait_started(rest: Rest, job: str, seconds: float) -> None:
+def explained(error: FlinkError) -> FlinkError:
+    """Why Flink does not take a job, in the words of the pinning class where it has said it."""
+    if UNMAPPED in str(error):
+        return FlinkError(FOREIGN)
+    fits = isinstance(error, Refusal) and FITS in str(error)
+    text = error.complaint if isinstance(error, Refusal) and fits else str(error)
+    _, ours, fault = text.partition(OURS)
+    return FlinkError(fault.partition("\n")[0]) if ours else error
+
+
+def wait_started(rest: Rest, job: str, seconds: float) -> None:
     """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot."""
     deadline = time.monotonic() + seconds
     while True:

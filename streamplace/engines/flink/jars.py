@@ -26,6 +26,7 @@ DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib
 """Reading a jar may raise these: entries that are encrypted, packed in unknown ways, or cut."""
 MAIN = "Placed"
 IDS = "PlacedIds"
+FILES = "MoveFiles"
 CELL = "\x1f"
 ESCAPE = "\x1e"
 
@@ -144,13 +145,31 @@ def placed_jar(
         yield copy
 
 
-@cache
+@contextmanager
+def files_jar(flink: Flink, name: str) -> Iterator[Path]:
+    """Return a jar that reads and writes files where Flink does, while the block runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        jar = Path(folder) / name
+        with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as opened:
+            for name, content in _own_classes(flink.home, flink.version).items():
+                if name.startswith(FILES):
+                    opened.writestr(name, content)
+        yield jar
+
+
 def _pinning_classes(home: Path, version: str) -> dict[str, bytes]:
-    """Classes that pin jobs, compiled against a Flink, by file; their tables are empty."""
+    """Classes that pin jobs, by file; their tables are empty."""
+    classes = _own_classes(home, version)
+    return {name: content for name, content in classes.items() if not name.startswith(FILES)}
+
+
+@cache
+def _own_classes(home: Path, version: str) -> dict[str, bytes]:
+    """Classes of ours, compiled against a Flink, by file."""
     with tempfile.TemporaryDirectory() as name:
         folder, classes = Path(name), Path(name) / "classes"
         classes.mkdir()
-        sources = [folder / f"{one}.java" for one in (MAIN, IDS)]
+        sources = [folder / f"{one}.java" for one in (MAIN, IDS, FILES)]
         for source in sources:
             source.write_text(_java(source.stem), encoding="utf-8")
         compile_java(Flink(home, version), sources, classes)

@@ -1,21 +1,45 @@
 """Moving: a running job, with its state, to where it is placed; and back, if that fails."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 
-from streamplace.engines.flink.apply import apply, check
+from streamplace.engines.flink.apply import check, placed_upload
+from streamplace.engines.flink.carried import UNTOLD, Settings, lost, running_settings
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.pinning import Vectors, counts, devices_of
+from streamplace.engines.flink.fitting import fitted, left_without
+from streamplace.engines.flink.folder import SavepointFolder, folder_uri, savepoint_folder
+from streamplace.engines.flink.journal import (
+    Holder,
+    Journal,
+    MoveLock,
+    MoveUnderWay,
+    acquire,
+    now,
+    refuse_holder,
+    renewed,
+    unfinished,
+    unfinished_of,
+)
+from streamplace.engines.flink.pinning import Vectors, counts
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
-from streamplace.engines.flink.state import Savepoint, begin_stop, saved_by, stopped_at
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.settling import Settling, source_rate
+from streamplace.engines.flink.state import stop_status
+from streamplace.engines.flink.submission import successor
 from streamplace.engines.flink.tasks import read_vertices
-from streamplace.engines.flink.verify import verify
-from streamplace.model.messages import listed
+from streamplace.engines.flink.transaction import Moved, Saving, Transaction, Undecided
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model.messages import listed, quoted
 
 Tell = Callable[[str], None]
-Counted = dict[str, list[str]]
+DevicesOf = dict[str, list[str]]
 """Operator → the device of each of its subtasks."""
+PATIENCE_SECONDS = 60.0
+"""For which a Flink that does not answer is asked again while a job is moved."""
+BEGIN_SECONDS = 120.0
+"""In which a move stops its job, once its jar is on the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +52,14 @@ class Plan:
         The job that runs.
     before, after
         Where its subtasks are, and where they shall be.
+    settings
+        Settings that the running job goes by and its new submission would lose.
     """
 
     job: str
-    before: Counted
-    after: Counted
+    before: DevicesOf
+    after: DevicesOf
+    settings: Settings = field(default_factory=dict)
 
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
@@ -58,6 +85,12 @@ class Move:
         Whether state that no operator takes over may be left behind.
     seconds
         In which the job must have come up again.
+    saving
+        How its state is saved.
+    settling
+        What it must show after its start.
+    resume_by
+        The command that resumes the move, for messages.
     """
 
     rest: Rest
@@ -67,14 +100,18 @@ class Move:
     folder: str | None = None
     allow_non_restored: bool = False
     seconds: float = 120.0
+    saving: Saving = field(default_factory=Saving)
+    settling: Settling = field(default_factory=Settling)
+    resume_by: str = "streamplace flink move JAR --resume"
 
     def plan(self, job: str, vectors: Vectors) -> Plan:
         """Find out where a job runs and whether it can be moved and, if need be, moved back.
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
+        folder_uri(self.rest, self.folder, self.program.settings)
         vertices = read_vertices(self.rest, job, self.rest.running_job(job), vectors)
-        before: Counted = {}
+        before: DevicesOf = {}
         for vertex in vertices:
             devices = [device for device, n in vertex.devices.items() for _ in range(n)]
             before.update(dict.fromkeys(vertex.operators, devices))
@@ -82,91 +119,204 @@ class Move:
         if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
             names = listed(tuple(unsure))
             self.tell(f"note: which of {names} is which is not known, should the job go back")
-        plan = Plan(job, before, _counted(vectors, before))
+        after = _devices_of(vectors, before)
         self.tell("checking that the job fits the placement, and its present one")
-        for wanted in (plan.after, plan.before):
-            check(self.rest, self.flink, self.program, wanted)
-        return plan
+        return Plan(job, before, after, self._checked(job, before, after))
 
-    def run(self, plan: Plan) -> tuple[str, str]:
-        """Move a job; returns its new id and the path of the savepoint that it went with.
+    def run(self, plan: Plan) -> Moved:
+        """Move a job.
 
         Raises
         ------
+        MoveUnderWay
+            When somebody else moves it.
         FlinkError
             When it cannot be saved, and goes on; or when it does not run where it shall, and runs
             again where it ran.
+        Undecided
+            When Flink answers no more, so that the move has to be resumed.
         """
-        self.tell(f"stopping job {plan.job} with a savepoint")
-        request, path = begin_stop(self.rest, plan.job, self.folder), None
-        try:
-            path = stopped_at(self.rest, plan.job, request)
-            self.tell(f"its state is in {path}")
-            self.rest.wait(plan.job, ENDED)
-            return self._started(plan.after, path), path
-        except BaseException as error:
-            self._go_back(plan, path or self._last_saved(plan.job, request), error)
-            raise
-
-    def _last_saved(self, job: str, request: str) -> str:
-        """Where the state of a job is that is being stopped; raises why there is none, if it runs.
-
-        Once asked for, a stop goes on, be it interrupted here.
-        """
-        try:
-            return stopped_at(self.rest, job, request)
-        except FlinkError:
-            saved = saved_by(self.rest, job)
-            if self.rest.job(job)["state"] == "FINISHED" and not (saved and saved.is_savepoint):
-                raise FlinkError(
-                    f"job {job} came to its end before it could be saved; there is nothing to move"
-                ) from None
-            if saved is None or saved.last is None or saved.state not in ENDED:
-                raise
-            return saved.last
-
-    def _started(self, vectors: Counted, path: str) -> str:
-        """Id of the job, restored and verified; else nothing of it is left running."""
-        self.tell(f"starting it from there on {listed(_devices(vectors))}")
-        saved = Savepoint(path, self.allow_non_restored)
-        job = apply(
-            self.rest, self.flink, self.program, vectors, savepoint=saved, seconds=self.seconds
+        journal = Journal(
+            job=plan.job,
+            trigger=secrets.token_hex(16),
+            successor=successor(plan.job),
+            before=plan.before,
+            after=plan.after,
+            settings=plan.settings,
+            allow_non_restored=self.allow_non_restored,
+            began=now(),
+            holder=Holder.current(),
         )
-        try:
-            found = verify(self.rest, job, vectors)
-            if not found.fine:
-                wrong = tuple(check.operator for check in found.checks if not check.fine)
-                told = "; ".join(found.problems)
-                raise FlinkError(told or f"{listed(wrong)} do not run where they are placed")
-        except BaseException:
-            self.rest.cancel(job)
-            raise
-        self.tell(f"job {job} runs; every subtask is where it is placed")
-        return job
+        rate = source_rate(self.rest, plan.job) if self.settling.compares_rates else None
+        with self._folder(_jar_name(journal)) as folder:
+            self._check_earlier(folder, journal)
+            lock = acquire(folder, journal)
+            with _released(lock), self._transaction(folder, lock, rate) as transaction:
+                return transaction.begin()
 
-    def _go_back(self, plan: Plan, path: str, error: BaseException) -> None:
-        """Start a job again where it ran; raises what became of it, unless it was interrupted."""
-        why = str(error) or type(error).__name__
-        self.tell(f"that failed: {why}; going back")
-        try:
-            self.rest.cancel(plan.job)
-            job = self._started(plan.before, path)
-        except FlinkError as failure:
+    def resume(self, job: str | None = None) -> Moved:
+        """Bring a move that was broken off to its end: one copy of the job runs afterwards.
+
+        Parameters
+        ----------
+        job
+            The job that was moved, or its successor; may be left out where only one move was
+            broken off.
+
+        Raises
+        ------
+        SettingError
+            When no move was broken off.
+        """
+        with self._folder() as folder:
+            journal = self._broken_off(folder, job)
+            journal = journal.model_copy(update={"holder": Holder.current()})
+            lock = acquire(folder, journal)
+            with _released(lock), self._transaction(folder, lock, None) as transaction:
+                return transaction.conclude()
+
+    def unfinished_moves(self) -> list[Journal]:
+        """Moves in the folder of savepoints that are under way or were broken off."""
+        with self._folder() as folder:
+            return unfinished(folder)
+
+    def _checked(self, job: str, before: DevicesOf, after: DevicesOf) -> Settings:
+        """Settings to carry over; raises where the job fits a placement not."""
+        running = running_settings(self.rest, job)
+        planned = check(self.rest, self.flink, self.program, after, job)
+        given = self.program.settings
+        changes = lost(running, planned)
+        carried = {
+            key: was for key, (was, _) in changes.items() if key not in given and was != UNTOLD
+        }
+        program = self.program.with_settings(carried)
+        left = lost(running, check(self.rest, self.flink, program, before, job))
+        for key, (was, will_be) in sorted((changes | left).items()):
+            if key in carried and key not in left:
+                self.tell(f"  {key}: {was}, as the running job has it")
+            elif was == UNTOLD:
+                self.tell(f"note: {key} is {was} and is not carried over; give it by -D")
+            else:
+                why = "as -D says" if key in given else "as the job's program says"
+                self.tell(f"note: {key} is {was or 'not set'} and becomes {will_be}, {why}")
+        return carried
+
+    @contextmanager
+    def _folder(self, jar_name: str = "streamplace-files.jar") -> Iterator[SavepointFolder]:
+        rest = self.rest.patient(PATIENCE_SECONDS, self.tell)
+        uri = folder_uri(rest, self.folder, self.program.settings)
+        with savepoint_folder(rest, self.flink, uri, jar_name) as folder:
+            yield folder
+
+    @contextmanager
+    def _transaction(
+        self, folder: SavepointFolder, lock: MoveLock, rate: float | None
+    ) -> Iterator[Transaction]:
+        """What moves the job, with all that it needs on the cluster before the job is stopped."""
+        journal = lock.journal
+        program = self.program.with_settings(journal.settings)
+        with renewed(lock), ExitStack() as uploads:
+            managers = left_without(folder.rest, journal.job)
+            jars = [
+                uploads.enter_context(
+                    placed_upload(
+                        folder.rest,
+                        self.flink,
+                        program,
+                        *fitted(folder.rest, devices, program.managed_mb, managers),
+                    )
+                )
+                for devices in (journal.after, journal.before)
+            ]
+            yield Transaction(
+                folder.rest,
+                folder,
+                lock,
+                program,
+                (jars[0], jars[1]),
+                self.tell,
+                self.seconds,
+                self.saving,
+                self.settling,
+                rate,
+                self.resume_by,
+            )
+
+    def _check_earlier(self, folder: SavepointFolder, journal: Journal) -> None:
+        """Raise where another move of the job is under way, or was broken off half-way."""
+        earlier = unfinished_of(folder, journal.job)
+        if earlier is None:
+            _check_first(folder, journal)
+            return
+        refuse_holder(folder, journal.job)
+        if stop_status(self.rest, earlier.job, earlier.trigger) is not None:
             raise FlinkError(
-                f"{why}; going back failed, too: {failure}. Nothing of the job runs; its state is "
-                f"in {path}: start it by 'streamplace flink apply' with --savepoint {path}"
-            ) from None
-        if isinstance(error, Exception):
-            raise FlinkError(f"{why}; the job runs again where it ran, as job {job}") from None
+                f"an earlier move of job {journal.job} was broken off after it had begun to stop "
+                f"the job; finish it by: {self.resume_by}"
+            )
+
+    def _broken_off(self, folder: SavepointFolder, job: str | None) -> Journal:
+        journals = unfinished(folder)
+        if job is not None:
+            journals = [j for j in journals if job in (j.job, j.successor)]
+        if not journals:
+            of = "" if job is None else f" of job {quoted(job)}"
+            raise SettingError(
+                f"no move{of} was broken off, as far as {quoted(folder.uri)} knows; leave out "
+                "--resume to begin one"
+            )
+        if len(journals) > 1:
+            names = listed(tuple(journal.job for journal in journals))
+            raise SettingError(
+                f"moves of {len(journals)} jobs were broken off: {names}; give --job"
+            )
+        return journals[0]
 
 
-def _counted(vectors: Vectors, before: Mapping[str, list[str]]) -> Counted:
+def _jar_name(journal: Journal) -> str:
+    """Name of the jar by which a move shows on the cluster."""
+    return f"streamplace-move-{journal.job}-{journal.trigger}.jar"
+
+
+def _check_first(folder: SavepointFolder, journal: Journal) -> None:
+    """Raise MoveUnderWay where another command has begun to move the job, with whatever folder.
+
+    It shows by its jar on the cluster. Two stops at once could fail the job.
+    """
+    jars = folder.rest.get("/jars")["files"]
+    own = min((j["uploaded"], j["id"]) for j in jars if j["name"] == _jar_name(journal))
+    prefix = _jar_name(journal).removesuffix(f"{journal.trigger}.jar")
+    for jar in jars:
+        is_other = jar["name"].startswith(prefix) and jar["name"] != _jar_name(journal)
+        is_first = (jar["uploaded"], jar["id"]) < own
+        if is_other and is_first and own[0] - jar["uploaded"] < 1000 * BEGIN_SECONDS:
+            raise MoveUnderWay(
+                f"job {journal.job} is being moved by another command, which has begun "
+                f"{(own[0] - jar['uploaded']) / 1000:.1f} s before; look again in two minutes"
+            )
+
+
+@contextmanager
+def _released(lock: MoveLock) -> Iterator[None]:
+    """Give a lock up when the block ends, unless what became of the job is not decided.
+
+    An interruption has been dealt with when it comes here.
+    """
+    try:
+        yield
+    except Undecided:
+        raise
+    except (StreamplaceError, KeyboardInterrupt):
+        with suppress(FlinkError):
+            lock.release()
+        raise
+    with suppress(FlinkError):
+        lock.release()
+
+
+def _devices_of(vectors: Vectors, before: Mapping[str, list[str]]) -> DevicesOf:
     """Devices of every subtask; where their number is not said there are as many as before."""
     return {
         name: [vector] * max(1, len(before.get(name, ()))) if isinstance(vector, str) else [*vector]
         for name, vector in vectors.items()
     }
-
-
-def _devices(vectors: Vectors) -> tuple[str, ...]:
-    return tuple(sorted({d for vector in vectors.values() for d in devices_of(vector)}))

@@ -63,6 +63,14 @@ class Profile:
     doubts: list[str] = field(default_factory=list)
     present: Present | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a source is held back where the job runs."""
+        sources = _sources(self.tasks, self.edges)
+        return any(
+            self.activity[task.id].back_pressured > BLOCKED * task.parallelism for task in sources
+        )
+
     def graph(self, mips: float) -> StreamGraph:
         """Stream graph whose instructions are those of cores of ``mips``.
 

@@ -1,7 +1,7 @@
 """A job as it is submitted: its jars, its arguments, and what Flink is told with it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from streamplace.engines.flink.jars import MAIN, check_jar, main_class
@@ -56,6 +56,10 @@ class Program:
             check_jar(jar)
         if self.entry_class is None:
             main_class(self.jar)
+
+    def with_settings(self, settings: Mapping[str, str]) -> "Program":
+        """Return the same program with further settings; its own count more."""
+        return replace(self, settings={**settings, **self.settings})
 
     def run_request(
         self, savepoint: Savepoint | None = None, more: Mapping[str, str] | None = None

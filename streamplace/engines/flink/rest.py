@@ -1,11 +1,12 @@
 """Flink's REST interface: what of it is needed here, over the standard library."""
 
+import copy
 import json
 import math
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
@@ -37,8 +38,7 @@ CAUSE_SECONDS = 5.0
 """In which Flink tells why a job failed."""
 SUBMIT_SECONDS = 600.0
 """For what may take long: uploading a jar, and running its main method."""
-
-
+NOT_FOUND = "Could not find Flink job"
 UNAVAILABLE = frozenset({502, 503, 504})
 """Statuses of a Flink, or of a gateway before it, that will answer later."""
 LEADERLESS = re.compile(r"\b(RecipientUnreachable|FencingToken|RpcConnection)Exception\b")
@@ -54,7 +54,17 @@ class NoAnswer(FlinkError):
 
 
 class Refusal(FlinkError):
-    """An error that Flink itself answers with."""
+    """An error that Flink itself answers with.
+
+    Attributes
+    ----------
+    complaint
+        The whole of what it answers.
+    """
+
+    def __init__(self, message: str, complaint: str = "") -> None:
+        super().__init__(message)
+        self.complaint = complaint
 
 
 class Rest:
@@ -71,7 +81,17 @@ class Rest:
         Seconds in which it must have answered a question.
     access
         Certificates, and an authorization that counts more than one in the address.
+
+    Attributes
+    ----------
+    patience
+        Seconds for which a request that is not answered is sent again.
+    tell
+        Is told, once per breakdown, that a request is sent again.
     """
+
+    patience = 0.0
+    tell: Callable[[str], None] = staticmethod(lambda _: None)
 
     def __init__(self, url: str, timeout: float = 30.0, access: Access | None = None) -> None:
         access = access or Access()
@@ -92,10 +112,19 @@ class Rest:
         """Answer to a GET."""
         return self._read(path, self._ask("GET", path))
 
-    def post(self, path: str, document: object) -> Any:
+    def patient(self, seconds: float, tell: Callable[[str], None]) -> "Rest":
+        """Return the same interface, which sends what is not answered again for some time.
+
+        It is for requests that may reach Flink twice: all that ask, and those that bear an id.
+        """
+        other = copy.copy(self)
+        other.patience, other.tell = seconds, tell
+        return other
+
+    def post(self, path: str, document: object, seconds: float = SUBMIT_SECONDS) -> Any:
         """Answer to a POST of a JSON document."""
         body = json.dumps(document).encode()
-        return self._read(path, self._ask("POST", path, body, seconds=SUBMIT_SECONDS))
+        return self._read(path, self._ask("POST", path, body, seconds=seconds))
 
     def delete(self, path: str) -> None:
         """Have something removed."""
@@ -121,6 +150,15 @@ class Rest:
         """State and vertices of a job."""
         answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
         return answer
+
+    def state(self, job: str) -> str | None:
+        """State of a job; None where Flink knows no such job."""
+        try:
+            return str(self.job(job)["state"])
+        except Refusal as error:
+            if NOT_FOUND in str(error):
+                return None
+            raise
 
     def jobs(self) -> dict[str, str]:
         """Job → its state, ended ones too."""
@@ -181,6 +219,10 @@ class Rest:
         path = "/jars/upload"
         answer = self._read(path, self._ask("POST", path, body, kind, SUBMIT_SECONDS))
         return str(answer["filename"]).rsplit("/", 1)[-1]
+
+    def remove_jar(self, jar: str) -> None:
+        """Remove an uploaded jar."""
+        self.delete(f"/jars/{quote(jar, safe='')}")
 
     def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
         """Id of the job that a jar's main class submits."""
@@ -299,7 +341,22 @@ class Rest:
         kind: str | None = None,
         seconds: float | None = None,
     ) -> bytes:
-        seconds = self.timeout if seconds is None else seconds
+        """Content of an answer; what is not answered is sent again while patience lasts."""
+        deadline, is_told = time.monotonic() + self.patience, False
+        while True:
+            try:
+                return self._ask_once(method, path, body, kind, seconds or self.timeout)
+            except NoAnswer as error:
+                if time.monotonic() >= deadline:
+                    raise
+                if not is_told:
+                    self.tell(f"{error}; asking again")
+                is_told = True
+            time.sleep(POLL_SECONDS)
+
+    def _ask_once(
+        self, method: str, path: str, body: bytes | None, kind: str | None, seconds: float
+    ) -> bytes:
         try:
             answer = exchange(
                 self._address, self._context, method, path, body, kind or JSON, seconds
@@ -314,7 +371,7 @@ class Rest:
             message = f"Flink answers {answer.status}: {root_cause(complaint)}"
             if answer.status in UNAVAILABLE or LEADERLESS.search(complaint):
                 raise NoAnswer(message)
-            raise Refusal(message)
+            raise Refusal(message, complaint)
         if answer.status >= 300:
             there = f" to {masked(answer.location)}" if answer.location else ""
             raise FlinkError(

@@ -4,20 +4,25 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.answers import Checkpoint, Job
 from streamplace.engines.flink.answers import Savepoint as SavepointAnswer
 from streamplace.engines.flink.rest import (
     ENDED,
-    POLL_SECONDS,
     FlinkError,
+    NoAnswer,
     Refusal,
     Rest,
     root_cause,
 )
 from streamplace.engines.flink.tasks import job_operators
 from streamplace.model.messages import quoted, shown
+
+SAVE_POLL_SECONDS = 0.05
+SAVE_SECONDS = 600.0
+"""For which a Flink that does not answer is asked about a savepoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
     document = rest.job(job)
     try:
         answer = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
-    except FlinkError:  # 404: it takes none
+    except Refusal:  # 404: it takes none
         return None
     completed = int(answer["counts"]["completed"])
     if not completed:
@@ -98,11 +103,56 @@ def resumable(rest: Rest, job: str) -> str | None:
     if (saved := saved_by(rest, job)) is not None:
         return saved.last
     try:
-        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
-    except FlinkError:  # 404: it takes none
+        return restored_path(rest, job)
+    except Refusal:  # 404: it takes none
         return None
-    restored: Checkpoint | None = latest.get("restored")
-    return None if restored is None else _path(restored)
+
+
+def completed_path(rest: Rest, job: str) -> str | None:
+    """Path of the last checkpoint of a job that lies in a file."""
+    latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+    row: Checkpoint | None = latest.get("completed")
+    return None if row is None else _path(row)
+
+
+def last_checkpoint_seconds(rest: Rest, job: str) -> float:
+    """How long the last checkpoint of a job took; 0 where there is none."""
+    try:
+        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+    except Refusal:  # it takes none
+        return 0.0
+    row: Checkpoint | None = latest.get("completed")
+    return 0.0 if row is None else row.get("end_to_end_duration", 0) / 1000
+
+
+def restored_path(rest: Rest, job: str) -> str | None:
+    """Path of what a job was started from."""
+    latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+    row: Checkpoint | None = latest.get("restored")
+    return None if row is None else _path(row)
+
+
+def outlives(rest: Rest, job: str) -> bool:
+    """Whether the checkpoints of a job stay when it is cancelled or fails."""
+    try:
+        settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+    except FlinkError:  # it takes none
+        return False
+    kept = settings["externalization"]
+    return bool(kept["enabled"] and not kept["delete_on_cancellation"])
+
+
+class CheckpointTotals(NamedTuple):
+    """How many checkpoints of a job were completed, and how many failed."""
+
+    completed: int
+    failed: int
+
+
+def checkpoint_counts(rest: Rest, job: str) -> CheckpointTotals:
+    """Number of checkpoints that a job has completed, and that have failed."""
+    counts = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")["counts"]
+    return CheckpointTotals(counts["completed"], counts.get("failed", 0))
 
 
 def _path(row: Checkpoint) -> str | None:
@@ -132,7 +182,7 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
     FlinkError
         When there is no savepoint; the job goes on.
     """
-    path = stopped_at(rest, job, begin_stop(rest, job, folder))
+    path = stopped_at(rest.patient(SAVE_SECONDS, rest.tell), job, begin_stop(rest, job, folder))
     rest.wait(job, ENDED)
     rest.wait_released()
     return path
@@ -145,27 +195,43 @@ def begin_stop(rest: Rest, job: str, folder: str | None) -> str:
     return str(answer["request-id"])
 
 
+class StillSaving(NoAnswer):
+    """A savepoint that takes longer than it should; Flink goes on with it."""
+
+
+def stop_status(rest: Rest, job: str, request: str) -> str | None:
+    """How far Flink is with stopping a job; None where it does not know that it should."""
+    try:
+        answer = rest.get(f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}")
+    except Refusal:
+        return None
+    return str(answer["status"]["id"])
+
+
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = 600.0) -> str:
     """Path of the savepoint that a job is being stopped with, once it is complete.
 
-    An answer that fails to come may be a short breakdown of the network: it is asked for again.
+    Raises
+    ------
+    StillSaving
+        When it is not after so many seconds.
+    Refusal
+        When Flink does not know that it should stop the job.
+    FlinkError
+        When the job cannot be saved.
     """
     path = f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
     deadline = time.monotonic() + seconds
     while True:
-        answer: SavepointAnswer | None = None
-        try:
-            answer = rest.get(path)
-        except Refusal:
-            raise
-        except FlinkError:
-            if time.monotonic() > deadline:
-                raise
-        if answer is not None and answer["status"]["id"] == "COMPLETED":
+        answer: SavepointAnswer = rest.get(path)
+        if answer["status"]["id"] == "COMPLETED":
             break
         if time.monotonic() > deadline:
-            raise FlinkError(f"job {job} has no savepoint after {seconds:g} s")
-        time.sleep(POLL_SECONDS)
+            raise StillSaving(
+                f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes "
+                "on with it"
+            )
+        time.sleep(SAVE_POLL_SECONDS)
     operation = answer.get("operation") or {}
     if "location" not in operation:
         trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))

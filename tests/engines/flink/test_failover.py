@@ -6,13 +6,16 @@ from threading import Thread
 
 import pytest
 from flink_clusters import available_cluster
+from flink_proxy import faulty_proxy
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.local import JOB_MANAGER
+from streamplace.engines.flink.move import Move
 from streamplace.engines.flink.pinning import Vectors
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import resumable
 from streamplace.engines.flink.verify import verify
 from streamplace.engines.flink.watch import RETENTION, Run, Watch
@@ -70,3 +73,44 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
         rest.cancel(runs[0].job)
         thread.join(30)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("request_", ["/stop", "_placed-jobs.jar/run"])
+def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
+    flink: Flink, jobs: Path, tmp_path: Path, request_: str
+) -> None:
+    """The one that leads ends just before it would stop the job, or start it again."""
+    (tmp_path / "told").mkdir()
+    settings = {
+        "execution.checkpointing.interval": "300 ms",
+        "execution.checkpointing.dir": (tmp_path / "checkpoints").as_uri(),
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "10000",
+    }
+    program = Program(jobs, "TallyJob", (str(tmp_path / "told"), "300"), settings=settings)
+    there = {**TALLY, "Map": ["dev-2"]}
+    with available_cluster(flink, ["dev-0", "dev-1", "dev-2"]) as (cluster, url):
+        rest = Rest(url)
+        job = apply(rest, flink, program, TALLY)
+        while resumable(rest, job) is None:
+            time.sleep(0.1)
+        with faulty_proxy(url) as proxy:
+            saved = (tmp_path / "saved").as_uri()
+            move = Move(
+                Rest(proxy.url),
+                flink,
+                program,
+                lambda _: None,
+                saved,
+                settling=Settling(0.0),
+            )
+            plan = move.plan(job, there)
+            proxy.disturb(request_, "none")
+            proxy.before = lambda: cluster.kill(JOB_MANAGER)
+            try:
+                job = move.run(plan).job
+            except FlinkError as error:
+                if "--resume" in str(error):
+                    job = move.resume().job
+        (copy,) = rest.live_jobs()
+        rest.wait_running(copy, 120)

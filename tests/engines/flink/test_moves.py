@@ -17,6 +17,7 @@ from streamplace.engines.flink.identity import operators_of
 from streamplace.engines.flink.move import Move
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import ENDED, Rest
+from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import stop
 from streamplace.engines.flink.tasks import read_vertices
 from streamplace.engines.flink.verify import verify
@@ -27,6 +28,7 @@ WINDOW, KEYS = 100, 10
 FILES, LINES = 8, 150
 DEVICES = [f"dev-{i}" for i in range(5)]
 Settings = dict[str, str]
+NO_SETTLING = Settling(0.0)
 
 SPREAD: dict[str, list[str]] = {
     "numbers": ["dev-0"],
@@ -133,9 +135,11 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     given = settings(after, backend)
     program = Program(empty, "TallyJob", (str(told), RATE), settings=given, **classes)
     steps: list[str] = []
-    move = Move(rest, flink, program, steps.append, (tmp_path / "saved").as_uri())
+    saved = (tmp_path / "saved").as_uri()
+    move = Move(rest, flink, program, steps.append, saved, settling=NO_SETTLING)
     for wanted in (SPREAD, ELSEWHERE):
-        job, path = move.run(move.plan(job, wanted))
+        moved = move.run(move.plan(job, wanted))
+        job, path = moved.job, moved.savepoint
         tells_more(told)
         restored = rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]
         assert restored["external_path"] == path
@@ -170,9 +174,10 @@ def test_files_that_nobody_has_read_yet_are_read_once(
     while not lines(told, "lines"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    move = Move(rest, flink, program, lambda _: None, (tmp_path / "saved").as_uri())
+    saved = (tmp_path / "saved").as_uri()
+    move = Move(rest, flink, program, lambda _: None, saved, settling=NO_SETTLING)
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
-    job, _ = move.run(move.plan(job, vectors))
+    job = move.run(move.plan(job, vectors)).job
     before = len(lines(told, "lines"))
     (told / "slow").unlink()
     assert rest.wait(job, ENDED, 120) == "FINISHED"
@@ -198,7 +203,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     (tmp_path / "p.json").write_text(json.dumps({"assignment": assignment}))
     options = ("--placement", "p.json", "--savepoints", (tmp_path / "saved").as_uri())
     command = ("flink", "move", str(jobs), "--entry-class", "TallyJob", "--rest", rest.url)
-    command = (*command, "--flink-home", str(flink.home), *options, "--json")
+    command = (*command, "--flink-home", str(flink.home), *options, "--settle", "0", "--json")
     answer = run(*command, "--dry-run", "--", str(told), RATE)
     assert answer.status == 0, answer.err
     document = json.loads(answer.out)
@@ -231,9 +236,10 @@ def test_a_job_is_measured_placed_and_moved_by_one_command(
     job = started(settings("false", "hashmap"))
     command = ("flink", "move", str(jobs), "--rest", rest.url, "--flink-home", str(flink.home))
     command = (*command, "--savepoints", (tmp_path / "saved").as_uri(), "--seconds", "2")
+    command = (*command, "--settle", "0")
     answer = run(*command, "--entry-class", "StateJob", "--", "a", "b")
     assert answer.status == 2
-    assert "is not placed" in answer.err
+    assert "are not placed" in answer.err
     assert rest.live_jobs() == [job]
     answer = run(*command, "--entry-class", "TallyJob", "--", str(told), RATE)
     assert answer.status == 0, answer.err

@@ -1,158 +1,298 @@
 """Moving, with a Flink that answers what it is told to: whatever fails, the job runs again."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
-from streamplace.engines.flink import move as moving
-from streamplace.engines.flink import state
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.move import Move, Plan
-from streamplace.engines.flink.pinning import Vectors
+from streamplace.engines.flink import state, transaction
+from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.journal import Holder, Journal, MoveLock
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.state import Savepoint
+from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.submission import successor
+from streamplace.engines.flink.transaction import Saving, Transaction, Undecided
 from streamplace.engines.flink.verify import Verification
 
-PLAN = Plan("old", {"map": ["dev-0"]}, {"map": ["dev-1"]})
+OLD = "old"
+NEW = successor(OLD)
+BACK = successor(NEW)
+STOP = f"GET /jobs/{OLD}/savepoints/t1"
 SAVED = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
 UNDER_WAY = {"status": {"id": "IN_PROGRESS"}}
 FAILED = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "no disk"}}}
 RETAINED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
+UNKNOWN = {"errors": ["Could not find Flink job (…)"]}
+Started = list[tuple[str, str, str]]
+RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
+
+
+class MemoryFolder(SavepointFolder):
+    """A folder of savepoints in memory."""
+
+    files: ClassVar[dict[str, str]] = {}
+
+    def create(self, name: str, text: str) -> bool:
+        """Write a file that does not exist yet."""
+        return self.files.setdefault(name, text) is text
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file."""
+        self.files[name] = text
+
+    def read(self, name: str) -> str:
+        """Text of a file."""
+        return self.files.get(name, "")
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        self.files.pop(name, None)
+
+    def spend(self, job: str) -> None:
+        """Use up the id of a job."""
+        self.files[f"spent {job}"] = ""
 
 
 @pytest.fixture
 def flink() -> Iterator[ScriptedFlink]:
-    """A cluster on which the job "old" ends with a savepoint when it is asked to."""
+    """A cluster on which the job ends with a savepoint when it is asked to."""
     answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
-        "POST /jobs/old/stop": {"request-id": "t1"},
-        "GET /jobs/old/savepoints/t1": SAVED,
-        "GET /jobs/old": job("old", "FINISHED", {}),
-        "GET /jobs/new": job("new", "CANCELED", {}),
+        f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
+        STOP: SAVED,
+        f"GET /jobs/{OLD}": [RUNNING, FINISHED],
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}},
+        f"GET /jobs/{NEW}": UNKNOWN,
+        f"GET /jobs/{BACK}": UNKNOWN,
     }
     with scripted_flink(answers) as answering:
         yield answering
 
 
-class Started(list[tuple[str, str]]):
-    """Where and from what jobs were started; the first so many fail."""
-
-    def __init__(self, failures: list[BaseException]) -> None:
-        super().__init__()
-        self.failures = failures
-
-    def __call__(self, *given: Any, savepoint: Savepoint, seconds: float) -> str:
-        """Start a job, as ``apply`` does."""
-        vectors: Vectors = given[3]
-        self.append((vectors["map"][0], savepoint.path))
-        if self.failures:
-            raise self.failures.pop(0)
-        return "new"
+@pytest.fixture
+def started() -> Started:
+    """Id, way and savepoint of every job that was started."""
+    return []
 
 
 @pytest.fixture
-def run(flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Started]:
-    """Move the job; returns what was started, and raises what was raised."""
+def move(
+    flink: ScriptedFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Transaction]:
+    """A move whose starts fail as told, one after the other."""
 
-    def call(*failures: BaseException, started: Started | None = None) -> Started:
-        found = Started([*failures]) if started is None else started
-        monkeypatch.setattr(moving, "apply", found)
-        monkeypatch.setattr(moving, "verify", lambda *_: Verification((), (), ()))
-        move = Move(Rest(flink.url), Flink(Path(), "2.3.0"), Program(Path("a.jar")), lambda _: None)
-        move.run(PLAN)
-        return found
+    def made(*failures: BaseException) -> Transaction:
+        left = [*failures]
 
-    return call
+        def submit(
+            rest: Rest, jar: str, request: dict[str, Any], job_id: str, seconds: float
+        ) -> None:
+            started.append((job_id, jar, request["savepointPath"]))
+            if left:
+                raise left.pop(0)
+
+        monkeypatch.setattr(transaction, "submit", submit)
+        monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
+        monkeypatch.setattr(transaction, "verify", lambda *_: Verification((), (), ()))
+        monkeypatch.setattr(transaction, "STEADY_SECONDS", 0.2)
+        monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
+        rest, moment = Rest(flink.url), datetime(2020, 1, 1, tzinfo=UTC)
+        journal = Journal(
+            job=OLD,
+            trigger="t1",
+            successor=NEW,
+            before={"map": ["dev-0"]},
+            after={"map": ["dev-1"]},
+            began=moment,
+            holder=Holder.current(),
+        )
+        folder = MemoryFolder(rest, "file:///s", "jar-files")
+        folder.files.clear()
+        return Transaction(
+            rest,
+            folder,
+            MoveLock(folder, journal, []),
+            Program(Path("a.jar")),
+            ("there", "here"),
+            lambda _: None,
+            5.0,
+            Saving(),
+            Settling(0.0),
+            None,
+            "move --resume",
+        )
+
+    return made
 
 
 def test_a_job_is_started_from_its_savepoint_where_it_is_placed(
-    run: Callable[..., Started], flink: ScriptedFlink
+    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
 ) -> None:
-    """The folder is the cluster's own, where none is given."""
-    assert run() == [("dev-1", "file:/s/savepoint-1")]
-    assert {"drain": False} in [document for _, document in flink.asked]
+    """The request to stop it bears an id, and so does the job that follows."""
+    moved = move().begin()
+    assert started == [(NEW, "there", "file:/s/savepoint-1")]
+    assert (moved.job, moved.savepoint) == (NEW, "file:/s/savepoint-1")
+    asked = dict(flink.asked)[f"POST /jobs/{OLD}/stop"]
+    assert (asked["triggerId"], asked["targetDirectory"]) == ("t1", "file:///s")
 
 
-def test_a_job_that_does_not_start_goes_back(run: Callable[..., Started]) -> None:
-    """Once, from the same savepoint; both are told."""
-    started = Started([FlinkError("no slots")])
-    with pytest.raises(FlinkError, match=r"^no slots; the job runs again where it ran, as job new"):
-        run(started=started)
-    assert started == [("dev-1", "file:/s/savepoint-1"), ("dev-0", "file:/s/savepoint-1")]
+def test_a_job_that_does_not_start_goes_back(
+    move: Callable[..., Transaction], started: Started
+) -> None:
+    """Once, from the same savepoint; the id that it should have had is used up before."""
+    moving = move(FlinkError("no slots"))
+    with pytest.raises(
+        FlinkError, match=rf"^no slots; the job runs again where it ran, as job {BACK}"
+    ):
+        moving.begin()
+    assert started == [
+        (NEW, "there", "file:/s/savepoint-1"),
+        (BACK, "here", "file:/s/savepoint-1"),
+    ]
+    assert f"spent {NEW}" in MemoryFolder.files
 
 
-def test_where_going_back_fails_the_savepoint_is_told(run: Callable[..., Started]) -> None:
+def test_where_going_back_fails_the_savepoint_is_told(move: Callable[..., Transaction]) -> None:
     told = "no slots; going back failed, too: no disk.*--savepoint file:/s/savepoint-1$"
     with pytest.raises(FlinkError, match=told):
-        run(FlinkError("no slots"), FlinkError("no disk"))
+        move(FlinkError("no slots"), FlinkError("no disk")).begin()
 
 
-def test_an_interrupted_job_goes_back(run: Callable[..., Started]) -> None:
+def test_an_interrupted_job_goes_back(move: Callable[..., Transaction], started: Started) -> None:
     """And the interruption goes on."""
-    started = Started([KeyboardInterrupt()])
     with pytest.raises(KeyboardInterrupt):
-        run(started=started)
-    assert [device for device, _ in started] == ["dev-1", "dev-0"]
+        move(KeyboardInterrupt()).begin()
+    assert [way for _, way, _ in started] == ["there", "here"]
 
 
 def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
-    run: Callable[..., Started], flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch
+    move: Callable[..., Transaction],
+    flink: ScriptedFlink,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Flink stops it all the same."""
-    flink.answers["GET /jobs/old/savepoints/t1"] = [UNDER_WAY, SAVED]
+    flink.answers[STOP] = [UNDER_WAY, UNDER_WAY, SAVED]
+    sleep, calls = state.time.sleep, []
 
-    def interrupted(_: float) -> None:
-        monkeypatch.undo()
-        monkeypatch.setattr(moving, "apply", started)
-        monkeypatch.setattr(moving, "verify", lambda *_: Verification((), (), ()))
-        raise KeyboardInterrupt
+    def interrupted(seconds: float) -> None:
+        calls.append(seconds)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        sleep(seconds)
 
-    started = Started([])
+    moving = move()
     monkeypatch.setattr(state.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(started=started)
-    assert started == [("dev-0", "file:/s/savepoint-1")]
+        moving.begin()
+    assert started == [(BACK, "here", "file:/s/savepoint-1")]
 
 
 def test_a_job_that_cannot_be_saved_goes_on(
-    run: Callable[..., Started], flink: ScriptedFlink
+    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
 ) -> None:
     flink.answers |= {
-        "GET /jobs/old/savepoints/t1": FAILED,
-        "GET /jobs/old": job("old", "RUNNING", {}),
-        "GET /jobs/old/checkpoints": RETAINED,
+        STOP: FAILED,
+        f"GET /jobs/{OLD}": RUNNING,
+        f"GET /jobs/{OLD}/checkpoints": RETAINED,
     }
-    started = Started([])
-    with pytest.raises(FlinkError, match=r"^job old cannot be saved: no disk$"):
-        run(started=started)
+    with pytest.raises(FlinkError, match=rf"^job {OLD} cannot be saved: no disk$"):
+        move().begin()
     assert started == []
 
 
 def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
-    run: Callable[..., Started], flink: ScriptedFlink
+    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
 ) -> None:
     """A checkpoint that was retained."""
     flink.answers |= {
-        "GET /jobs/old/savepoints/t1": FAILED,
-        "GET /jobs/old": job("old", "FAILED", {}),
-        "GET /jobs/old/checkpoints": RETAINED,
+        STOP: FAILED,
+        f"GET /jobs/{OLD}": [RUNNING, job(OLD, "FAILED", {})],
+        f"GET /jobs/{OLD}/checkpoints": RETAINED,
     }
-    started = Started([])
     with pytest.raises(FlinkError, match="no disk; the job runs again where it ran"):
-        run(started=started)
-    assert started == [("dev-0", "s3://b/chk-3")]
+        move().begin()
+    assert started == [(BACK, "here", "s3://b/chk-3")]
 
 
 @pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
 def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
-    run: Callable[..., Started], flink: ScriptedFlink, saved: dict[str, Any]
+    move: Callable[..., Transaction],
+    flink: ScriptedFlink,
+    started: Started,
+    saved: dict[str, Any],
 ) -> None:
     """From its last checkpoint it would tell twice what it had told since."""
-    flink.answers |= {"GET /jobs/old/savepoints/t1": FAILED, "GET /jobs/old/checkpoints": saved}
-    started = Started([])
-    with pytest.raises(FlinkError, match=r"^job old came to its end before it could be saved; "):
-        run(started=started)
+    flink.answers |= {STOP: FAILED, f"GET /jobs/{OLD}/checkpoints": saved}
+    with pytest.raises(FlinkError, match=rf"^job {OLD} came to its end before it could be saved; "):
+        move().begin()
+    assert started == []
+
+
+def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
+    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+) -> None:
+    """Flink cannot be told to give it up."""
+    flink.answers[STOP] = UNDER_WAY
+    with pytest.raises(Undecided, match=r"not complete after 0\.2 s.*move --resume"):
+        replace(move(), saving=Saving(0.2)).begin()
+    assert started == []
+
+
+@pytest.mark.parametrize(
+    ("states", "outcome", "starts"),
+    [
+        ({OLD: "RUNNING"}, "moved", [(NEW, "there", "file:/s/savepoint-1")]),
+        ({OLD: "FINISHED"}, "moved", [(NEW, "there", "file:/s/savepoint-1")]),
+        ({OLD: "FINISHED", NEW: "RUNNING"}, "moved", []),
+        ({OLD: "FINISHED", NEW: "FINISHED"}, "moved", []),
+        (
+            {OLD: "FINISHED", NEW: "FAILED"},
+            "runs again where",
+            [(BACK, "here", "file:/s/savepoint-1")],
+        ),
+        ({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"}, "had failed; the job runs", []),
+        ({OLD: "FINISHED", NEW: "CANCELED", BACK: "FAILED"}, "Nothing of the job runs", []),
+        ({NEW: "RUNNING"}, "moved", []),
+    ],
+)
+def test_a_move_is_resumed_from_whatever_is_the_case(
+    move: Callable[..., Transaction],
+    flink: ScriptedFlink,
+    started: Started,
+    states: dict[str, str],
+    outcome: str,
+    starts: Started,
+) -> None:
+    """One copy runs afterwards, or the command that starts it is told."""
+    for name in (OLD, NEW, BACK):
+        document = job(name, states[name], {}) if name in states else UNKNOWN
+        flink.answers[f"GET /jobs/{name}"] = document
+        flink.answers[f"GET /jobs/{name}/exceptions"] = {}
+    flink.answers[STOP] = SAVED
+    if states.get(OLD) == "RUNNING":  # it had not been asked to stop
+        flink.answers[STOP] = [{"errors": ["no operation"]}, SAVED]
+        flink.answers[f"GET /jobs/{OLD}"] = [RUNNING, RUNNING, FINISHED]
+    moving = move()
+    if outcome == "moved":
+        moved = moving.conclude()
+        assert (moved.job, moved.savepoint) == (NEW, "file:/s/savepoint-1")
+    else:
+        with pytest.raises(FlinkError, match=outcome):
+            moving.conclude()
+    assert started == starts
+
+
+def test_nothing_is_started_where_flink_does_not_answer(
+    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+) -> None:
+    """The command that goes on is told, and the lock stays."""
+    flink.answers[f"GET /jobs/{OLD}"] = RUNNING
+    moving = replace(move(), rest=Rest("http://127.0.0.1:9"))
+    with pytest.raises(FlinkError, match="no Flink answers"):
+        moving.begin()
     assert started == []

@@ -19,6 +19,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
@@ -30,6 +31,7 @@ import java.util.function.Supplier;
 import org.apache.flink.api.common.JobExecutionResult;
 import org.apache.flink.api.common.resources.ExternalResource;
 import org.apache.flink.api.dag.Transformation;
+import org.apache.flink.configuration.ConfigOptions;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.JobClient;
 import org.apache.flink.core.memory.ManagedMemoryUseCase;
@@ -55,6 +57,36 @@ public final class Placed extends StreamExecutionEnvironment {
     /** Setting: whether the job is only looked at, and not submitted. */
     private static final String CHECK = "streamplace.check";
     private static final String FITS = "streamplace: the job fits its placement";
+
+    /** Settings that a check tells, so that none is lost in silence when a job is moved. */
+    private static final String[] DURATIONS = {
+        "execution.checkpointing.interval",
+        "execution.checkpointing.timeout",
+        "execution.checkpointing.min-pause",
+        "execution.checkpointing.aligned-checkpoint-timeout",
+        "restart-strategy.fixed-delay.delay",
+        "restart-strategy.failure-rate.failure-rate-interval",
+        "restart-strategy.failure-rate.delay",
+        "restart-strategy.exponential-delay.initial-backoff",
+        "restart-strategy.exponential-delay.max-backoff",
+        "restart-strategy.exponential-delay.reset-backoff-threshold",
+    };
+    private static final String[] TEXTS = {
+        "execution.checkpointing.dir",
+        "execution.checkpointing.externalized-checkpoint-retention",
+        "execution.checkpointing.max-concurrent-checkpoints",
+        "execution.checkpointing.mode",
+        "execution.checkpointing.tolerable-failed-checkpoints",
+        "execution.checkpointing.unaligned.enabled",
+        "pipeline.object-reuse",
+        "restart-strategy.type",
+        "restart-strategy.fixed-delay.attempts",
+        "restart-strategy.failure-rate.max-failures-per-interval",
+        "restart-strategy.exponential-delay.backoff-multiplier",
+        "restart-strategy.exponential-delay.jitter-factor",
+        "state.backend.type",
+        "state.changelog.enabled",
+    };
 
     private static final int MOST_FAULTS = 3;
     private static final String CELL = "\u001f", ESCAPE = "\u001e";
@@ -133,9 +165,26 @@ public final class Placed extends StreamExecutionEnvironment {
     private StreamGraph checked(StreamGraph graph) throws IOException {
         StreamGraph pinned = pin(graph);
         if (configuration.toMap().containsKey(CHECK)) {
-            throw new IllegalStateException(FITS);
+            throw new IllegalStateException(FITS + " <" + settings(pinned) + ">");
         }
         return pinned;
+    }
+
+    /** What a job would go by, of what a running one may be asked: lines in Base64. */
+    private String settings(StreamGraph graph) {
+        Configuration all = new Configuration();
+        all.addAll((Configuration) configuration);
+        all.addAll(graph.getCheckpointConfig().toConfiguration());
+        StringBuilder lines = new StringBuilder();
+        for (String key : DURATIONS) {
+            all.getOptional(ConfigOptions.key(key).durationType().noDefaultValue())
+                    .ifPresent(d -> lines.append(key + "=" + d.toMillis() + " ms\n"));
+        }
+        for (String key : TEXTS) {
+            all.getOptional(ConfigOptions.key(key).stringType().noDefaultValue())
+                    .ifPresent(t -> lines.append(key + "=" + t.replace('\n', ' ') + "\n"));
+        }
+        return Base64.getEncoder().encodeToString(lines.toString().getBytes(StandardCharsets.UTF_8));
     }
 
     /** Puts every operator of a job into the slot sharing group of its device. */

@@ -34,6 +34,8 @@ import org.apache.flink.runtime.state.filesystem.AbstractFsCheckpointStorageAcce
 import org.apache.flink.streaming.api.graph.StreamEdge;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.streaming.api.graph.StreamNode;
+import org.apache.flink.streaming.api.operators.ChainingStrategy;
+import org.apache.flink.streaming.api.operators.StreamOperatorFactory;
 
 final class PlacedIds {
     /** Name, number of the SQL planner, and what a helper of a sink is called besides. */
@@ -126,11 +128,11 @@ final class PlacedIds {
         if (restored == null || !restored.restoreSavepoint()) {
             return;
         }
-        Set<ByteBuffer> saved = saved(restored.getRestorePath());
+        Map<ByteBuffer, Integer> saved = saved(restored.getRestorePath());
         Map<Integer, byte[]> ids = new HashMap<>();
         List<StreamNode> nodes = inOrder(graph);
         for (int position = 0; position < nodes.size(); position++) {
-            byte[] id = id(nodes.get(position), position, ids, saved);
+            byte[] id = id(nodes.get(position), position, ids, saved.keySet());
             if (id != null) {
                 ids.put(nodes.get(position).getId(), id);
             }
@@ -140,10 +142,44 @@ final class PlacedIds {
                 graph.setTransformationUID(node.getId(), uid(ids.get(node.getId())));
             }
         }
+        keepMaxParallelism(graph, nodes, ids, saved);
     }
 
-    private static Set<ByteBuffer> saved(String path) throws IOException {
-        Set<ByteBuffer> ids = new HashSet<>();
+    /**
+     * Gives every operator the maximum parallelism that its state was saved with. In a chain that is
+     * its head's, whatever the operator's own; so operators of different ones are not chained.
+     */
+    private static void keepMaxParallelism(
+            StreamGraph graph,
+            List<StreamNode> nodes,
+            Map<Integer, byte[]> ids,
+            Map<ByteBuffer, Integer> saved) {
+        Map<Integer, Integer> most = new HashMap<>();
+        for (StreamNode node : nodes) {
+            byte[] id = ids.get(node.getId());
+            int recorded = id == null ? 0 : saved.getOrDefault(ByteBuffer.wrap(id), 0);
+            if (recorded > 0) {
+                graph.setMaxParallelism(node.getId(), recorded);
+                most.put(node.getId(), recorded);
+            }
+        }
+        for (StreamNode node : nodes) {
+            StreamOperatorFactory<?> factory = node.getOperatorFactory();
+            boolean isChained =
+                    factory != null && factory.getChainingStrategy() == ChainingStrategy.ALWAYS;
+            Integer own = most.get(node.getId());
+            boolean differs = own != null && node.getInEdges().stream()
+                    .map(edge -> most.get(edge.getSourceId()))
+                    .anyMatch(other -> other != null && !other.equals(own));
+            if (isChained && differs) {
+                factory.setChainingStrategy(ChainingStrategy.HEAD);
+            }
+        }
+    }
+
+    /** Ids of the operators in a savepoint, with the maximum parallelism of each. */
+    private static Map<ByteBuffer, Integer> saved(String path) throws IOException {
+        Map<ByteBuffer, Integer> ids = new HashMap<>();
         ClassLoader loader = Thread.currentThread().getContextClassLoader();
         try (DataInputStream metadata =
                 new DataInputStream(
@@ -152,7 +188,9 @@ final class PlacedIds {
                                 .openInputStream())) {
             Collection<OperatorState> states =
                     Checkpoints.loadCheckpointMetadata(metadata, loader, path).getOperatorStates();
-            states.forEach(state -> ids.add(ByteBuffer.wrap(state.getOperatorID().getBytes())));
+            for (OperatorState state : states) {
+                ids.put(ByteBuffer.wrap(state.getOperatorID().getBytes()), state.getMaxParallelism());
+            }
         }
         return ids;
     }
@@ -246,8 +284,8 @@ final class PlacedIds {
     }
 
     /**
-     * Printable text whose hash is an id. Of its two blocks of 16 bytes any first one has a second
-     * one that leads there, so first ones are tried until both are printable.
+     * Text whose hash is an id. Of its two blocks of 16 bytes any first one has a second one that
+     * leads there, so first ones are tried until the second is text, too: UTF-8 without controls.
      */
     private static String uid(byte[] id) {
         ByteBuffer wanted = ByteBuffer.wrap(id).order(ByteOrder.LITTLE_ENDIAN);
@@ -261,27 +299,47 @@ final class PlacedIds {
         ByteBuffer text = ByteBuffer.allocate(UID_BYTES).order(ByteOrder.LITTLE_ENDIAN);
         text.put("streampl".getBytes(StandardCharsets.US_ASCII));
         long[] state = new long[2];
+        mix(state, text.getLong(0), 0);
+        long begun = state[0]; // the second word changes the second half of the state alone
         for (long number = 0; ; number++) {
             long letters = 0x6161616161616161L; // "aaaaaaaa"
             for (int i = 0; i < 8; i++) {
                 letters += (number >>> 4 * i & 15) << 8 * i;
             }
-            state[0] = state[1] = 0;
-            mix(state, text.getLong(0), letters);
-            long k1 = Long.rotateRight(after1 - state[1], 27) ^ state[0];
-            k1 = spread(k1, c2, -31, c1);
-            long k2 = spread(after2 ^ state[1], c1, -33, c2);
-            if (isPrintable(k1) && isPrintable(k2)) {
+            long half = (Long.rotateLeft(spread(letters, C2, 33, C1), 31) + begun) * 5 + D2;
+            long k2 = spread(after2 ^ half, c1, -33, c2);
+            long k1 = spread(Long.rotateRight(after1 - half, 27) ^ begun, c2, -31, c1);
+            if (isText(k1, k2)) {
                 text.putLong(8, letters).putLong(16, k1).putLong(24, k2);
-                return new String(text.array(), StandardCharsets.US_ASCII);
+                return new String(text.array(), StandardCharsets.UTF_8);
             }
         }
     }
 
-    /** Whether all eight letters are between ' ' and '~'. */
-    private static boolean isPrintable(long letters) {
-        long beyond = letters | letters - 0x2020202020202020L | letters + 0x0101010101010101L;
-        return (beyond & 0x8080808080808080L) == 0;
+    /** Whether sixteen bytes are UTF-8, and hold no control characters. */
+    private static boolean isText(long first, long second) {
+        int due = 0, least = 0, most = 0;
+        for (int i = 0; i < 16; i++) {
+            int letter = (int) ((i < 8 ? first : second) >>> 8 * (i & 7)) & 255;
+            if (due > 0) {
+                if (letter < least || letter > most) {
+                    return false;
+                }
+                due--;
+                least = 0x80;
+                most = 0xbf;
+            } else if (letter >= 0x80) {
+                if (letter < 0xc2 || letter > 0xf4) {
+                    return false;
+                }
+                due = letter < 0xe0 ? 1 : letter < 0xf0 ? 2 : 3;
+                least = letter == 0xc2 || letter == 0xe0 ? 0xa0 : letter == 0xf0 ? 0x90 : 0x80;
+                most = letter == 0xed ? 0x9f : letter == 0xf4 ? 0x8f : 0xbf;
+            } else if (letter < 0x20 || letter == 0x7f) {
+                return false;
+            }
+        }
+        return due == 0;
     }
 
     /** What undoes multiplying by an odd number. */

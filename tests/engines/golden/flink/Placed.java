@@ -19,19 +19,25 @@ import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.flink.api.common.JobExecutionResult;
 import org.apache.flink.api.common.resources.ExternalResource;
 import org.apache.flink.api.dag.Transformation;
+import org.apache.flink.configuration.ConfigOptions;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.core.memory.ManagedMemoryUseCase;
 import org.apache.flink.runtime.clusterframework.types.ResourceProfile;
+import org.apache.flink.runtime.state.StateBackend;
+import org.apache.flink.runtime.state.StateBackendLoader;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.streaming.api.graph.StreamNode;
@@ -51,6 +57,36 @@ public final class Placed extends StreamExecutionEnvironment {
     /** Setting: whether the job is only looked at, and not submitted. */
     private static final String CHECK = "streamplace.check";
     private static final String FITS = "streamplace: the job fits its placement";
+
+    /** Settings that a check tells, so that none is lost in silence when a job is moved. */
+    private static final String[] DURATIONS = {
+        "execution.checkpointing.interval",
+        "execution.checkpointing.timeout",
+        "execution.checkpointing.min-pause",
+        "execution.checkpointing.aligned-checkpoint-timeout",
+        "restart-strategy.fixed-delay.delay",
+        "restart-strategy.failure-rate.failure-rate-interval",
+        "restart-strategy.failure-rate.delay",
+        "restart-strategy.exponential-delay.initial-backoff",
+        "restart-strategy.exponential-delay.max-backoff",
+        "restart-strategy.exponential-delay.reset-backoff-threshold",
+    };
+    private static final String[] TEXTS = {
+        "execution.checkpointing.dir",
+        "execution.checkpointing.externalized-checkpoint-retention",
+        "execution.checkpointing.max-concurrent-checkpoints",
+        "execution.checkpointing.mode",
+        "execution.checkpointing.tolerable-failed-checkpoints",
+        "execution.checkpointing.unaligned.enabled",
+        "pipeline.object-reuse",
+        "restart-strategy.type",
+        "restart-strategy.fixed-delay.attempts",
+        "restart-strategy.failure-rate.max-failures-per-interval",
+        "restart-strategy.exponential-delay.backoff-multiplier",
+        "restart-strategy.exponential-delay.jitter-factor",
+        "state.backend.type",
+        "state.changelog.enabled",
+    };
 
     private static final int MOST_FAULTS = 3;
     private static final String CELL = "\u001f", ESCAPE = "\u001e";
@@ -134,16 +170,33 @@ public final class Placed extends StreamExecutionEnvironment {
     private StreamGraph checked(StreamGraph graph) throws IOException {
         StreamGraph pinned = pin(graph);
         if (configuration.toMap().containsKey(CHECK)) {
-            throw new IllegalStateException(FITS);
+            throw new IllegalStateException(FITS + " <" + settings(pinned) + ">");
         }
         return pinned;
+    }
+
+    /** What a job would go by, of what a running one may be asked: lines in Base64. */
+    private String settings(StreamGraph graph) {
+        Configuration all = new Configuration();
+        all.addAll((Configuration) configuration);
+        all.addAll(graph.getCheckpointConfig().toConfiguration());
+        StringBuilder lines = new StringBuilder();
+        for (String key : DURATIONS) {
+            all.getOptional(ConfigOptions.key(key).durationType().noDefaultValue())
+                    .ifPresent(d -> lines.append(key + "=" + d.toMillis() + " ms\n"));
+        }
+        for (String key : TEXTS) {
+            all.getOptional(ConfigOptions.key(key).stringType().noDefaultValue())
+                    .ifPresent(t -> lines.append(key + "=" + t.replace('\n', ' ') + "\n"));
+        }
+        return Base64.getEncoder().encodeToString(lines.toString().getBytes(StandardCharsets.UTF_8));
     }
 
     /** Puts every operator of a job into the slot sharing group of its device. */
     public static StreamGraph pin(StreamGraph graph) throws IOException {
         Map<Integer, String> names = PlacedIds.names(graph);
         Map<String, StreamNode> bearers = new HashMap<>();
-        List<String> faults = new ArrayList<>();
+        List<String> faults = new ArrayList<>(), unplaced = new ArrayList<>();
         for (StreamNode node : graph.getStreamNodes()) {
             String name = names.get(node.getId()), uid = node.getTransformationUID();
             if (bearers.put(name, node) != null) {
@@ -151,7 +204,7 @@ public final class Placed extends StreamExecutionEnvironment {
             }
             String[] place = place(uid, name);
             if (place == null) {
-                faults.add("operator '" + name + "' is not placed");
+                unplaced.add("'" + name + "'");
                 continue;
             }
             boolean isHelper = !place[0].equals(name) && !place[0].equals(uid);
@@ -161,6 +214,11 @@ public final class Placed extends StreamExecutionEnvironment {
                         + " but is placed for " + wanted);
             }
             node.setSlotSharingGroup(place[1]);
+        }
+        if (!unplaced.isEmpty()) {
+            String are = unplaced.size() == 1 ? " is not placed" : " are not placed";
+            String operators = unplaced.size() == 1 ? "operator " : "operators ";
+            faults.add(0, operators + String.join(", ", unplaced) + are);
         }
         Map<String, ResourceProfile> resources = faults.isEmpty() ? resources(graph, faults) : null;
         refuse(faults);
@@ -253,12 +311,13 @@ public final class Placed extends StreamExecutionEnvironment {
     private static Map<String, Map<String, Integer>> slots(StreamGraph graph) {
         Map<String, Map<String, Integer>> slots = new HashMap<>();
         Set<String> users = new HashSet<>();
+        Set<ManagedMemoryUseCase> unused = unusedByState(graph);
         for (StreamNode node : graph.getStreamNodes()) {
             String group = node.getSlotSharingGroup();
             slots.computeIfAbsent(group, g -> new HashMap<>())
                     .merge(group, node.getParallelism(), Math::max);
             if (!node.getManagedMemoryOperatorScopeUseCaseWeights().isEmpty()
-                    || !node.getManagedMemorySlotScopeUseCases().isEmpty()) {
+                    || !unused.containsAll(node.getManagedMemorySlotScopeUseCases())) {
                 users.add(group);
             }
         }
@@ -271,6 +330,16 @@ public final class Placed extends StreamExecutionEnvironment {
         }
         slots.keySet().retainAll(users);
         return slots;
+    }
+
+    /** Uses of managed memory that come to nothing: state, where it is kept on the heap. */
+    private static Set<ManagedMemoryUseCase> unusedByState(StreamGraph graph) {
+        Optional<Boolean> own =
+                Optional.ofNullable(graph.getStateBackend()).map(StateBackend::useManagedMemory);
+        return StateBackendLoader.stateBackendFromApplicationOrConfigOrDefaultUseManagedMemory(
+                        graph.getJobConfiguration(), own, Placed.class.getClassLoader())
+                ? Set.of()
+                : Set.of(ManagedMemoryUseCase.STATE_BACKEND);
     }
 
     /** Rows by their first cells: of a table in the jar, such as placed/groups, else those given. */

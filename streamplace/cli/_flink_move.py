@@ -1,0 +1,322 @@
+"""``streamplace flink move``, and ``savepoints`` for what moves leave."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamplace.cli._flink import (
+    ALLOW_NON_RESTORED,
+    HOME,
+    JOB,
+    JSON,
+    MIPS,
+    SECONDS,
+    TIMEOUT,
+    asks,
+    in_words,
+    job_id,
+    program_of,
+    submits,
+)
+from streamplace.cli._options import DEFAULTS, FILE
+from streamplace.cli._output import print_json, print_line, say, waiting
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.move import Move, Plan
+    from streamplace.engines.flink.pinning import Vectors
+    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.transaction import Moved
+
+SAVEPOINTS = click.option(
+    "--savepoints",
+    "folder",
+    help="Folder (path or URI) of savepoints, which the JobManager can write to.  "
+    "[default: the cluster's]",
+)
+
+
+@click.command(
+    "move",
+    epilog="Example: streamplace flink move job.jar --savepoints file:///var/flink/savepoints "
+    "--placement placement.json -- --input x.csv",
+)
+@submits
+@JOB
+@click.option(
+    "--placement",
+    type=FILE,
+    help="Placement of its operators or subtasks (JSON).  [default: measure and place it]",
+)
+@click.option("--cluster", "cluster_file", type=FILE, help="Devices to place it on (TOML).")
+@SECONDS
+@MIPS
+@SAVEPOINTS
+@click.option(
+    "--savepoint-timeout",
+    type=click.FloatRange(1),
+    default=600.0,
+    show_default=True,
+    help="Seconds in which the savepoint must be complete.",
+)
+@click.option(
+    "--native",
+    is_flag=True,
+    help="Save in the format of the state backend: quicker, for this backend alone.",
+)
+@ALLOW_NON_RESTORED
+@TIMEOUT
+@click.option(
+    "--settle",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Seconds for which the moved job is watched; if it fails, completes no checkpoint or is "
+    "slower than before, it goes back.",
+)
+@click.option(
+    "--least-rate",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="Share of its rate before that the moved job must reach.",
+)
+@click.option("--resume", is_flag=True, help="Finish a move that was broken off.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@asks
+@HOME
+@JSON
+def move_(
+    job: str | None,
+    placement: Path | None,
+    cluster_file: Path | None,
+    seconds: float,
+    mips: str,
+    folder: str | None,
+    savepoint_timeout: float,
+    native: bool,
+    allow_non_restored: bool,
+    timeout: float,
+    settle: float,
+    least_rate: float,
+    resume: bool,
+    dry_run: bool,
+    rest: "Rest",
+    flink_home: Path | None,
+    as_json: bool,
+    **submitted: Any,
+) -> None:
+    """Move a running job, with its state, to where it is placed.
+
+    JAR, its options and ARGUMENTS are what the job was submitted with. The job is stopped with a
+    savepoint, started from there where it is placed, verified and watched; if any of that fails it
+    is started where it ran. Before it is stopped, its main method is run twice without submitting
+    anything, so that what does not fit is told while the job runs.
+
+    At any moment at most one copy of the job runs. If this command is killed, or Flink does not
+    answer for a minute, the same command with --resume finishes the move. Only one command at a
+    time can move a job.
+
+    Without --placement the job is measured and placed, and is moved if that raises its rate.
+    """
+    from streamplace.engines.flink.dist import find_flink
+    from streamplace.engines.flink.move import Move
+    from streamplace.engines.flink.settling import Settling
+    from streamplace.engines.flink.transaction import Saving
+
+    if resume and (placement is not None or dry_run):
+        raise SettingError("--resume goes by the placement of the move that was broken off")
+    move = Move(
+        rest,
+        find_flink(flink_home),
+        program_of(**submitted),
+        say,
+        folder,
+        allow_non_restored,
+        timeout,
+        Saving(savepoint_timeout, native),
+        Settling(settle, least_rate),
+        _resuming(sys.argv[1:]),
+    )
+    if resume:
+        moved = move.resume(job)
+        _show(moved, job or "", {}, as_json)
+        return
+    running = _running_job(move, job)
+    if placement is None:
+        plan = _planned_anew(move, running, seconds, mips, cluster_file)
+    else:
+        from streamplace.engines.flink.pinning import read_vectors
+
+        plan = move.plan(running, read_vectors(placement))
+        _tell(plan)
+    if plan is not None and plan.moved and not dry_run:
+        _show(move.run(plan), running, plan.moved, as_json)
+    else:
+        _show(None, running, {} if plan is None else plan.moved, as_json)
+
+
+def _running_job(move: "Move", given: str | None) -> str:
+    """Id of the job that is meant; where none runs, a move may have been broken off."""
+    try:
+        job = job_id(move.rest, given)
+    except SettingError:
+        if move.rest.live_jobs():
+            raise
+        job = None
+    if job is None or move.rest.state(job) != "RUNNING":
+        for journal in move.unfinished_moves():
+            if job in (None, journal.job, journal.successor):
+                raise SettingError(
+                    f"a move of job {journal.job} was broken off, or is under way by "
+                    f"{journal.holder}; finish it by: {move.resume_by}"
+                )
+    return job if job is not None else job_id(move.rest, given)
+
+
+def _planned_anew(
+    move: "Move", job: str, seconds: float, mips: str, cluster_file: Path | None
+) -> "Plan | None":
+    """Plan for a job that is measured now; None where moving it would gain nothing."""
+    from streamplace.api import place
+    from streamplace.engines.flink.background import background
+    from streamplace.engines.flink.cluster import cluster_toml
+    from streamplace.engines.flink.pinning import vectors_of
+    from streamplace.engines.flink.profile import profile
+    from streamplace.engines.flink.worth import worth_of
+    from streamplace.io.clusters import parse_cluster, read_cluster
+    from streamplace.model.units import mips as parsed_mips
+
+    rest = move.rest
+    with waiting(f"watching for {seconds:g} s"):
+        measured = profile(rest, job, seconds)
+    graph = measured.graph(parsed_mips(mips))
+    for doubt in measured.doubts:
+        say(f"note: {doubt}")
+    if cluster_file is None:
+        with waiting(f"watching the TaskManagers for {seconds:g} s"):
+            java, overhead = background(rest, job, seconds)
+        bandwidth = str(DEFAULTS["bandwidth"])
+        text = cluster_toml(rest, mips, bandwidth, java.java if java.managers else None, overhead)
+        cluster = parse_cluster(text.encode(), "the cluster")
+    else:
+        cluster = read_cluster(cluster_file)
+    result = place(graph, cluster)
+    say(f"placed by {result.placer}: relative throughput {result.value:.4g}")
+    vectors: Vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
+    plan = move.plan(job, vectors)
+    _tell(plan)
+    if plan.moved:
+        worth = worth_of(rest, job, measured, graph, cluster, plan.before, plan.after)
+        say(str(worth))
+        if not worth.pays:
+            say("nothing is moved; to move it all the same, give --placement")
+            return None
+    return plan
+
+
+def _tell(plan: "Plan") -> None:
+    for name, (source, target) in plan.moved.items():
+        say(f"  {name}: {in_words(source)} → {in_words(target)}")
+    if not plan.moved:
+        say("every subtask is already where it is placed; nothing is moved")
+
+
+def _show(
+    moved: "Moved | None",
+    before: str,
+    operators: dict[str, tuple[dict[str, int], dict[str, int]]],
+    as_json: bool,
+) -> None:
+    """Print which job runs now."""
+    job = before if moved is None else moved.job
+    outage = None if moved is None else moved.outage
+    if outage is not None:
+        say(f"it stood still for {outage:.1f} s")
+    if not as_json:
+        print_line(job)
+        return
+    print_json(
+        {
+            "job": job,
+            "before": before or None,
+            "savepoint": None if moved is None else moved.savepoint,
+            "outage": outage,
+            "moved": {
+                name: {"from": source, "to": target} for name, (source, target) in operators.items()
+            },
+        }
+    )
+
+
+def _resuming(words: Sequence[str]) -> str:
+    """The command that was given, with --resume and without what that goes by.
+
+    >>> _resuming(["flink", "move", "a.jar", "--placement", "p.json", "--", "--in", "x y"])
+    "streamplace flink move a.jar --resume -- --in 'x y'"
+    """
+    words = [*words]
+    end = words.index("--") if "--" in words else len(words)
+    options, arguments = words[:end], words[end:]
+    kept = [
+        word
+        for i, word in enumerate(options)
+        if not (word.startswith("--placement") or (i and options[i - 1] == "--placement"))
+        and word not in ("--resume", "--json")
+    ]
+    return shlex.join(["streamplace", *kept, "--resume", *arguments])
+
+
+@click.command(
+    "savepoints",
+    epilog="Example: streamplace flink savepoints --savepoints file:///var/flink/savepoints",
+)
+@SAVEPOINTS
+@click.option("--remove", metavar="PATH", multiple=True, help="Remove this one.")
+@click.option("--remove-all", is_flag=True, help="Remove all that are not needed any more.")
+@asks
+@HOME
+@JSON
+def savepoints_(
+    folder: str | None,
+    remove: tuple[str, ...],
+    remove_all: bool,
+    rest: "Rest",
+    flink_home: Path | None,
+    as_json: bool,
+) -> None:
+    """List the savepoints that moves have left, and remove those that are not needed any more.
+
+    A savepoint is needed until the job that was started from it has completed a checkpoint, and
+    while its move has not ended.
+    """
+    from streamplace.engines.flink.dist import find_flink
+    from streamplace.engines.flink.folder import folder_uri, savepoint_folder
+    from streamplace.engines.flink.savepoints import (
+        left_savepoints,
+        needed_by,
+        remove_savepoint,
+    )
+
+    with savepoint_folder(rest, find_flink(flink_home), folder_uri(rest, folder)) as access:
+        savepoints = left_savepoints(access)
+        needed = {one.path: needed_by(rest, access, one) for one in savepoints}
+        unneeded = [path for path, reason in needed.items() if reason is None]
+        removed = [*remove, *(unneeded if remove_all else ())]
+        for path in dict.fromkeys(removed):
+            remove_savepoint(rest, access, path)
+            say(f"removed {path}")
+    left = [one for one in savepoints if one.path not in removed]
+    if as_json:
+        rows = [one.model_dump(mode="json") | {"needed": needed[one.path]} for one in left]
+        print_json({"savepoints": rows, "removed": removed})
+        return
+    for one in left:
+        why = f"; {needed[one.path]}" if needed[one.path] else ""
+        print_line(f"{one.path}  {one.made:%Y-%m-%d %H:%M}  of job {one.job}{why}")
+    if not left:
+        say("no savepoints of moves are left")

@@ -1,0 +1,148 @@
+"""The folder of savepoints: small files that the JobManager keeps there for the command line.
+
+The folder may be on any file system that Flink can write to, and on none that this machine reaches.
+So Flink's JobManager reads and writes it, by a class of ours that it runs (``MoveFiles``).
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.jars import FILES, files_jar
+from streamplace.engines.flink.rest import FlinkError, Refusal, Rest
+from streamplace.errors import SettingError
+from streamplace.model.messages import shown
+
+SETTINGS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+"""Where Flink is told its folder of savepoints; the second is the older name."""
+_ANSWER = re.compile(r"streamplace: <([A-Za-z0-9+/=]*)>")
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file or folder in the folder of savepoints.
+
+    Attributes
+    ----------
+    age
+        Seconds since it was last written.
+    """
+
+    name: str
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointFolder:
+    """The folder of savepoints, as the JobManager sees it.
+
+    Attributes
+    ----------
+    uri
+        The folder's path or URI.
+    jar
+        Id of the uploaded jar that reads and writes there.
+    """
+
+    rest: Rest
+    uri: str
+    jar: str
+
+    def path(self, name: str) -> str:
+        """Path of a file in the folder."""
+        return f"{self.uri.rstrip('/')}/{name}"
+
+    def create(self, name: str, text: str) -> bool:
+        """Write a file that does not exist yet; returns whether this call made it."""
+        return self._ask("create", self.path(name), text) == "created"
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, whether it exists or not."""
+        self._ask("write", self.path(name), text)
+
+    def read(self, name: str) -> str:
+        """Text of a file; empty where there is none."""
+        return self._ask("read", self.path(name))
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        self._ask("delete", self.path(name))
+
+    def entries(self, prefix: str) -> list[FileEntry]:
+        """Files and folders whose names begin with a prefix, by name."""
+        lines = self._ask("list", self.uri, prefix).splitlines()
+        rows = [line.partition("\t") for line in lines]
+        entries = [FileEntry(name, float(age) / 1000) for age, _, name in rows]
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def spend(self, job: str) -> None:
+        """Use up the id of a job, so that no job of this id can be submitted any more.
+
+        Raises
+        ------
+        Refusal
+            When there is, or was, a job of this id.
+        """
+        self.rest.post(
+            f"/jars/{self.jar}/run",
+            {"entryClass": FILES, "programArgsList": ["spend"], "jobId": job},
+        )
+        self.rest.cancel(job)
+
+    def _ask(self, *arguments: str) -> str:
+        """What the JobManager answers; Flink tells it as the failure of a main method."""
+        request = {"entryClass": FILES, "programArgsList": list(arguments)}
+        try:
+            self.rest.post(f"/jars/{self.jar}/run", request)
+        except Refusal as error:
+            match = _ANSWER.search(error.complaint)
+            if match is None:
+                raise FlinkError(
+                    f"the JobManager cannot use the folder {shown(self.uri, 300)}: {error}"
+                ) from None
+            with suppress(binascii.Error, UnicodeDecodeError):
+                return base64.b64decode(match[1], validate=True).decode()
+        raise FlinkError(f"the JobManager does not answer about {shown(self.uri, 300)}")
+
+
+@contextmanager
+def savepoint_folder(
+    rest: Rest, flink: Flink, uri: str, jar_name: str = "streamplace-files.jar"
+) -> Iterator[SavepointFolder]:
+    """Access to the folder of savepoints while the block runs.
+
+    Parameters
+    ----------
+    jar_name
+        What the jar is called on the cluster, for whoever looks at that.
+    """
+    with files_jar(flink, jar_name) as jar:
+        uploaded = rest.upload(jar)
+    try:
+        yield SavepointFolder(rest, uri, uploaded)
+    finally:
+        with suppress(FlinkError):
+            rest.remove_jar(uploaded)
+
+
+def folder_uri(rest: Rest, given: str | None, settings: Mapping[str, str] | None = None) -> str:
+    """Folder of savepoints: the one given, else that of the job's or the cluster's settings.
+
+    Raises
+    ------
+    SettingError
+        When none is known.
+    """
+    own, cluster = settings or {}, {} if given else rest.settings()
+    named = (place[key] for place in (own, cluster) for key in SETTINGS if place.get(key))
+    uri = given or next(named, None)
+    if uri is None:
+        raise SettingError(
+            "the cluster has no folder for savepoints (execution.checkpointing.savepoint-dir); "
+            "give one by --savepoints"
+        )
+    return uri

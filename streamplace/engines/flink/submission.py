@@ -1,0 +1,84 @@
+"""Submission: a job whose id is chosen before, so that it exists once however often it is sent.
+
+Flink takes a job of an id that it knows from nobody, be that job running or ended. So the id of the
+job that follows another is made of the other's: whoever starts it, and whatever becomes of the
+answer, a job has one successor.
+"""
+
+import hashlib
+import time
+
+from streamplace.engines.flink.apply import explained
+from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.rest import ENDED, FlinkError, NoAnswer, Refusal, Rest
+
+ANSWER_SECONDS = 60.0
+"""In which a submission should be answered; else the job is looked up."""
+LOOK_SECONDS = 3.0
+"""For which a job is looked for whose submission was not answered, before it is sent again."""
+
+
+def successor(job: str) -> str:
+    """Id of the job that takes the place of another.
+
+    >>> successor("0" * 32)
+    'cf11261d0af4f3b322e9c4b7ae85b901'
+    """
+    return hashlib.sha256(f"streamplace successor of {job}".encode()).hexdigest()[:32]
+
+
+def submit(rest: Rest, jar: str, request: dict[str, object], job: str, seconds: float) -> None:
+    """Have a jar submit a job of a given id; it exists when this returns.
+
+    Parameters
+    ----------
+    rest
+        A patient one, for looking the job up.
+    seconds
+        After which Flink is given up that answers nothing.
+
+    Raises
+    ------
+    NoAnswer
+        When it is not known whether the job exists.
+    FlinkError
+        When Flink refuses the job.
+    """
+    once = rest.patient(0.0, rest.tell)
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            once.post(f"/jars/{jar}/run", {**request, "jobId": job}, ANSWER_SECONDS)
+            return
+        except NoAnswer as error:
+            if time.monotonic() > deadline:
+                raise
+            rest.tell(f"{error}; looking whether job {job} was started")
+            if _appears(rest, job):
+                return
+        except Refusal as error:
+            if rest.state(job) is None:
+                raise explained(error) from None
+            return
+
+
+def _appears(rest: Rest, job: str) -> bool:
+    """Whether a job is there, or is there soon."""
+    deadline = time.monotonic() + LOOK_SECONDS
+    while rest.state(job) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def withdraw(rest: Rest, folder: SavepointFolder, job: str) -> None:
+    """See to it that a job does not run and never will: it is cancelled, or its id is used up."""
+    if rest.state(job) is None:
+        try:
+            folder.spend(job)
+        except FlinkError:
+            if rest.state(job) is None:
+                raise
+    if rest.state(job) not in (None, *ENDED):
+        rest.cancel(job)

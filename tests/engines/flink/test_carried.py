@@ -1,0 +1,119 @@
+"""What a job is submitted with goes with it when it is moved, on a real cluster."""
+
+import json
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamplace.engines.flink.carried import UNTOLD, lost, running_settings
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.move import Move
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.state import checkpoint_counts
+
+pytestmark = pytest.mark.xdist_group("flink")
+APART = {
+    "numbers": ["dev-0"],
+    "count": ["dev-1", "dev-2"],
+    "total": ["dev-2", "dev-3"],
+    "nowhere": ["dev-2", "dev-3"],
+}
+TOGETHER = APART | {name: ["dev-1", "dev-2"] for name in ("count", "total", "nowhere")}
+
+
+def asked(rest: Rest, path: str) -> Any:
+    """What Flink answers, whole."""
+    with urllib.request.urlopen(f"{rest.url}{path}", timeout=30) as answer:
+        return json.load(answer)
+
+
+def started(rest: Rest, jar: Path, settings: dict[str, str]) -> str:
+    """The job, as others submit it."""
+    request = {
+        "entryClass": "MixedJob",
+        "programArgsList": ["200"],
+        "flinkConfiguration": settings,
+    }
+    job: str = rest.post(f"/jars/{rest.upload(jar)}/run", request)["jobid"]
+    rest.wait_running(job)
+    return job
+
+
+def test_settings_and_maximum_parallelisms_are_kept(
+    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """RocksDB stays RocksDB; in a chain the head's maximum holds for all, and is kept apart."""
+    settings = {
+        "state.backend.type": "rocksdb",
+        "execution.checkpointing.interval": "2 s",
+        "execution.checkpointing.timeout": "1 min",
+        "execution.checkpointing.dir": (tmp_path / "checkpoints").as_uri(),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "execution.checkpointing.tolerable-failed-checkpoints": "3",
+        "restart-strategy.type": "failure-rate",
+        "restart-strategy.failure-rate.delay": "2 s",
+        "restart-strategy.failure-rate.max-failures-per-interval": "4",
+    }
+    job = started(rest, jobs, settings)
+    before = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
+    assert [v["maxParallelism"] for v in asked(rest, f"/jobs/{job}")["vertices"]] == [128, 12]
+    program = Program(jobs, "MixedJob", ("200",))
+    deadline = time.monotonic() + 60
+    while not checkpoint_counts(rest, job).completed:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    steps: list[str] = []
+    saved = (tmp_path / "saved").as_uri()
+    move = Move(rest, flink, program, steps.append, saved, settling=Settling(5.0, 0.0))
+    for places in (APART, TOGETHER):
+        job = move.run(move.plan(job, places)).job
+        after = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
+        for document in (before[0], after[0]):
+            document.pop("jid", None)
+        assert after == before
+        most = {
+            vertex["name"].partition(" -> ")[0]: vertex["maxParallelism"]
+            for vertex in asked(rest, f"/jobs/{job}")["vertices"]
+        }
+        assert most["count"] == 12
+        assert most.get("total", 12) == 12
+    assert "  state.backend.type: rocksdb, as the running job has it" in steps
+
+
+def test_what_is_asked_for_counts_more_than_what_was(
+    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """And is named before the job is stopped."""
+    job = started(rest, jobs, {"state.backend.type": "rocksdb"})
+    program = Program(jobs, "MixedJob", ("200",), settings={"state.backend.type": "hashmap"})
+    steps: list[str] = []
+    move = Move(rest, flink, program, steps.append, (tmp_path / "saved").as_uri())
+    plan = move.plan(job, APART)
+    assert "state.backend.type" not in plan.settings
+    assert "note: state.backend.type is rocksdb and becomes hashmap, as -D says" in steps
+
+
+@pytest.mark.parametrize("kind", ["none", "fixed-delay", "failure-rate", "exponential-delay"])
+def test_every_restart_strategy_is_read(rest: Rest, jobs: Path, kind: str) -> None:
+    """As what it was submitted with."""
+    job = started(rest, jobs, {"restart-strategy.type": kind})
+    assert running_settings(rest, job)["restart-strategy.type"] == kind
+    rest.cancel(job)
+
+
+def test_settings_that_flink_would_take_anyway_are_not_lost() -> None:
+    running = {"execution.checkpointing.mode": "exactly_once", "state.backend.type": "rocksdb"}
+    assert lost(running, {}) == {"state.backend.type": ("rocksdb", "hashmap")}
+    assert lost(running, {"state.backend.type": "rocksdb"}) == {}
+
+
+def test_a_folder_that_flink_does_not_tell_is_missed_only_where_none_is_given() -> None:
+    """Flink tells it by the path of a checkpoint."""
+    running, key = {"execution.checkpointing.dir": UNTOLD}, "execution.checkpointing.dir"
+    assert lost(running, {}) == {key: (UNTOLD, "")}
+    assert lost(running, {key: "s3://b"}) == {}

@@ -1,0 +1,375 @@
+"""Moves that are disturbed, on a real cluster: one copy of the job runs afterwards."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from flink_proxy import FaultyProxy, faulty_proxy
+
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.journal import MoveUnderWay
+from streamplace.engines.flink.move import Move, Plan
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
+from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.state import stop
+from streamplace.engines.flink.submission import successor
+from streamplace.errors import SettingError, StreamplaceError
+
+pytestmark = pytest.mark.xdist_group("flink")
+RATE = "300"
+WINDOW, KEYS = 100, 10
+HERE = {
+    "numbers": ["dev-0"],
+    "Map": ["dev-1"],
+    "KeyedProcess": ["dev-2"],
+    "Process": ["dev-2"],
+    "Writer": ["dev-2"],
+    "TumblingEventTimeWindows": ["dev-1"],
+    "Process (2)": ["dev-1"],
+    "Writer (2)": ["dev-0"],
+}
+THERE = HERE | {"Map": ["dev-3"], "Process (2)": ["dev-4"]}
+NO_SETTLING = Settling(0.0)
+CHANGES = ("POST", "PATCH", "DELETE")
+
+
+class Tally:
+    """The job of the tests, moved to and fro.
+
+    Attributes
+    ----------
+    job
+        The copy that runs.
+    steps
+        What the last move has told.
+    """
+
+    def __init__(
+        self, rest: Rest, flink: Flink, jar: Path, folder: Path, proxy: FaultyProxy
+    ) -> None:
+        self.rest, self.flink, self.proxy = rest, flink, proxy
+        self.told = folder / "told"
+        self.told.mkdir()
+        self.program = Program(jar, "TallyJob", (str(self.told), RATE))
+        self.saved = (folder / "saved").as_uri()
+        self.steps: list[str] = []
+        uploaded = rest.upload(jar)
+        self.job = rest.run_jar(uploaded, "TallyJob", self.program.arguments)
+        rest.remove_jar(uploaded)
+        rest.wait_running(self.job)
+        self.goal = HERE
+
+    def move(self, url: str, settling: Settling = NO_SETTLING) -> Move:
+        """A move by a REST interface, direct or disturbed."""
+        rest = Rest(url)
+        return Move(
+            rest, self.flink, self.program, self.steps.append, self.saved, settling=settling
+        )
+
+    def moved(self, url: str, settling: Settling = NO_SETTLING) -> None:
+        """Move the job to the other of its two places."""
+        self.goal = THERE if self.goal == HERE else HERE
+        self.steps.clear()
+        move = self.move(url, settling)
+        plan = self.move(self.rest.url).plan(self.job, self.goal)
+        try:
+            self.job = move.run(plan).job
+        finally:
+            self.proxy.disturb(-1, "")
+
+    def the_only_copy(self) -> str:
+        """Id of the one copy that runs."""
+        (job,) = self.rest.live_jobs()
+        self.rest.wait_running(job)
+        return job
+
+    def windows(self) -> list[list[int]]:
+        """Key, first number and size of every window."""
+        texts = (path.read_text() for path in self.told.glob("windows-*"))
+        return [[*map(int, line.split())] for text in texts for line in text.splitlines()]
+
+    def check_sums(self) -> None:
+        """Every window was told once, however often the job was started."""
+        self.job = self.the_only_copy()
+        before, deadline = len(self.windows()), time.monotonic() + 60
+        while len(self.windows()) < before + 2 * KEYS:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        stop(self.rest, self.job, self.saved)
+        windows = self.windows()
+        seen = Counter((key, first // WINDOW) for key, first, _ in windows)
+        last = {key: max(n for k, n in seen if k == key) for key in range(KEYS)}
+        assert seen == {(key, n): 1 for key in range(KEYS) for n in range(last[key] + 1)}
+        assert {number for _, _, number in windows} == {WINDOW // KEYS}
+
+
+@pytest.fixture
+def proxy(rest: Rest) -> Iterator[FaultyProxy]:
+    """A proxy before the shared cluster."""
+    with faulty_proxy(rest.url) as running:
+        yield running
+
+
+@pytest.fixture
+def tally(rest: Rest, flink: Flink, jobs: Path, tmp_path: Path, proxy: FaultyProxy) -> Tally:
+    """The job, running where Flink has put it."""
+    return Tally(rest, flink, jobs, tmp_path, proxy)
+
+
+def move_disturbed(tally: Tally, at: int, fault: str) -> str:
+    """Move with one request disturbed; returns that request, once one copy runs again."""
+    tally.proxy.disturb(at, fault)
+    seen = tally.proxy.requests
+    try:
+        tally.moved(tally.proxy.url)
+    except FlinkError as error:
+        if "--resume" in str(error):
+            tally.job = tally.move(tally.rest.url).resume().job
+    request = seen[at] if at < len(seen) else ""
+    tally.job = tally.the_only_copy()
+    return request
+
+
+def requests_of_a_move(tally: Tally) -> list[str]:
+    """What an undisturbed move asks, in order."""
+    tally.goal = THERE if tally.goal == HERE else HERE
+    plan = tally.move(tally.rest.url).plan(tally.job, tally.goal)
+    tally.proxy.disturb(-1, "")
+    tally.job = tally.move(tally.proxy.url).run(plan).job
+    return [*tally.proxy.requests]
+
+
+@pytest.mark.parametrize("fault", ["lost", "cut"])
+def test_what_changes_something_may_be_lost(tally: Tally, fault: str) -> None:
+    """Each upload, stop, start and removal of a move, or its answer."""
+    requests = requests_of_a_move(tally)
+    for at, request in enumerate(requests):
+        if request.startswith(CHANGES):
+            move_disturbed(tally, at, fault)
+    tally.check_sums()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["lost", "delayed", "cut", "gone"])
+def test_any_request_may_be_disturbed(tally: Tally, fault: str) -> None:
+    """Every one of a move."""
+    for at in range(len(requests_of_a_move(tally)) + 2):
+        move_disturbed(tally, at, fault)
+    tally.check_sums()
+
+
+def started_until(
+    tally: Tally, plan: Plan, at: int | str, when: str = "after"
+) -> multiprocessing.process.BaseProcess:
+    """A move in a process of its own, which is killed before a request or before its answer."""
+    child = multiprocessing.get_context("fork").Process(
+        target=tally.move(tally.proxy.url).run, args=(plan,)
+    )
+    tally.proxy.disturb(at, "lost")
+
+    def kill() -> None:
+        if child.pid is not None:
+            os.kill(child.pid, signal.SIGKILL)
+
+    if when == "after":
+        tally.proxy.after = kill
+    else:
+        tally.proxy.before = kill
+    child.start()
+    return child
+
+
+def move_killed(tally: Tally, at: int | str, when: str) -> None:
+    """Move by a process that is killed before a request, or before its answer; then resume it."""
+    tally.goal = THERE if tally.goal == HERE else HERE
+    plan = tally.move(tally.rest.url).plan(tally.job, tally.goal)
+    started_until(tally, plan, at, when).join()
+    tally.proxy.disturb(-1, "")
+    with suppress(SettingError):  # it had not begun, or was over
+        tally.job = tally.move(tally.rest.url).resume().job
+    tally.job = tally.the_only_copy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_command_may_be_killed_at_any_request(tally: Tally, when: str) -> None:
+    """Whoever resumes it finds one copy, or starts one."""
+    for at in range(len(requests_of_a_move(tally)) + 2):
+        move_killed(tally, at, when)
+    tally.check_sums()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_move_that_is_killed_while_it_stops_the_job_is_resumed(tally: Tally, when: str) -> None:
+    """The lock of a process that has ended is recognised."""
+    move_killed(tally, "/stop", when)
+    tally.check_sums()
+
+
+def test_a_move_that_was_broken_off_is_resumed_before_another_begins(tally: Tally) -> None:
+    """The command that does so is named, whether the job runs by now or not."""
+    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
+    process = started_until(tally, plan, "/stop")
+    process.join()
+    time.sleep(1)  # Flink goes on stopping it
+    for _ in range(2):
+        with pytest.raises(FlinkError, match=r"finish it by: .*--resume"):
+            tally.move(tally.rest.url).run(plan)
+    tally.job = tally.move(tally.rest.url).resume(tally.job).job
+    tally.check_sums()
+
+
+def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
+    """The second is refused, and names who moves the job."""
+    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
+    errors: list[StreamplaceError] = []
+    new: list[str] = []
+
+    def run() -> None:
+        try:
+            new.append(tally.move(tally.rest.url).run(plan).job)
+        except StreamplaceError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(new) == len(errors) == 1
+    assert isinstance(errors[0], MoveUnderWay)
+    tally.check_sums()
+
+
+def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Path) -> None:
+    """Neither sees the other's lock; that a job has one successor keeps them apart."""
+    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
+    new: list[str] = []
+
+    def run(folder: str) -> None:
+        move = Move(
+            tally.rest,
+            tally.flink,
+            tally.program,
+            tally.steps.append,
+            folder,
+            settling=NO_SETTLING,
+        )
+        try:
+            new.append(move.run(plan).job)
+        except StreamplaceError as error:
+            tally.steps.append(str(error))
+
+    folders = [(tmp_path / name).as_uri() for name in ("one", "other")]
+    threads = [threading.Thread(target=run, args=(folder,)) for folder in folders]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.3)
+    for thread in threads:
+        thread.join()
+    tally.check_sums()
+
+
+def stopped_before_the_stop(tally: Tally, act: Callable[[], None]) -> str:
+    """What a move says when somebody acts on the job just before it stops the job."""
+    plan = tally.move(tally.rest.url).plan(tally.job, HERE)
+    tally.proxy.disturb("/stop", "none")
+    tally.proxy.before = act
+    with pytest.raises(FlinkError) as caught:
+        tally.move(tally.proxy.url).run(plan)
+    return str(caught.value)
+
+
+def test_a_job_that_somebody_else_stops_is_left_stopped(tally: Tally) -> None:
+    """Where its state is, is told; nothing is started."""
+    elsewhere = f"{tally.saved}-else"
+    message = stopped_before_the_stop(tally, lambda: void(stop(tally.rest, tally.job, elsewhere)))
+    assert "was stopped by somebody else" in message
+    assert elsewhere.removeprefix("file://") in message
+    assert tally.rest.live_jobs() == []
+
+
+def test_a_job_that_somebody_else_cancels_is_left_cancelled(tally: Tally) -> None:
+    message = stopped_before_the_stop(tally, lambda: tally.rest.cancel(tally.job))
+    assert "was cancelled by somebody else; nothing was started" in message
+    assert tally.rest.live_jobs() == []
+
+
+def test_a_job_that_breaks_after_its_start_goes_back(tally: Tally) -> None:
+    """With its state; a settling period sees it."""
+    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
+
+    def break_the_successor() -> None:
+        wait_running(tally.rest, successor(tally.job))
+        (tally.told / "broken later").touch()
+
+    thread = threading.Thread(target=break_the_successor)
+    thread.start()
+    with pytest.raises(FlinkError, match="broken later; the job runs again where it ran"):
+        tally.move(tally.rest.url, Settling(60.0, 0.0)).run(plan)
+    thread.join()
+    job = tally.the_only_copy()
+    assert job == successor(successor(tally.job))
+    time.sleep(1)
+    texts = (path.read_text() for path in tally.told.glob("counts-*"))
+    counts = [line.split() for text in texts for line in text.splitlines()]
+    assert counts
+    assert all(seen == due for seen, due in counts)
+
+
+def test_the_successor_is_refused_while_its_move_has_not_ended(tally: Tally) -> None:
+    """Whoever would move it meanwhile is told to wait."""
+    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
+    thread = threading.Thread(
+        target=tally.move(tally.rest.url, Settling(8.0, 0.0)).run, args=(plan,)
+    )
+    thread.start()
+    new = successor(tally.job)
+    wait_running(tally.rest, new)
+    with pytest.raises(MoveUnderWay, match="is being moved, by process"):
+        tally.move(tally.rest.url).run(tally.move(tally.rest.url).plan(new, HERE))
+    thread.join()
+    assert tally.rest.live_jobs() == [new]
+    tally.check_sums()
+
+
+def test_where_flink_stays_silent_the_command_says_how_to_go_on(
+    tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And going on leaves one copy."""
+    from streamplace.engines.flink import move as moving
+    from streamplace.engines.flink import transaction
+
+    monkeypatch.setattr(moving, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(transaction, "PATIENCE_SECONDS", 1.0)
+    old = tally.job
+    tally.proxy.disturb("_placed-jobs.jar/run", "gone")
+    tally.goal = THERE if tally.goal == HERE else HERE
+    plan = tally.move(tally.rest.url).plan(old, tally.goal)
+    with pytest.raises(FlinkError, match=r"finish the move by: .*--resume"):
+        tally.move(tally.proxy.url).run(plan)
+    moved = tally.move(tally.rest.url).resume(old)
+    assert moved.job == successor(old)
+    assert tally.rest.state(old) in ENDED
+    tally.check_sums()
+
+
+def wait_running(rest: Rest, job: str) -> None:
+    """Wait until a job is there, and all of it runs."""
+    deadline = time.monotonic() + 120
+    while rest.state(job) != "RUNNING":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    rest.wait_running(job, 120)
+
+
+def void(_: object) -> None:
+    """Nothing."""
