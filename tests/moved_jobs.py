@@ -82,6 +82,7 @@ class Watched:
         more = [word for pair in settings.items() for word in ("-D", "=".join(pair))]
         place = ("--rest", self.rest.url, "--flink-home", str(home))
         saved = ("--savepoints", f"{self.folder.as_uri()}-saved", "-p", str(PARALLELISM))
+        saved = (*saved, "--settle", "0")
         job = ("--entry-class", self.entry, *more, *options)
         command = ("flink", "move", str(self.jar), *place, *saved, *job)
         answer = run(*command, "--", *self.arguments(SLOW))

@@ -19,6 +19,7 @@ from streamplace.engines.flink.pinning import pinning
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.spread import Limits
 from streamplace.engines.flink.state import Savepoint, left_behind, stop
 from streamplace.engines.flink.verify import verify
@@ -162,6 +163,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     assert "Calc(select=[" in seen["WindowAggregate -> Calc (2) -> totals"].about
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
     steps: list[str] = []
-    move = Move(rest, flink, Program(jobs, "SqlJob"), steps.append, tmp_path.as_uri())
-    job, _ = move.run(move.plan(job, elsewhere))
+    program, saved = Program(jobs, "SqlJob"), tmp_path.as_uri()
+    move = Move(rest, flink, program, steps.append, saved, settling=Settling(0.0))
+    job = move.run(move.plan(job, elsewhere)).job
     assert verify(rest, job, elsewhere).fine
