@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +21,6 @@ from streamplace.learn.registry import MODELS
 KILLS = 3
 PATIENCE_S = 600
 GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2, 3, 4))]
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
 
@@ -30,39 +28,34 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("processes")]
 @pytest.mark.parametrize("name", ["giph", "pilot", "pilot-makespan", "doppler"])
 def test_training_that_is_killed_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
     """By SIGKILL, wherever it is in an epoch or in writing a file."""
-    check_killed(name, (), tmp_path)
+    check_killed(name, tmp_path)
 
 
-def test_a_torchrun_that_is_killed_as_a_whole_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    """Itself and its processes at once."""
-    check_killed("giph", TORCHRUN, tmp_path)
-
-
-def check_killed(name: str, launcher: Sequence[str], folder: Path) -> None:
+def check_killed(name: str, folder: Path) -> None:
     """Kill and resume a run, and compare it with one that nobody killed."""
     write_graphs(GRAPHS, folder / "g.jsonl")
     objective = (*MODELS[name].objectives, "throughput")[0]
-    words = ["train", name, "--data", "g.jsonl", "--objective", objective, "--epochs", "8"]
-    whole = started(folder, launcher, [*words, "--out", "whole"])
+    words = ["train", name, "--data", "g.jsonl", "--objective", objective, "--epochs", "4"]
+    whole = started(folder, [*words, "--out", "whole"])
     first = begun(whole, folder / "whole")
     assert finished(whole) == 0
     seconds, rng = time.monotonic() - first, Random(name)
     resume: list[str] = []
     for _ in range(KILLS):
-        process = started(folder, launcher, [*words, "--out", "killed", *resume])
+        process = started(folder, [*words, "--out", "killed", *resume])
         begun(process, folder / "killed")
         time.sleep(rng.uniform(0, seconds))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         resume = ["--resume"] if (folder / "killed" / "last.safetensors").exists() else []
-    assert finished(started(folder, launcher, [*words, "--out", "killed", *resume])) == 0
+    assert finished(started(folder, [*words, "--out", "killed", *resume])) == 0
     check_same(folder / "killed", folder / "whole")
 
 
-def started(folder: Path, launcher: Sequence[str], words: list[str]) -> subprocess.Popen[bytes]:
+def started(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
     """Train in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, *(launcher or ()), "-m", "streamplace", *words],
+        [sys.executable, "-m", "streamplace", *words],
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stderr=(folder / "log").open("ab"),
