@@ -13,7 +13,10 @@ from streamplace.model.graph import StreamGraph
 
 
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
-    """Directed multigraph whose node and edge attributes are the fields of the native format."""
+    """Directed multigraph whose node and edge attributes are the fields of the native format.
+
+    The key of an edge is the number of its stream, since networkx groups edges by their source.
+    """
     document = graph_to_dict(graph)
     result: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     result.graph.update(graph.attributes, name=graph.name)
@@ -21,13 +24,15 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
         result.graph["fires"] = document["fires"]
     for operator in document["operators"]:
         result.add_node(operator.pop("name"), **operator)
-    for stream in document["streams"]:
-        result.add_edge(stream.pop("from"), stream.pop("to"), **stream)
+    for number, stream in enumerate(document["streams"]):
+        result.add_edge(stream.pop("from"), stream.pop("to"), key=number, **stream)
     return result
 
 
 def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGraph:
     """Stream graph from a directed networkx graph; node names become texts.
+
+    Streams are in the order of the edges' keys where these number all edges, else in networkx's.
 
     Examples
     --------
@@ -47,11 +52,20 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
         "attributes": attributes,
         "operators": [{**_plain(facts), "name": str(v)} for v, facts in graph.nodes(data=True)],
         "streams": [
-            {**_plain(facts), "from": str(u), "to": str(v)}
-            for u, v, facts in graph.edges(data=True)
+            {**_plain(facts), "from": str(u), "to": str(v)} for u, v, facts in _edges(graph)
         ],
     }
     return graph_from_dict(parse_tables("graph", document, "networkx graph"))
+
+
+def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, Any, Any]]:
+    """Edges with their attributes, by their keys where these number all of them."""
+    if not isinstance(graph, nx.MultiDiGraph):
+        return list(graph.edges(data=True))
+    keyed = list(graph.edges(keys=True, data=True))
+    if {key for _, _, key, _ in keyed} == set(range(len(keyed))):
+        keyed.sort(key=lambda edge: int(edge[2]))
+    return [(u, v, facts) for u, v, _, facts in keyed]
 
 
 def _plain(facts: Mapping[Any, Any]) -> dict[Any, Any]:
