@@ -9,13 +9,13 @@ INPUTS ?= 100000
 SEED ?= 0
 MARKED := not slow
 
-.PHONY: demo test test-all lint docs bench fuzz build clean pyflink
+.PHONY: demo test test-all lint docs bench bench-once fuzz build clean pyflink
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
 
 test: $(READY)
-	$(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --cov --cov-report=term
+	$(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --cov --cov-report=term -rs
 
 # What is slow and rarely breaks as well, before a release: an hour.
 test-all: MARKED :=
@@ -32,6 +32,10 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/pytest benchmarks --benchmark-columns=median,iqr,rounds
+
+# One round of each, so that they still run.
+bench-once: $(READY)
+	$(BIN)/pytest benchmarks --benchmark-disable -m "$(MARKED)"
 
 # Spoiled files for every reader that is registered; what is found lies in findings/.
 fuzz: $(READY)

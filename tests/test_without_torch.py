@@ -86,7 +86,7 @@ def test_shipped_placers_work(folder: Path) -> None:
         "    print(name, streamplace.place(problem, placer=placer).value > 0)\n"
     )
     done = without_torch(folder, "-c", script, *SHIPPED)
-    assert done.stderr == ""
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"{name} True" for name in SHIPPED]
 
 

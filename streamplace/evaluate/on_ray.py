@@ -115,7 +115,11 @@ def _refused(item: Any, why: str) -> Any:
 
 @contextmanager
 def connected(on: str) -> Iterator[Any]:
-    """Ray, connected; a Ray of our own ends with the block, any other goes on."""
+    """Ray, connected; a Ray of our own ends with the block, any other goes on.
+
+    Ray runs whatever is sent to it, so one of our own listens on the loopback interface alone. It
+    wants the token that Ray keeps in the user's home, unless RAY_AUTH_MODE says otherwise.
+    """
     ray = extra("ray")
     if ray.is_initialized():
         yield ray
@@ -126,7 +130,8 @@ def connected(on: str) -> Iterator[Any]:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if on == LOCAL:
-            ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
+            with _on_loopback():
+                ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
             ray.init(on, **quiet)
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
@@ -135,6 +140,24 @@ def connected(on: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Have a Ray that is started here listen on the loopback interface, as it does on macOS."""
+    from ray._private import ray_constants
+
+    name, enabled = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
+    before = os.environ.get(name)
+    os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = enabled
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _check_answers(on: str) -> None:

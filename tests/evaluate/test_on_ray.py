@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,44 @@ def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
     here = untimed(compare(CONTEST, PROBLEMS, jobs=1))
     assert untimed(compare(CONTEST, PROBLEMS, on="ray")) == here
     assert not ray.is_initialized()
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks at /proc")
+def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token() -> None:
+    """Whoever reaches it can run any code."""
+    with connected("ray") as started:
+        script = "import ray; ray.init({!r}, logging_level='fatal'); print(ray.nodes())"
+        address = started.get_runtime_context().gcs_address
+        refused = subprocess.run(
+            [sys.executable, "-c", script.format(address)],
+            capture_output=True,
+            env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
+            timeout=300,
+        )
+        hosts = listening(os.getpid())
+    assert refused.returncode != 0
+    assert len(hosts) >= 3
+    assert all(host.is_loopback for host in hosts)
+
+
+def listening(process: int) -> list[IPv4Address]:
+    """Addresses that a process and those that it started listen on."""
+    family, sockets = [process], set()
+    for parent in family:
+        family += map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
+    for one in family:
+        for descriptor in Path(f"/proc/{one}/fd").glob("*"):
+            with suppress(OSError):
+                sockets.add(str(descriptor.readlink()))
+    found = []
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in table.read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in sockets:
+                host = local.partition(":")[0]
+                last = IPv4Address(int.from_bytes(bytes.fromhex(host[-8:]), "little"))
+                found.append(last)
+    return found
 
 
 def test_processes_are_of_this_machine() -> None:
