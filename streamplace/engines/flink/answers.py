@@ -25,6 +25,8 @@ from streamplace.model.operators import MOST_SUBTASKS
 
 MOST_MEMORY = 10**15
 LARGEST = sys.float_info.max
+MOST_VERTICES = 10_000
+"""Vertices of a job; more would be asked about for minutes, one by one."""
 LONGEST = 200
 _CHECKED = ConfigDict(strict=True, allow_inf_nan=False)
 _T = TypeVar("_T")
@@ -158,7 +160,7 @@ class PlanNode(TypedDict):
 class PlanNodes(TypedDict):
     """Tasks of the plan."""
 
-    nodes: _List[PlanNode]
+    nodes: Annotated[_List[PlanNode], Field(max_length=MOST_VERTICES)]
 
 
 @with_config(_CHECKED)
@@ -177,7 +179,7 @@ class Job(TypedDict):
     duration: NotRequired[Annotated[int, Field(ge=0)]]
     schedulerType: NotRequired[str | None]
     timestamps: NotRequired[Annotated[dict[str, float], PlainValidator(_amounts)]]
-    vertices: _List[JobVertex]
+    vertices: Annotated[_List[JobVertex], Field(max_length=MOST_VERTICES)]
     plan: NotRequired[PlanNodes | None]
 
 

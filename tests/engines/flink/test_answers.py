@@ -1,0 +1,26 @@
+"""Answers that are more than a job can be."""
+
+import json
+
+import pytest
+
+from streamplace.engines.flink.answers import LONGEST, MOST_VERTICES, parse_answer
+
+VERTEX = {"id": "a", "name": "a", "parallelism": 1, "status": "RUNNING"}
+
+
+def job(vertices: int) -> bytes:
+    """A job of many vertices."""
+    document = {"name": "j", "state": "RUNNING", "duration": 1, "vertices": [VERTEX] * vertices}
+    return json.dumps(document).encode()
+
+
+def test_a_job_of_too_many_vertices_is_refused_in_one_line() -> None:
+    """Every vertex would be asked about."""
+    with pytest.raises(ValueError, match=f"vertices: .* at most {MOST_VERTICES} items") as refused:
+        parse_answer("/jobs/x", job(100_000))
+    assert len(str(refused.value)) < 2 * LONGEST
+
+
+def test_a_job_of_as_many_as_there_may_be_is_read() -> None:
+    assert len(parse_answer("/jobs/x", job(MOST_VERTICES))["vertices"]) == MOST_VERTICES
