@@ -205,6 +205,7 @@ def report(
         for queue, network in [
             ("fifo", "free"),
             ("priority", "free"),
+            ("order", "free"),
             ("fifo", "link"),
             ("fifo", "sender"),
             ("fifo", "port"),

@@ -240,7 +240,8 @@ def objective(function: F) -> F:
     option = click.option(
         "--objective",
         default="",
-        help="What is best: throughput, makespan, latency, energy, cost, devices.  "
+        help="What is best: throughput, makespan, latency, energy, cost, devices; options after "
+        "colons, as in makespan:network=link or makespan:queue=order.  "
         "[default: makespan where all operators fire 'all', else throughput]",
     )
     return option(function)
