@@ -121,7 +121,8 @@ def move_(
     answer for a minute, the same command with --resume finishes the move. Only one command at a
     time can move a job.
 
-    Without --placement the job is measured and placed, and is moved if that raises its rate.
+    Without --placement the job is measured and placed around the other jobs of the cluster, and is
+    moved if that raises its rate.
     """
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.move import Move
@@ -184,6 +185,7 @@ def _planned_anew(
     """Plan for a job that is measured now; None where moving it would gain nothing."""
     from streamplace.api import place
     from streamplace.engines.flink.background import background
+    from streamplace.engines.flink.beside import cores_taken
     from streamplace.engines.flink.cluster import cluster_toml
     from streamplace.engines.flink.pinning import vectors_of
     from streamplace.engines.flink.profile import profile
@@ -200,8 +202,10 @@ def _planned_anew(
     if cluster_file is None:
         with waiting(f"watching the TaskManagers for {seconds:g} s"):
             java, overhead = background(rest, job, seconds)
-        bandwidth = str(DEFAULTS["bandwidth"])
-        text = cluster_toml(rest, mips, bandwidth, java.java if java.managers else None, overhead)
+            others = (other for other in rest.live_jobs() if other != job)
+            taken = cores_taken(rest, others, seconds)
+        own = java.java if java.managers else None
+        text = cluster_toml(rest, mips, str(DEFAULTS["bandwidth"]), own, overhead, taken)
         cluster = parse_cluster(text.encode(), "the cluster")
     else:
         cluster = read_cluster(cluster_file)

@@ -12,7 +12,6 @@ from streamplace.engines.flink.fitting import (
     check_cluster,
     check_upload,
     fitted,
-    left_by_all,
     left_without,
 )
 from streamplace.engines.flink.jars import placed_jar
@@ -70,7 +69,7 @@ def apply(
 
 
 def check(
-    rest: Rest, flink: Flink, program: Program, vectors: Vectors, without: str | None = None
+    rest: Rest, flink: Flink, program: Program, vectors: Vectors, without: str
 ) -> dict[str, str]:
     """Run a job's main method as ``apply`` would, but submit nothing.
 
@@ -78,7 +77,7 @@ def check(
     ----------
     without
         The job that is moved: what it has of the cluster counts as free, what other jobs have does
-        not. None counts everything as free.
+        not.
 
     Returns
     -------
@@ -92,7 +91,7 @@ def check(
     """
     request = program.run_request(more=CHECK)
     check_cluster(rest, vectors)
-    managers = left_by_all(rest) if without is None else left_without(rest, without)
+    managers = left_without(rest, without)
     answer, managed = fitted(rest, vectors, program.managed_mb, managers)
     with placed_upload(rest, flink, program, answer, managed) as jar:
         try:

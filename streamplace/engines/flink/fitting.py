@@ -77,11 +77,6 @@ def fitted(
     }
 
 
-def left_by_all(rest: Rest) -> list[dict[str, Any]]:
-    """TaskManagers as if nothing ran on them."""
-    return [{**row, LEFT: row[ALL]} for row in rest.task_managers()]
-
-
 def left_without(rest: Rest, job: str) -> list[dict[str, Any]]:
     """TaskManagers as they will be when a job has ended: what it has of them counts as left."""
     return [

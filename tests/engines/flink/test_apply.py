@@ -197,9 +197,9 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     broken = {"errors": ["a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed"]}
     with scripted_flink(healthy("dev-0") | {"POST /jars/jar-1/run": [fits, broken]}) as flink:
         rest, home = Rest(flink.url), Flink(jar.parent, "2.3.0")
-        check(rest, home, Program(jar), VECTORS)
+        check(rest, home, Program(jar), VECTORS, "none")
         with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
-            check(rest, home, Program(jar), VECTORS)
+            check(rest, home, Program(jar), VECTORS, "none")
     request = next(document for _, document in flink.asked if document)
     assert request["flinkConfiguration"] == {"streamplace.check": "true"}
 

@@ -73,7 +73,7 @@ def test_all_operators_that_are_not_placed_are_named(
     """However many there are."""
     program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(*[1] * 40))])
     with pytest.raises(FlinkError) as refused:
-        check(rest, flink, program, {"op7": ["dev-0"]})
+        check(rest, flink, program, {"op7": ["dev-0"]}, "none")
     assert str(refused.value).startswith("operators '")
     assert str(refused.value).endswith("' are not placed")
     names = {f"'op{i}'" for i in range(40) if i != 7}
