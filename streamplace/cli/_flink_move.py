@@ -131,10 +131,11 @@ def move_(
 
     if resume and (placement is not None or dry_run):
         raise SettingError("--resume goes by the placement of the move that was broken off")
+    program = program_of(**submitted)
     move = Move(
         rest,
         find_flink(flink_home),
-        program_of(**submitted),
+        program,
         say,
         folder,
         allow_non_restored,
