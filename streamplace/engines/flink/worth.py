@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from streamsim import bottleneck, resource_loads
 
+from streamplace.engines.flink.chains import unfused
 from streamplace.engines.flink.profile import Profile
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import last_checkpoint_seconds
@@ -91,15 +92,18 @@ def worth_of(
     """
     return Worth(
         graph.source_rate,
-        graph.source_rate * _capacity(graph, cluster, before),
-        graph.source_rate * _capacity(graph, cluster, after),
+        graph.source_rate * capacity(graph, cluster, before),
+        graph.source_rate * capacity(graph, cluster, after),
         profile.is_limited,
         START_SECONDS + last_checkpoint_seconds(rest, job),
     )
 
 
-def _capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]) -> float:
-    """Multiple of the sources' rates that a placement of subtasks carries."""
+def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]) -> float:
+    """Multiple of the sources' rates that a placement of subtasks carries.
+
+    Operators that Flink fused run where the first of them does.
+    """
     expansion = graph.expand()
     problem = Problem(expansion.graph, cluster)
     number = {name: i for i, name in enumerate(cluster.devices.name)}
@@ -107,7 +111,9 @@ def _capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]
     for row, name in enumerate(graph.operators.name):
         subtasks = np.flatnonzero(expansion.operator == row)
         try:
-            placement[subtasks] = [number[device] for device in devices[name]]
+            (first, *_) = (one for one in (name, *unfused(name)) if one in devices)
+            for subtask, device in zip(subtasks, devices[first], strict=True):
+                placement[subtask] = number[device]
         except (KeyError, ValueError):
             raise FlinkError(
                 f"where {quoted(name)} runs does not agree with the cluster's description"
