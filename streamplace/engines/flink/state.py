@@ -1,5 +1,6 @@
 """State: what a job has saved, so that another can take it over."""
 
+import secrets
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -189,8 +190,14 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
 
 
 def begin_stop(rest: Rest, job: str, folder: str | None) -> str:
-    """Have a job stopped with a savepoint; returns what to ask for it by."""
-    request = {"drain": False} | ({} if folder is None else {"targetDirectory": folder})
+    """Have a job stopped with a savepoint; returns what to ask for it by.
+
+    That is chosen here, so that the request may be sent again.
+    """
+    trigger = secrets.token_hex(16)
+    request: dict[str, object] = {"drain": False, "triggerId": trigger}
+    if folder is not None:
+        request["targetDirectory"] = folder
     answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request)
     return str(answer["request-id"])
 

@@ -235,10 +235,14 @@ class Transaction:
         job = self.journal.job
         with suppress(Refusal):
             if stop_status(self.rest, job, self.journal.trigger) is not None:
-                with suppress(FlinkError):
+                try:
                     path = stopped_at(self.rest, job, self.journal.trigger, self.saving.seconds)
                     self.rest.wait(job, ENDED)
                     return path
+                except NoAnswer as silence:
+                    raise self._undecided(silence) from None
+                except FlinkError:  # it was not saved
+                    pass
         state = self._steady_state(job)
         if state not in ENDED:
             raise error  # it goes on

@@ -105,7 +105,8 @@ def test_cancel_with_a_savepoint_prints_its_path(run: Callable, flink: ScriptedF
     }
     answer = run("flink", "cancel", "--rest", flink.url, "--savepoint", "file:///s")
     assert (answer.status, answer.out) == (0, "file:/s/savepoint-1\n")
-    assert {"targetDirectory": "file:///s", "drain": False} in [d for _, d in flink.asked]
+    asked = dict(flink.asked)["POST /jobs/old/stop"]
+    assert (asked["targetDirectory"], asked["drain"]) == ("file:///s", False)
 
 
 def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: ScriptedFlink) -> None:
