@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.answers import CheckpointSettings
+from streamplace.engines.flink.answer_shapes import CheckpointSettings
 from streamplace.engines.flink.rest import Refusal, Rest
 from streamplace.engines.flink.state import completed_path
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
 
-from streamplace.engines.flink.answers import Resources, Slot
+from streamplace.engines.flink.answer_shapes import Resources, Slot
 from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.names import index_name, limit_name, limited
 from streamplace.engines.flink.pinning import Pinning, Vectors, devices_of, pinning

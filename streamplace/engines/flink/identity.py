@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations, product
 from typing import NamedTuple
 
-from streamplace.engines.flink.answers import JobVertex, PlanNode
+from streamplace.engines.flink.answer_shapes import JobVertex, PlanNode
 from streamplace.engines.flink.chains import Fused, fused_operators
 from streamplace.engines.flink.hashes import id_bytes, place_hash, unmixed
 from streamplace.engines.flink.names import operator_name

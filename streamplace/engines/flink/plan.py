@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from streamplace.engines.flink.answers import JobVertex, PlanNode
+from streamplace.engines.flink.answer_shapes import JobVertex, PlanNode
 from streamplace.engines.flink.identity import operators_of
 from streamplace.engines.flink.names import FUSED
 from streamplace.engines.flink.rest import FlinkError, Rest

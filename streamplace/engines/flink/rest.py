@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.access import Access
-from streamplace.engines.flink.answers import Job, JobSummary, Slot, parse_answer, parse_complaint
+from streamplace.engines.flink.answer_shapes import Job, JobSummary, Slot
+from streamplace.engines.flink.answers import parse_answer, parse_complaint
 from streamplace.engines.flink.transport import Address, exchange, masked
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown

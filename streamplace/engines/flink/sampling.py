@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from streamplace.engines.flink.answers import Metric
+from streamplace.engines.flink.answer_shapes import Metric
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.model.messages import shown
 

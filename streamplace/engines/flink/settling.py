@@ -4,7 +4,7 @@ import math
 import time
 from dataclasses import dataclass
 
-from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.sampling import sample, sent_by

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.answers import Checkpoint, Job
-from streamplace.engines.flink.answers import Savepoint as SavepointAnswer
+from streamplace.engines.flink.answer_shapes import Checkpoint, Job
+from streamplace.engines.flink.answer_shapes import Savepoint as SavepointAnswer
 from streamplace.engines.flink.rest import (
     ENDED,
     FlinkError,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.cpu import JavaThread, ThreadLoad, java_threads, spent_between
 from streamplace.engines.flink.helpers import shares_of_helpers
 from streamplace.engines.flink.received import ReceivedTask, owners, received_tasks

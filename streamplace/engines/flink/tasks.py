@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.identity import Operators, operators_of
 from streamplace.engines.flink.rest import Rest
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamplace.engines.flink.answers import JobVertex, PlanNode
+from streamplace.engines.flink.answer_shapes import JobVertex, PlanNode
 from streamplace.engines.flink.hashes import place_hash
 from streamplace.engines.flink.identity import Operators, operators_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.answers import Job
+from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.identity import operators_of
 from streamplace.engines.flink.move import Move
