@@ -54,8 +54,10 @@ def split_(placement: Path, output: Path) -> None:
     from streamplace.io.files import make_folder, read_bytes, spot, write_text
     from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
 
+    spare_inputs(output)
     content = read_bytes(placement, LARGEST_PLACEMENT)
     jobs = split_placement(parse_document(content, spot(placement)))
+    spare_inputs(*(output / f"{job}.json" for job in jobs))
     make_folder(output)
     for job, document in jobs.items():
         write_text(output / f"{job}.json", json.dumps(document, indent=1) + "\n")

@@ -161,7 +161,7 @@ def named_problem(problem: "Problem", names: Iterable[str]) -> "Problem":
     Examples
     --------
     >>> from streamplace.model import Cluster, Operator, Problem
-    >>> graph = StreamGraph.of("one", [Operator("join", parallelism=2)])
+    >>> graph = StreamGraph.of("one", [Operator("join", rate=1.0, parallelism=2)])
     >>> problem = Problem(graph, Cluster.uniform(2))
     >>> named_problem(problem, ["join#0", "join#1"]).graph.operators.name
     ('join#0', 'join#1')

@@ -114,3 +114,13 @@ def test_what_jobs_take_that_stay_is_reserved() -> None:
         ]
     reserved = [[row["reserved"] for row in tomllib.loads(text)["devices"]] for text in texts]
     assert reserved == [[0, 1000], [200, 1200]]
+
+
+def test_splitting_writes_over_no_placement_that_it_reads(run: Callable, tmp_path: Path) -> None:
+    """A job may bear the name of the file."""
+    text = '{"assignment": {"p/in": "d0", "p/map": "d1"}}'
+    (tmp_path / "p.json").write_text(text)
+    answer = run("flink", "split", "p.json", "-o", ".")
+    assert answer.status == 2
+    assert "-o would write over p.json" in answer.err
+    assert (tmp_path / "p.json").read_text() == text
