@@ -43,7 +43,7 @@ class FaultyProxy:
     def disturb(self, at: int | str, fault: str) -> None:
         """Disturb one of the requests that come from now on."""
         with self._lock:
-            self.requests.clear()
+            self.requests = []
             self.at, self.fault, self.silent_until = at, fault, 0.0
             self.before = self.after = lambda: None
 

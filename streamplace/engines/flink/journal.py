@@ -5,6 +5,7 @@ machine, and its holder renews it; one that is not renewed any more belongs to a
 """
 
 import getpass
+import hashlib
 import os
 import socket
 import threading
@@ -68,6 +69,20 @@ class Holder(BaseModel):
     def runs(self) -> bool:
         """Whether its process runs on this machine."""
         return self.is_here and _started(self.process) == self.started
+
+    @property
+    def mark(self) -> str:
+        """Text without spaces by which other processes of its machine recognise it."""
+        return f"{_digest(self.host)}.{self.process}.{self.started}"
+
+    @staticmethod
+    def may_run(mark: str) -> bool:
+        """Whether the process of a mark may run; one of another machine may."""
+        host, _, rest = mark.partition(".")
+        process, _, started = rest.partition(".")
+        if host != _digest(_host()) or not (process.isdecimal() and started.isdecimal()):
+            return True
+        return _started(int(process)) == int(started)
 
     def __str__(self) -> str:
         host = self.host.partition(" ")[0]
@@ -267,6 +282,10 @@ def _host() -> str:
     except OSError:
         namespace = ""
     return f"{socket.gethostname()} {namespace}".strip()
+
+
+def _digest(host: str) -> str:
+    return hashlib.sha256(host.encode()).hexdigest()[:12]
 
 
 def _started(process: int) -> int | None:

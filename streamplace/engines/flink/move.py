@@ -275,7 +275,11 @@ class Move:
 
 def _jar_name(journal: Journal) -> str:
     """Name of the jar by which a move shows on the cluster."""
-    return f"streamplace-move-{journal.job}-{journal.trigger}.jar"
+    return f"{_jar_prefix(journal.job)}{journal.trigger}-{journal.holder.mark}.jar"
+
+
+def _jar_prefix(job: str) -> str:
+    return f"streamplace-move-{job}-"
 
 
 def _check_first(folder: SavepointFolder, journal: Journal) -> None:
@@ -285,11 +289,13 @@ def _check_first(folder: SavepointFolder, journal: Journal) -> None:
     """
     jars = folder.rest.get("/jars")["files"]
     own = min((j["uploaded"], j["id"]) for j in jars if j["name"] == _jar_name(journal))
-    prefix = _jar_name(journal).removesuffix(f"{journal.trigger}.jar")
     for jar in jars:
-        is_other = jar["name"].startswith(prefix) and jar["name"] != _jar_name(journal)
-        is_first = (jar["uploaded"], jar["id"]) < own
-        if is_other and is_first and own[0] - jar["uploaded"] < 1000 * BEGIN_SECONDS:
+        name, is_first = jar["name"], (jar["uploaded"], jar["id"]) < own
+        if not name.startswith(_jar_prefix(journal.job)) or name == _jar_name(journal):
+            continue
+        mark = name.removesuffix(".jar").rpartition("-")[2]
+        is_recent = own[0] - jar["uploaded"] < 1000 * BEGIN_SECONDS
+        if is_first and is_recent and Holder.may_run(mark):
             raise MoveUnderWay(
                 f"job {journal.job} is being moved by another command, which has begun "
                 f"{(own[0] - jar['uploaded']) / 1000:.1f} s before; look again in two minutes"
