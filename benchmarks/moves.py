@@ -49,7 +49,9 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
         )["jobid"]
         rest.wait_running(job)
         operators = [
-            name for vertex in read_vertices(rest, job, rest.job(job)) for name in vertex.operators
+            (name, vertex.parallelism)
+            for vertex in read_vertices(rest, job, rest.job(job))
+            for name in vertex.operators
         ]
         move = Move(
             rest,
@@ -61,7 +63,10 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
         )
         outages = []
         for i in range(moves):
-            places = {name: [names[(k + i) % devices]] for k, name in enumerate(operators)}
+            places = {
+                name: [names[(k + i) % devices]] * parallelism
+                for k, (name, parallelism) in enumerate(operators)
+            }
             moved = move.run(move.plan(job, places))
             job = moved.job
             outages.append(moved.outage)
