@@ -12,6 +12,7 @@ from streamplace.engines.flink.answer_shapes import Checkpoint, Job
 from streamplace.engines.flink.answer_shapes import Savepoint as SavepointAnswer
 from streamplace.engines.flink.rest import (
     ENDED,
+    SUBMIT_SECONDS,
     FlinkError,
     NoAnswer,
     Refusal,
@@ -183,22 +184,38 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
     FlinkError
         When there is no savepoint; the job goes on.
     """
-    path = stopped_at(rest.patient(SAVE_SECONDS, rest.tell), job, begin_stop(rest, job, folder))
+    request = begin_stop(rest, job, folder, secrets.token_hex(16))
+    path = stopped_at(rest.patient(SAVE_SECONDS, rest.tell), job, request)
     rest.wait(job, ENDED)
     rest.wait_released()
     return path
 
 
-def begin_stop(rest: Rest, job: str, folder: str | None) -> str:
-    """Have a job stopped with a savepoint; returns what to ask for it by.
+def begin_stop(
+    rest: Rest,
+    job: str,
+    folder: str | None,
+    trigger: str,
+    *,
+    native: bool = False,
+    seconds: float = SUBMIT_SECONDS,
+) -> str:
+    """Have a job stopped with a savepoint; returns what to ask for it by, which is the trigger.
 
-    That is chosen here, so that the request may be sent again.
+    Parameters
+    ----------
+    trigger
+        Id of the request, chosen before so that it may be sent again.
+    native
+        Whether the savepoint has the format of the state backend.
+    seconds
+        In which Flink should say that it stops the job.
     """
-    trigger = secrets.token_hex(16)
     request: dict[str, object] = {"drain": False, "triggerId": trigger}
+    request["formatType"] = "NATIVE" if native else "CANONICAL"
     if folder is not None:
         request["targetDirectory"] = folder
-    answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request)
+    answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request, seconds)
     return str(answer["request-id"])
 
 

@@ -27,15 +27,13 @@ def successor(job: str) -> str:
     return hashlib.sha256(f"streamplace successor of {job}".encode()).hexdigest()[:32]
 
 
-def submit(rest: Rest, jar: str, request: dict[str, object], job: str, seconds: float) -> None:
+def submit(rest: Rest, jar: str, request: dict[str, object], job: str) -> None:
     """Have a jar submit a job of a given id; it exists when this returns.
 
     Parameters
     ----------
     rest
-        A patient one, for looking the job up.
-    seconds
-        After which Flink is given up that answers nothing.
+        A patient one; when its patience is over, Flink is given up that answers nothing.
 
     Raises
     ------
@@ -45,7 +43,7 @@ def submit(rest: Rest, jar: str, request: dict[str, object], job: str, seconds: 
         When Flink refuses the job.
     """
     once = rest.patient(0.0, rest.tell)
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + rest.patience
     while True:
         try:
             once.post(f"/jars/{jar}/run", {**request, "jobId": job}, ANSWER_SECONDS)

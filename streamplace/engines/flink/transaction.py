@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from streamplace.engines.flink.apply import wait_started
 from streamplace.engines.flink.folder import SavepointFolder
@@ -29,6 +28,7 @@ from streamplace.engines.flink.savepoints import record
 from streamplace.engines.flink.settling import Settling, settle
 from streamplace.engines.flink.state import (
     Savepoint,
+    begin_stop,
     outlives,
     saved_by,
     stop,
@@ -39,7 +39,6 @@ from streamplace.engines.flink.submission import submit, successor, withdraw
 from streamplace.engines.flink.verify import verify
 from streamplace.model.messages import listed, shown
 
-PATIENCE_SECONDS = 60.0
 STOP_SECONDS = 30.0
 """In which Flink should say that it stops a job; else it is asked again."""
 STEADY_SECONDS = 3.0
@@ -167,10 +166,8 @@ class Transaction:
     def _stopped(self) -> str:
         """Path of the savepoint that the job was stopped with."""
         job, trigger = self.journal.job, self.journal.trigger
-        request: dict[str, object] = {"drain": False, "triggerId": trigger}
-        request["targetDirectory"] = self.folder.uri
-        request["formatType"] = "NATIVE" if self.saving.native else "CANONICAL"
-        self.rest.post(f"/jobs/{quote(job, safe='')}/stop", request, STOP_SECONDS)
+        native, folder = self.saving.native, self.folder.uri
+        begin_stop(self.rest, job, folder, trigger, native=native, seconds=STOP_SECONDS)
         path = stopped_at(self.rest, job, trigger, self.saving.seconds)
         self.tell(f"its state is in {path}")
         self.rest.wait(job, ENDED)
@@ -199,7 +196,7 @@ class Transaction:
         self.rest.wait_released()
         saved = Savepoint(path, self.journal.allow_non_restored)
         request = self.program.run_request(saved)
-        submit(self.rest, self.jars[way], request, job, PATIENCE_SECONDS)
+        submit(self.rest, self.jars[way], request, job)
         wait_started(self.rest, job, self.seconds)
 
     def _verify(self, job: str, places: dict[str, list[str]]) -> None:
@@ -383,7 +380,7 @@ class Transaction:
         if saved is None:  # it has saved nothing since
             return path
         if state == "RUNNING":
-            with suppress(Refusal, FlinkError):
+            with suppress(FlinkError):
                 return stop(self.rest, job, self.folder.uri)
         if saved.last is not None and outlives(self.rest, job):
             return saved.last

@@ -358,10 +358,8 @@ def test_where_flink_stays_silent_the_command_says_how_to_go_on(
 ) -> None:
     """And going on leaves one copy."""
     from streamplace.engines.flink import move as moving
-    from streamplace.engines.flink import transaction
 
     monkeypatch.setattr(moving, "PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr(transaction, "PATIENCE_SECONDS", 1.0)
     old = tally.job
     tally.proxy.disturb("_placed-jobs.jar/run", "gone")
     tally.goal = THERE if tally.goal == HERE else HERE

@@ -88,9 +88,7 @@ def move(
     def made(*failures: BaseException) -> Transaction:
         left = [*failures]
 
-        def submit(
-            rest: Rest, jar: str, request: dict[str, Any], job_id: str, seconds: float
-        ) -> None:
+        def submit(rest: Rest, jar: str, request: dict[str, Any], job_id: str) -> None:
             started.append((job_id, jar, request["savepointPath"]))
             if left:
                 raise left.pop(0)
