@@ -70,9 +70,9 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
     (draft,) = FORMATS["openvino"].with_options(["chains"]).read(saved(tmp_path, [1, 3, 8, 8]))
     assert isinstance(draft, Draft)
     kinds = {o.name: o.kind for o in draft.graph.operators}
-    groups = [[kinds[name] for name in group] for group in draft.constraints.colocate]
-    assert ["Constant", "Convert"] in groups
-    assert ["Convolution", "Relu"] in groups
+    groups = [{kinds[name] for name in group} for group in draft.constraints.colocate]
+    assert {"Constant", "Convert"} in groups
+    assert {"Convolution", "Relu"} in groups
     assert draft.graph == read(tmp_path / "net.xml")
 
 
