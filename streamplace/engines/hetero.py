@@ -16,10 +16,10 @@ from streamplace.errors import FormatError, ProblemError
 from streamplace.io.extras import extra
 from streamplace.io.files import spot
 from streamplace.io.openvino import held_rows, names_of
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Objective, Values
+from streamplace.objectives.registry import Objective
 
 RUNS, COUNTED = 10, 5
 """How often a placement is run, and how many of the last runs count: as in the paper."""
@@ -49,7 +49,7 @@ class Hetero:
     def objective(self, name: str = "openvino-latency") -> Objective:
         """Objective of the shortest measured pass, to be registered where it is wanted."""
 
-        def evaluate(problem: Problem, placements: Ints) -> Values:
+        def evaluate(problem: Problem, placements: Ints) -> Floats:
             return np.array([self.seconds(problem, row) for row in np.atleast_2d(placements)])
 
         return Objective(name, "min", "Measured by OpenVINO.", evaluate, unit="s")

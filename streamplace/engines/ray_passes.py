@@ -28,7 +28,7 @@ import numpy as np
 from streamplace.engines.ray_turns import TurnedPass, Turns
 from streamplace.errors import SettingError
 from streamplace.io.extras import extra
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 

@@ -7,7 +7,7 @@ import numpy as np
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.standings import Standing, Table, heading, ratio
 from streamplace.evaluate.tally import POWERS, Optima, Results, Tally
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:

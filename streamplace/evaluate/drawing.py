@@ -8,7 +8,7 @@ import numpy as np
 from streamplace.errors import SettingError
 from streamplace.evaluate.figures import GREY, caption, new_figure
 from streamplace.evaluate.layout import layered_layout
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
@@ -67,7 +67,7 @@ def _draw(
 
 def _draw_streams(
     axis: "Axes", problem: Problem, place: Ints,
-    at: Floats, marked: Flags,
+    at: Floats, marked: Bools,
 ) -> None:  # fmt: skip
     instance = problem.instance
     heaviest = max(float(instance.traffic.max(initial=0.0)), 1e-12)
@@ -85,7 +85,7 @@ def _draw_streams(
 
 def _draw_operators(
     axis: "Axes", problem: Problem, place: Ints,
-    at: Floats, marked: Flags,
+    at: Floats, marked: Bools,
 ) -> None:  # fmt: skip
     instance = problem.instance
     cpu = instance.load[np.arange(len(place)), instance.device_type[place]]

@@ -10,7 +10,7 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.evaluate.profile import Profile
 from streamplace.io.files import writing
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.messages import shown
 
 if TYPE_CHECKING:

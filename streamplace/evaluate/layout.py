@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph
 
 SWEEPS = 12

@@ -10,7 +10,7 @@ from streamplace.evaluate.contest_plots import PALETTE
 from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.standings import heading, ratio
 from streamplace.evaluate.tally import Optima, Results, Tally
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective, Sense
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Floats
 from streamplace.model.devices import Device
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.problem import Problem

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamplace.evaluate.tally import Optima, Results, Tally, looked_up
 from streamplace.evaluate.verdict import PROVEN
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 
 TIE = 1e-9
 """Values that differ by no more than this share are equal."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamplace.evaluate.records import Record, numbered
 from streamplace.evaluate.verdict import PROVEN
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Sense
 
 POWERS = 25

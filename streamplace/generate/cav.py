@@ -19,8 +19,8 @@ from streamplace.generate.registry import family
 from streamplace.generate.sensing import MEASURED, NEED_GPU, NOTHING, TYPES, moving, type_tag
 from streamplace.generate.tasks import TaskList
 from streamplace.generate.traffic import BLOCK_M, CROSSINGS, Car, crossings, drive
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Floats
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Devices
 from streamplace.model.graph import Attribute, StreamGraph

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 
 THOUSANDTHS = 1000
 

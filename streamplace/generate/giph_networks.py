@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.generate.drawing import around, short
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Floats
 from streamplace.model.devices import Devices
 
 TYPES = 5

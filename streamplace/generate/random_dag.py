@@ -26,7 +26,7 @@ from streamplace.generate.layers import (
 )
 from streamplace.generate.parameters import check, parameter
 from streamplace.generate.registry import family
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 
 CROSSINGS = 6
 BLOCK_M = 380.0

@@ -11,8 +11,8 @@ from streamplace.errors import ClusterError
 from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.schema import parse_toml
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
-from streamplace.model.columns import Floats
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
 from streamplace.model.messages import quoted, shown

@@ -21,7 +21,7 @@ from streamplace.errors import FormatError, GraphError, StreamplaceError
 from streamplace.io.files import read_bytes, spot, write_text
 from streamplace.io.foreign import FOREIGN, Amount, files_of, name_of, parse_foreign
 from streamplace.io.registry import reader
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operators

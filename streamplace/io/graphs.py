@@ -21,7 +21,7 @@ from streamplace.io.files import (
 )
 from streamplace.io.lines import LINES, lines_of
 from streamplace.io.schema import parse_json
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.graph import StreamGraph, rated
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, EACH, Operators, Window

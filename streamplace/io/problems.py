@@ -30,8 +30,8 @@ from streamplace.io.graphs import (
     write_graph,
     write_lines,
 )
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Floats
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted

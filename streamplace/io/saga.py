@@ -17,8 +17,8 @@ from streamplace.errors import ClusterError
 from streamplace.io.files import located, spot
 from streamplace.io.foreign import FOREIGN, Amount, files_of, name_of, read_foreign
 from streamplace.io.registry import reader
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
-from streamplace.model.columns import Floats
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted

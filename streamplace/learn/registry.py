@@ -9,7 +9,7 @@ from streamplace.errors import SettingError
 from streamplace.learn.config import Config, Preset
 from streamplace.learn.improving.policy import Improver
 from streamplace.learn.learner import Learner
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
-from streamplace.model.columns import Floats, Ints, frozen, same_fields
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.columns import frozen, same_fields
 from streamplace.model.devices import SLOWEST, Device, Devices
 from streamplace.model.interchange import interchangeable
 from streamplace.model.messages import quoted, shown

@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import StreamplaceError
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 Fail = Callable[[int, str, str], StreamplaceError]
 """Makes the error for row i (-1: the column as a whole), its value and the rule that it breaks."""
 
@@ -74,7 +72,7 @@ def int_column(
     return frozen(column.astype(np.int32))
 
 
-def flag_column(values: ArrayLike | None, size: int, fail: Fail) -> Flags:
+def flag_column(values: ArrayLike | None, size: int, fail: Fail) -> Bools:
     """Truth values as a read-only column of the given size, all False where none are given."""
     column = np.zeros(size, np.bool_) if values is None else np.array(values)
     if column.dtype != np.bool_ or column.shape != (size,):

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import ClusterError, UnitError
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import (
     Fail,
-    Floats,
-    Ints,
     distinct_rows,
     float_column,
     frozen,

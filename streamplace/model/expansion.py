@@ -7,10 +7,10 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.errors import GraphError, PlacementError, ProblemError
-from streamplace.model.columns import Ints, frozen
+from streamplace.model.arrays import Bools, Ints, Longs
+from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
@@ -65,7 +65,7 @@ class Expansion:
     original: StreamGraph
     operator: Ints
 
-    def fold(self, placement: Placement) -> NDArray[np.int64]:
+    def fold(self, placement: Placement) -> Longs:
         """Count the subtasks of each operator on each device, [N, D]."""
         n_devices = len(placement.devices)
         cells = self._cells(placement)
@@ -128,7 +128,7 @@ class Expansion:
         first, end = np.searchsorted(self.operator, [row, row + 1])
         return self.graph.operators.name[first:end]
 
-    def _cells(self, placement: Placement) -> NDArray[np.int64]:
+    def _cells(self, placement: Placement) -> Longs:
         if placement.operators != self.graph.operators.name:
             raise PlacementError("the placement is not one of this expansion's subtasks")
         return self.operator.astype(np.int64) * len(placement.devices) + placement.index
@@ -200,7 +200,7 @@ def expand(graph: StreamGraph) -> Expansion:
     return Expansion(expanded, graph, frozen(operator))
 
 
-def _forward(graph: StreamGraph, p: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _forward(graph: StreamGraph, p: Longs) -> Bools:
     """Whether each stream joins subtask i to subtask i."""
     streams = graph.streams
     kind = np.array(streams.partitioning, dtype="U9")
@@ -224,7 +224,7 @@ def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
         )
 
 
-def _subtasks(graph: StreamGraph, p: NDArray[np.int64], operator: Ints) -> Operators:
+def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
     operators = graph.operators
     share = 1 / p[operator]
     rows = operator.tolist()
@@ -270,9 +270,9 @@ def _window(window: Window, p: int) -> Window:
 def _subtask_streams(
     graph: StreamGraph,
     subtasks: Operators,
-    p: NDArray[np.int64],
-    forward: NDArray[np.bool_],
-    copies: NDArray[np.int64],
+    p: Longs,
+    forward: Bools,
+    copies: Longs,
 ) -> Streams:
     streams = graph.streams
     first = np.cumsum(p) - p

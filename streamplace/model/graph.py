@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.errors import GraphError
-from streamplace.model.columns import Floats, Ints, frozen, is_text, same_fields
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.columns import frozen, is_text, same_fields
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.streams import Stream, Streams

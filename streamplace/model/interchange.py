@@ -8,13 +8,11 @@ only few pairs are compared cell by cell.
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Words
 from streamplace.model.devices import Devices
 
 BLOCK = 256
-_Bits = NDArray[np.uint64]
 
 
 def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
@@ -68,7 +66,7 @@ def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
 
 
-def _mixed(bits: _Bits) -> _Bits:
+def _mixed(bits: Words) -> Words:
     """Bits of numbers scrambled (splitmix64), so that different sums mean different cells."""
     with np.errstate(over="ignore"):
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,15 +1,14 @@
 """Keeping units apart: a device for each, where some must not share one (list colouring)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Bools, Ints, Longs
 
 SEARCH_STEPS = 20_000
 TAKEN = np.iinfo(np.int64).max
 
 
-def rivals_of(pairs: Ints) -> dict[int, NDArray[np.int64]]:
+def rivals_of(pairs: Ints) -> dict[int, Longs]:
     """Partners of every unit that stands in a pair [P, 2].
 
     >>> {u: rivals.tolist() for u, rivals in rivals_of(np.array([[0, 1], [0, 2]])).items()}
@@ -23,7 +22,7 @@ def rivals_of(pairs: Ints) -> dict[int, NDArray[np.int64]]:
     return dict(zip(units.tolist(), np.split(both[:, 1], starts[1:]), strict=True))
 
 
-def keep_apart(allowed: NDArray[np.bool_], pairs: Ints) -> Ints | None:
+def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
     """Devices for units such that no pair shares one; None where none was found.
 
     Depth-first search without recursion: always the unit with the fewest free devices next
@@ -51,7 +50,7 @@ def keep_apart(allowed: NDArray[np.bool_], pairs: Ints) -> Ints | None:
 class _Search:
     """Devices chosen so far, and how often each (unit, device) is blocked by a rival."""
 
-    def __init__(self, allowed: NDArray[np.bool_], pairs: Ints) -> None:
+    def __init__(self, allowed: Bools, pairs: Ints) -> None:
         size = len(allowed)
         nobody = np.empty(0, np.int64)
         rivals = rivals_of(pairs)

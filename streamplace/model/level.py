@@ -8,21 +8,17 @@ load what lies between their devices. Streams inside a unit cost nothing whereve
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim import Instance
 from streamsim.jit import kernel, patient
 from streamsim.loads import has_several_cores
 from streamsim.steady import is_plain
 from streamsim.topology import group_by
 
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
+
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.rules import Rules
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 class Level(NamedTuple):
@@ -40,7 +36,7 @@ class Level(NamedTuple):
     sent_tuples: Floats  # [E] tuples/s, or [0] where tuples cost no more than their bytes
     taken_tuples: Floats  # [E]
     kind: Ints  # [U] row of `allowed`
-    allowed: Flags  # [K, D]
+    allowed: Bools  # [K, D]
     rival_start: Longs  # [U + 1] the units that u must not meet, or [0] where there are none
     rival: Ints
     device_type: Ints  # [D]

@@ -4,17 +4,15 @@ Packing is hard in general, so the search for a first placement gives up after a
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Flags, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import rivals_of
 
 STEPS = 2_000_000
 SLACK = 1e-9
 """Memory is exceeded where it is by more than this share of the device's, which is rounding."""
-Longs = NDArray[np.int64]
 
 
 def used(place: Ints, memory: Floats, n_devices: int) -> Floats:
@@ -36,7 +34,7 @@ def most(room: Floats) -> Floats:
     return room * (1 + SLACK)
 
 
-def packed(allowed: Flags, pairs: Ints, memory: Floats, room: Floats) -> Ints | None:
+def packed(allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints | None:
     """Devices for units that fit and keep pairs apart; None where none were found.
 
     Depth first, the unit with the fewest devices and then the largest first, each to the device
@@ -52,7 +50,7 @@ def packed(allowed: Flags, pairs: Ints, memory: Floats, room: Floats) -> Ints | 
 
 
 def made_room(
-    place: Ints, allowed: Flags, pairs: Ints, memory: Floats, room: Floats
+    place: Ints, allowed: Bools, pairs: Ints, memory: Floats, room: Floats
 ) -> Ints | None:
     """Return a placement of the units in which those that do not fit have moved on; None if stuck.
 
@@ -68,7 +66,7 @@ def made_room(
     return None if (moved < 0).any() else moved
 
 
-def left_over(allowed: Flags, memory: Floats, room: Floats) -> tuple[Longs, float]:
+def left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, float]:
     """Units that are left over when the largest settle first, and the most room that is left."""
     start = np.zeros(len(allowed) + 1, np.int64)
     order, nobody = np.argsort(-memory, kind="stable"), np.empty(0, np.int64)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import ProblemError
-from streamplace.model.columns import Floats, frozen, same_fields
+from streamplace.model.arrays import Floats
+from streamplace.model.columns import frozen, same_fields
 from streamplace.model.units import LARGEST
 
 

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import (
-    Flags,
-    Floats,
-    Ints,
     flag_column,
     float_column,
     int_column,
@@ -124,7 +122,7 @@ class Operators:
     requires: tuple[frozenset[str], ...]
     memory: Floats
     window: Mapping[int, Window]
-    fires_all: Flags
+    fires_all: Bools
     about: tuple[str, ...]
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 

@@ -1,18 +1,15 @@
 """Packing, compiled: units to devices that have the memory, none beside a rival."""
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.memory import SLACK
-
-Longs = NDArray[np.int64]
 
 
 @kernel
 def pack(
-    allowed: Flags,
+    allowed: Bools,
     start: Longs,
     rival: Longs,
     memory: Floats,
@@ -57,7 +54,7 @@ def pack(
 @kernel
 def make_room(
     place: Ints,
-    allowed: Flags,
+    allowed: Bools,
     start: Longs,
     rival: Longs,
     memory: Floats,

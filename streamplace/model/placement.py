@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import PlacementError
-from streamplace.model.columns import Floats, Ints, float_column, int_column, same_fields
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.columns import float_column, int_column, same_fields
 from streamplace.model.messages import listed, quoted
 from streamplace.model.units import LARGEST
 

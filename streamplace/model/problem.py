@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import PlacementError, ProblemError
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Floats, Ints, distinct_rows, frozen
+from streamplace.model.columns import distinct_rows, frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.line import check_lines
@@ -130,7 +131,7 @@ class Problem:
         names = self.graph.operators.name, self.cluster.devices.name
         return Placement(*names, devices, priority, queue)
 
-    def legal(self, placements: ArrayLike) -> NDArray[np.bool_]:
+    def legal(self, placements: ArrayLike) -> Bools:
         """Whether each placement of a batch [B, N] respects the constraints; shape [B]."""
         batch = np.atleast_2d(np.asarray(placements, np.int32))
         return np.ones(len(batch), bool) if self.rules is None else self.rules.legal(batch)

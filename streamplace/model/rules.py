@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import ProblemError
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import Floats, Ints
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rivals_of
@@ -43,7 +43,7 @@ class Rules:
     """
 
     unit: Ints
-    allowed: NDArray[np.bool_]
+    allowed: Bools
     apart: Ints
     witness: Ints
     memory: Floats | None = None
@@ -81,11 +81,11 @@ class Rules:
             chosen = self.witness if fitted is None else fitted
         return np.asarray(chosen[self.unit])
 
-    def rivals(self) -> dict[int, NDArray[np.int64]]:
+    def rivals(self) -> dict[int, Longs]:
         """Return the units that each unit must not meet."""
         return rivals_of(self.apart)
 
-    def legal(self, placements: Ints) -> NDArray[np.bool_]:
+    def legal(self, placements: Ints) -> Bools:
         """Whether each placement of a batch [B, N] respects every rule; shape [B]."""
         alone = self.n_units == len(self.unit)
         of_unit = placements if alone else placements[:, self.first_operator]
@@ -108,7 +108,7 @@ class Rules:
         d = int(np.argmax(excess))
         return (d, float(excess[d])) if excess[d] > 0 else None
 
-    def _fits(self, of_unit: Ints) -> NDArray[np.bool_]:
+    def _fits(self, of_unit: Ints) -> Bools:
         if self.memory is None or self.room is None:
             return np.ones(len(of_unit), np.bool_)
         taken = used(of_unit, self.memory, len(self.room))
@@ -156,9 +156,7 @@ def compile_rules(graph: StreamGraph, cluster: Cluster, constraints: Constraints
     return Rules(unit, allowed, apart, _fitting(graph, unit, allowed, apart, *need), *need)
 
 
-def _roomy(
-    graph: StreamGraph, unit: Ints, allowed: NDArray[np.bool_], memory: Floats, room: Floats
-) -> NDArray[np.bool_]:
+def _roomy(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> Bools:
     """Devices that a unit may use and that are large enough for it alone."""
     large = allowed & (memory[:, None] <= most(room))
     lost = ~large.any(axis=1)
@@ -177,7 +175,7 @@ def _roomy(
 def _fitting(
     graph: StreamGraph,
     unit: Ints,
-    allowed: NDArray[np.bool_],
+    allowed: Bools,
     apart: Ints,
     memory: Floats,
     room: Floats,
@@ -238,7 +236,7 @@ def _units(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:
 
 def _allowed(
     graph: StreamGraph, cluster: Cluster, c: Constraints, unit: Ints, tagged: list[int]
-) -> NDArray[np.bool_]:
+) -> Bools:
     allowed = np.ones((int(unit.max()) + 1, cluster.n_devices), bool)
     limits = [(v, frozenset({device}), "pin") for v, device in c.pin.items()]
     limits += [(v, devices, "allowed") for v, devices in c.allowed.items()]
@@ -251,7 +249,7 @@ def _allowed(
     return allowed
 
 
-def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> NDArray[np.bool_]:
+def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> Bools:
     """Whether each device offers what each of these operators requires, operators × devices."""
     requires, kinds = graph.operators.requires, dict[frozenset[str], int]()
     kind = [kinds.setdefault(requires[v], len(kinds)) for v in tagged]
@@ -267,7 +265,7 @@ def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> NDArray[
     return np.asarray(offered[kind])
 
 
-def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> NDArray[np.bool_]:
+def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:
     mask = np.zeros(cluster.n_devices, bool)
     for device in devices:
         if device not in cluster.devices:
@@ -281,9 +279,9 @@ def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> NDArray[np.b
 
 def _narrow(
     graph: StreamGraph,
-    allowed: NDArray[np.bool_],
+    allowed: Bools,
     units: Ints,
-    masks: NDArray[np.bool_],
+    masks: Bools,
     unit: Ints,
 ) -> None:
     """Leave each of these units the devices of its mask; a unit may come several times."""
@@ -323,7 +321,7 @@ def _apart(
     return np.unique(np.concatenate(pairs), axis=0)
 
 
-def _witness(graph: StreamGraph, unit: Ints, allowed: NDArray[np.bool_], apart: Ints) -> Ints:
+def _witness(graph: StreamGraph, unit: Ints, allowed: Bools, apart: Ints) -> Ints:
     """Find a legal device for every unit."""
     witness = np.argmax(allowed, axis=1).astype(np.int32)
     if not len(apart):
@@ -341,6 +339,6 @@ def _witness(graph: StreamGraph, unit: Ints, allowed: NDArray[np.bool_], apart: 
     return np.asarray(witness)
 
 
-def _next_free(free: NDArray[np.bool_], wish: int) -> int:
+def _next_free(free: Bools, wish: int) -> int:
     """Return the first free device from the wished one on, round and round."""
     return int(wish + np.argmax(np.roll(free, -wish))) % len(free)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 
 

@@ -8,14 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
-from streamplace.model.columns import (
-    Floats,
-    Ints,
-    float_column,
-    int_column,
-    same_fields,
-    text_column,
-)
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.columns import float_column, int_column, same_fields, text_column
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators
 

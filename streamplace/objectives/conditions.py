@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from streamplace.errors import PlacementError, SettingError
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import seconds
-from streamplace.objectives.registry import Objective, Values, named_objective
+from streamplace.objectives.registry import Objective, named_objective
 
 BEYOND: Final = 1e18
 """No value that a placement can have is as large."""
@@ -61,7 +61,7 @@ class Condition:
         placements: Ints,
         priorities: Floats | None = None,
         queue: str = "priority",
-    ) -> Values:
+    ) -> Floats:
         """How much is missing, as a share of the limit [B]; 0 where the condition is met."""
         values = self.objective.values(problem, placements, priorities, queue)
         lack = self.limit - values if self.sense == "max" else values - self.limit
@@ -102,7 +102,7 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
         placements: Ints,
         priorities: Floats | None = None,
         queue: str = "priority",
-    ) -> Values:
+    ) -> Floats:
         values = objective.values(problem, placements, priorities, queue)
         missing = sum(
             (c.shortfall(problem, placements, priorities, queue) for c in conditions),

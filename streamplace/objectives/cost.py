@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Values, objective
+from streamplace.objectives.registry import objective
 
 
 @objective("cost", sense="min", unit="s")
-def cost(problem: Problem, placements: Ints) -> Values:
+def cost(problem: Problem, placements: Ints) -> Floats:
     """Core seconds and transfer seconds of one pass together, whatever overlaps (GiPH's total).
 
     A pass is one tuple of the fastest source. Every stream between two devices is a transfer of

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Values, objective
+from streamplace.objectives.registry import objective
 
 
 def _refusal(problem: Problem) -> str | None:
@@ -14,7 +14,7 @@ def _refusal(problem: Problem) -> str | None:
 
 
 @objective("energy", sense="min", unit="J", refuses=_refusal)
-def energy(problem: Problem, placements: Ints) -> Values:
+def energy(problem: Problem, placements: Ints) -> Floats:
     """Joules per pass: the devices' watts × busy core seconds, and joules per byte sent.
 
     A pass is one tuple of the fastest source.

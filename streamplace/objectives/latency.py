@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Values, objective
+from streamplace.objectives.registry import objective
 
 
 @objective("latency", sense="min", unit="s")
-def latency(problem: Problem, placements: Ints) -> Values:
+def latency(problem: Problem, placements: Ints) -> Floats:
     """Seconds of one tuple on the longest way from a source to a sink, unloaded.
 
     Per operator, the core seconds of one tuple; per stream between devices, its latency, the time

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streamplace.model.columns import Flags
+from streamplace.model.arrays import Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +23,5 @@ class Picture:
 
     title: str
     subtitle: str
-    operators: Flags
-    streams: Flags
+    operators: Bools
+    streams: Bools

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
     from streamplace.objectives.relocation import Relocation
 
 Sense = Literal["max", "min"]
-Values = NDArray[np.float64]
-Evaluate = Callable[[Problem, Ints], Values]
-EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Values]
+Evaluate = Callable[[Problem, Ints], Floats]
+EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 """The same with a priority per operator [B, N], None for the usual order, and what they mean."""
 
 
@@ -77,7 +75,7 @@ class Objective:
     Attributes
     ----------
     evaluate
-        Values [B] of a batch of placements [B, N] given as device rows.
+        Floats [B] of a batch of placements [B, N] given as device rows.
     ordered
         Whether it also judges the order in which devices serve operators: a priority for each.
     unit
@@ -144,8 +142,8 @@ class Objective:
         placements: Ints,
         priorities: Floats | None = None,
         queue: str = "priority",
-    ) -> Values:
-        """Values [B] of placements [B, N], operators served by priorities [B, N] if given.
+    ) -> Floats:
+        """Floats [B] of placements [B, N], operators served by priorities [B, N] if given.
 
         ``queue`` says what priorities mean, as that of a `Placement`.
         """
@@ -162,7 +160,7 @@ class Objective:
         """Whether value a is strictly better than value b."""
         return a > b if self.sense == "max" else a < b
 
-    def best(self, values: Values) -> int:
+    def best(self, values: Floats) -> int:
         """Position of the best value, the first of equals."""
         return int(np.argmax(values) if self.sense == "max" else np.argmin(values))
 
@@ -265,8 +263,8 @@ def _without_queue(evaluate: Evaluate) -> Evaluate:
 
     def values(
         problem: Problem, placements: Ints, priorities: Floats | None = None, queue: str = ""
-    ) -> Values:
-        return cast(Callable[..., Values], evaluate)(problem, placements, priorities)
+    ) -> Floats:
+        return cast(Callable[..., Floats], evaluate)(problem, placements, priorities)
 
     return values
 

@@ -8,11 +8,11 @@ import numpy as np
 from streamplace.io.extras import importing_torch
 from streamplace.learn.improving.policy import CHUNK, Improver, walks
 from streamplace.learn.registry import MODELS, Model
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
-from streamplace.objectives.registry import Objective, Values
+from streamplace.objectives.registry import Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
@@ -87,7 +87,7 @@ class _Search:
             if not endless:
                 return
 
-    def _values(self, rows: Ints) -> Values:
+    def _values(self, rows: Ints) -> Floats:
         return self._objective.evaluate(self._problem, rows) if len(rows) else np.empty(0)
 
     def _judged(self, placement: Placement, value: float) -> None:

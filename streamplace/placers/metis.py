@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 Longs = NDArray[np.int64]

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.portfolio import metis_to_begin_with

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
-from streamplace.objectives.registry import Objective, Values
+from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
 
@@ -35,7 +35,7 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
     return Found(problem.placement(best), trace=tuple(trace))
 
 
-def _records(values: Values, objective: Objective) -> list[int]:
+def _records(values: Floats, objective: Objective) -> list[int]:
     """Positions of the values that are better than all before."""
     goods = values if objective.sense == "max" else -values
     best = np.maximum.accumulate(goods)

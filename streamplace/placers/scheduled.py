@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_on
 from streamplace.scheduling.tasks import Tasks
 
@@ -33,7 +33,7 @@ class Batch(NamedTuple):
     free: Floats  # [K] when each core is free
     home: Ints  # [U] device of every unit, or -1
     used: Floats  # [D] bytes
-    may: Flags  # [D] buffer
+    may: Bools  # [D] buffer
 
 
 @patient

@@ -4,7 +4,7 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.passes import GIPH, schedule
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.scheduling.insertion import ready_at
 from streamplace.scheduling.tasks import Tasks

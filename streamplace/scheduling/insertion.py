@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.memory import SLACK
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import Tasks, transfer
@@ -97,7 +97,7 @@ def by_upward_rank(tasks: Tasks, insertion: bool) -> Schedule:
 
 @borrowing_kernel
 def _best_device(
-    tasks: Tasks, gaps: Gaps, choice: Choice, ready: Floats, v: int, may: Flags
+    tasks: Tasks, gaps: Gaps, choice: Choice, ready: Floats, v: int, may: Bools
 ) -> tuple[int, int, int, float]:
     """Device on which a task is soonest done, -1 if there is none; its core, gap, and the start."""
     best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
@@ -130,7 +130,7 @@ def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -
 
 
 @borrowing_kernel
-def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Flags) -> None:
+def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> None:
     """Where the rest of unit u may go: its home if it has one, else not to rivals, and if it fits.
 
     Every task of the unit must be allowed there.

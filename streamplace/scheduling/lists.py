@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import (

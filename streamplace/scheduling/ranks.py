@@ -3,7 +3,7 @@
 import numpy as np
 from streamsim.jit import kernel, patient
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.scheduling.tasks import Tasks, mean_transfer, mean_work, transfer
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.scheduling.insertion import Schedule
 from streamplace.scheduling.tasks import Tasks, transfer
 

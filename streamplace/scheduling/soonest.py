@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_at
 from streamplace.scheduling.tasks import Tasks, mean_transfer
 
@@ -25,7 +25,7 @@ class Queue(NamedTuple):
     kept_until: Floats  # [K] for that one alone
     home: Ints  # [U] device of every unit, or -1
     used: Floats  # [D] bytes
-    may: Flags  # [D] buffer
+    may: Bools  # [D] buffer
 
 
 @patient

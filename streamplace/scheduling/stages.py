@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from streamsim.topology import group_by
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.tasks import Tasks
 
 LEEWAYS = (np.inf, 0.2, 0.1, 0.05, 0.02)
@@ -56,7 +56,7 @@ class Stages(NamedTuple):
     """A row of stages, and which tasks are in one."""
 
     stages: tuple[Stage, ...]
-    inside: Flags  # [N]
+    inside: Bools  # [N]
 
     @classmethod
     def of(cls, tasks: Tasks, most: int, slack: Slack | None = None) -> Self | None:
@@ -99,7 +99,7 @@ def least_by_work(stage: Stage) -> Floats:
     return np.asarray(least + tasks.work[last]) if stage.ends else np.array([least])
 
 
-def _waists(tasks: Tasks, order: Ints, streams: Flags) -> Ints:
+def _waists(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
     """Positions in the order that all others come before or after."""
     n = len(order)
     position = np.full(tasks.n_tasks, -1)
@@ -116,7 +116,7 @@ def _waists(tasks: Tasks, order: Ints, streams: Flags) -> Ints:
     return np.flatnonzero(waist & ~_crossed(tasks.unit[order], n)).astype(np.int32)
 
 
-def _crossed(unit: Ints, n: int) -> Flags:
+def _crossed(unit: Ints, n: int) -> Bools:
     """Whether tasks before and after a position have to stay together, but not with that one."""
     first, last = np.full(unit.max() + 1, n), np.full(unit.max() + 1, -1)
     np.minimum.at(first, unit, np.arange(n))
@@ -130,7 +130,7 @@ def _crossed(unit: Ints, n: int) -> Flags:
     return np.asarray(np.cumsum(change)[:n] - own > 0)
 
 
-def _parts(tasks: Tasks, order: Ints, streams: Flags, cuts: Ints) -> Iterator[Stage]:
+def _parts(tasks: Tasks, order: Ints, streams: Bools, cuts: Ints) -> Iterator[Stage]:
     """Stages between the cuts of an order."""
     at = np.full(tasks.n_tasks, -1)
     at[order] = np.arange(len(order))

@@ -10,7 +10,7 @@ import numpy as np
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.topology import group_by
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 

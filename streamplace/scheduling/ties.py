@@ -4,7 +4,7 @@ import numpy as np
 from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.scheduling.insertion import Choice, Schedule, insert_all
 from streamplace.scheduling.ranks import by_rank
 from streamplace.scheduling.tasks import Tasks

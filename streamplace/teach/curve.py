@@ -8,7 +8,7 @@ import numpy as np
 from streamplace.evaluate.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.learn.history import History
 from streamplace.learn.watching import Silent
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.registry import Budget

@@ -15,7 +15,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.appending import claimed_folder
 from streamplace.io.files import is_file, read_bytes, spot
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.teach.lesson import REAL, SHIPPED, Lesson

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim.canonical import canonical
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 
 

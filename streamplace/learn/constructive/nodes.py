@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamplace.errors import SettingError
 from streamplace.generate.grouping import grouped
 from streamplace.learn.constructive.fractal import fractal_dimensions
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
 
 Labels = NDArray[np.int64]

@@ -16,7 +16,7 @@ from streamplace.learn.constructive.policy import Teachable
 from streamplace.learn.constructive.traits import Traits
 from streamplace.learn.parameters import check_arrays, put_arrays
 from streamplace.learn.threads import one_thread
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from streamplace.learn.learner import ALL
 from streamplace.learn.learner import Rows as Some
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 Rows = NDArray[np.int64]

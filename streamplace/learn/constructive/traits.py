@@ -19,7 +19,7 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.learn.constructive.nodes import Nodes
 from streamplace.learn.constructive.options import Trait
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 
 WAVES = 16
 """Size of the embedding of a position."""

@@ -18,7 +18,7 @@ from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.learn.doppler.plan import FLAT, N_DEVICE, Plan
 from streamplace.learn.giph.walk import drawn
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 
 Singles = NDArray[np.float32]
 
@@ -48,9 +48,9 @@ class Conduct(NamedTuple):
 class Trail(NamedTuple):
     """What was judged in T = N steps of S episodes; of length 0 where nobody wants to know."""
 
-    ready: Flags  # [S, T, N] tasks that could come next
+    ready: Bools  # [S, T, N] tasks that could come next
     task: Ints  # [S, T] that should
-    open: Flags  # [S, T, D] devices that this one could go to
+    open: Bools  # [S, T, D] devices that this one could go to
     device: Ints  # [S, T] where it should
     looks: Singles  # [S, T, D, 5] of the devices
     done_task: Ints  # [S, T] what was placed indeed
@@ -64,7 +64,7 @@ class State(NamedTuple):
     start: Floats  # [N]
     finish: Floats  # [N]
     waiting: Ints  # [N] inputs that are not yet placed
-    ready: Flags  # [N]
+    ready: Bools  # [N]
     free: Floats  # [K] when each core is free
     load: Floats  # [D] seconds of all tasks there
     tasks: Ints  # [D] how many of them
@@ -75,7 +75,7 @@ class State(NamedTuple):
 class Desk(NamedTuple):
     """What a step is worked out on."""
 
-    open: Flags  # [D]
+    open: Bools  # [D]
     plain: Floats  # [D, 5]
     looks: Singles  # [D, 5]
     carried: Singles  # [D, H]
@@ -172,7 +172,7 @@ def _next(plan: Plan, heads: Heads, learned: int, state: State, number: float) -
 
 
 @borrowing_kernel
-def _first(score: Singles, ready: Flags) -> int:
+def _first(score: Singles, ready: Bools) -> int:
     best = -1
     for v in range(len(score)):
         if ready[v] and (best < 0 or score[v] > score[best]):
@@ -191,7 +191,7 @@ def _longest(plan: Plan, state: State) -> int:
 
 
 @kernel
-def _decided(score: Singles, is_open: Flags, number: float) -> int:
+def _decided(score: Singles, is_open: Bools, number: float) -> int:
     """Choice among what is open; see `episodes`."""
     if number < 1.0:
         return drawn(score, is_open, number)
@@ -234,7 +234,7 @@ def _look(plan: Plan, state: State, desk: Desk, v: int) -> None:
 
 
 @borrowing_kernel
-def _find_open(plan: Plan, state: State, unit: int, is_open: Flags) -> None:
+def _find_open(plan: Plan, state: State, unit: int, is_open: Bools) -> None:
     """Devices that rules allow, of interchangeable empty ones the first; all allowed if none."""
     view, d, some = plan.base, len(is_open), False
     for a in range(d):

@@ -24,7 +24,7 @@ from streamplace.learn.doppler.policy import Seat, numbers_of
 from streamplace.learn.learner import ALL, StepReport
 from streamplace.learn.learner import Rows as Some
 from streamplace.learn.reward import judge_of, reward_of
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 
 if TYPE_CHECKING:
     from streamplace.learn.registry import Task

@@ -23,7 +23,7 @@ from streamplace.errors import SettingError
 from streamplace.learn.doppler.episode import SLOPE, Heads, Trail
 from streamplace.learn.doppler.options import DopplerConfig
 from streamplace.learn.doppler.plan import N_DEVICE, N_TASK, Plan, members_of_paths
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 
 N_EDGE = 2
 ALMOST = 1 - 1e-6

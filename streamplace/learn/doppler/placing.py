@@ -18,7 +18,7 @@ from streamplace.learn.doppler.plan import FEATURES
 from streamplace.learn.doppler.policy import Seat
 from streamplace.learn.parameters import check_arrays, put_arrays
 from streamplace.learn.threads import one_thread
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 

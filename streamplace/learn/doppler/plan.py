@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsim.jit import kernel
 
 from streamplace.learn.giph.view import View, view_of
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 TASK_FEATURES = ("computing", "sending in", "sending out", "t-level", "b-level")

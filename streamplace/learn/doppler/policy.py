@@ -8,7 +8,7 @@ from streamplace.learn.doppler.episode import LIKELIEST, Conduct, Heads, Trail, 
 from streamplace.learn.doppler.module import Doppler, Graph, Said
 from streamplace.learn.doppler.options import DopplerConfig
 from streamplace.learn.doppler.plan import Plan, plan_of
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 

@@ -23,7 +23,7 @@ from streamplace.learn.learner import ALL, Rows
 from streamplace.learn.parameters import check_arrays, put_arrays
 from streamplace.learn.registry import MODELS
 from streamplace.learn.threads import one_thread
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 

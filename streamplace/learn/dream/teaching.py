@@ -18,7 +18,7 @@ from streamplace.learn.dream.placing import greedy_rows
 from streamplace.learn.dream.policy import Policy
 from streamplace.learn.learner import ALL
 from streamplace.learn.learner import Rows as Some
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 

@@ -18,7 +18,7 @@ from streamsim.jit import borrowing_kernel, kernel
 from streamsim.passes.state import State
 
 from streamplace.learn.giph.view import View
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 
 Singles = NDArray[np.float32]
 
@@ -38,7 +38,7 @@ class Sight(NamedTuple):
     edges: Singles  # [M, 5]
     source: Ints  # [M] nodes
     target: Ints  # [M]
-    open: Flags  # [H] what may be chosen
+    open: Bools  # [H] what may be chosen
 
 
 def new_sight(view: View, features: int) -> Sight:

@@ -18,7 +18,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 from streamsim.topology import group_by
 from torch import Tensor
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 
 Singles = NDArray[np.float32]
 Doubles = NDArray[np.float64]

@@ -23,7 +23,7 @@ from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.learn.giph.measures import N_EDGE, N_NODE, Sight
 from streamplace.learn.giph.view import View
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 
 Singles = NDArray[np.float32]
 Form = Literal["two-way", "sage", "plain"]

@@ -8,7 +8,7 @@ from streamplace.learn.giph.options import GiphConfig
 from streamplace.learn.giph.view import View, view_of
 from streamplace.learn.giph.walk import Walk, begin, go, new_trail
 from streamplace.learn.improving.policy import STEPS_PER_OPERATOR, Walked
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 FEATURES = [

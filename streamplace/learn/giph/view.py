@@ -19,7 +19,7 @@ from streamsim.passes.makespans import new_case
 from streamsim.passes.state import Case
 from streamsim.topology import group_by
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.memory import most
 from streamplace.model.problem import Problem
 
@@ -51,7 +51,7 @@ class View(NamedTuple):
     besides: Floats  # [E] seconds of every transfer, whatever the link
     latency: Floats  # [D, D] seconds
     wire: Floats  # [D, D] seconds per byte
-    allowed: Flags  # [U, D]
+    allowed: Bools  # [U, D]
     unit: Ints  # [N]
     member_start: Ints  # [U + 1] the tasks of a unit are members[member_start[u]:…]
     members: Ints  # [N]
@@ -127,7 +127,7 @@ def view_of(problem: Problem, *, pairs: bool = True) -> View:
     )
 
 
-def _nodes(allowed: Flags, pairs: bool) -> tuple[Ints, Ints, Ints]:
+def _nodes(allowed: Bools, pairs: bool) -> tuple[Ints, Ints, Ints]:
     """Task and device of every node, and the node of every pair."""
     n, d = allowed.shape
     if not pairs:

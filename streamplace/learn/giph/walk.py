@@ -27,7 +27,7 @@ from streamplace.learn.giph.measures import (
 )
 from streamplace.learn.giph.network import Network, scores
 from streamplace.learn.giph.view import View
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 
 Longs = NDArray[np.int64]
 
@@ -55,7 +55,7 @@ class Trail(NamedTuple):
     edges: Singles  # [T, M, 5]
     source: Ints  # [T, M]
     target: Ints  # [T, M]
-    open: Flags  # [T, H]
+    open: Bools  # [T, H]
     chosen: Ints  # [T]
 
 
@@ -176,7 +176,7 @@ def may(view: View, place: Ints, used: Floats, u: int, d: int) -> bool:
 
 
 @kernel
-def drawn(score: Singles, is_open: Flags, uniform: float) -> int:
+def drawn(score: Singles, is_open: Bools, uniform: float) -> int:
     """Node drawn by the softmax of the scores of what is open, or the likeliest."""
     top, best = -np.inf, 0
     for i in range(len(score)):

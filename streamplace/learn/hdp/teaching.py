@@ -18,7 +18,7 @@ from streamplace.learn.hdp.module import Hdp, Read, Sequences
 from streamplace.learn.hdp.options import HdpConfig
 from streamplace.learn.learner import ALL
 from streamplace.learn.learner import Rows as Some
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")

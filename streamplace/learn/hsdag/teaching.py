@@ -14,7 +14,7 @@ from streamplace.learn.hsdag.module import Hsdag, Round, Side
 from streamplace.learn.hsdag.options import HsdagConfig
 from streamplace.learn.learner import ALL
 from streamplace.learn.learner import Rows as Some
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 BATCH = 256

@@ -35,7 +35,7 @@ from streamplace.learn.improving.policy import (
 from streamplace.learn.learner import ALL, StepReport
 from streamplace.learn.learner import Rows as Some
 from streamplace.learn.reward import Reward, costs_of, reward_of
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.learner import ALL, Rows
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 
 Floats = NDArray[np.float64]
 

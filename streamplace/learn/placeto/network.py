@@ -17,7 +17,7 @@ from streamsim.jit import kernel
 from streamplace.learn.giph.measures import Sight
 from streamplace.learn.giph.network import WIDTH, Singles, Way, product, summaries, way_of
 from streamplace.learn.giph.view import View
-from streamplace.model.columns import Flags
+from streamplace.model.arrays import Bools
 
 HIDDEN = 32
 GROUPS = ("upstream", "downstream", "beside")
@@ -82,7 +82,7 @@ def shapes(features: int, devices: int) -> dict[str, tuple[int, ...]]:
 
 
 @kernel
-def scores(network: Network, view: View, sight: Sight, upstream: Flags, v: int) -> Singles:
+def scores(network: Network, view: View, sight: Sight, upstream: Bools, v: int) -> Singles:
     """Score of every device [D] for operator v."""
     along = summaries(network.along, 0, view, sight, False)
     against = summaries(network.against, 0, view, sight, True)

@@ -15,7 +15,7 @@ from streamplace.learn.placeto.walk import (
     new_trail,
     tour_of,
 )
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 FEATURES = [*OPERATOR_FEATURES, "device"]

@@ -20,7 +20,7 @@ from streamplace.learn.giph.measures import Sight, Singles, new_sight, scale
 from streamplace.learn.giph.view import View, view_of
 from streamplace.learn.giph.walk import drawn, may, memory_used, put
 from streamplace.learn.placeto.network import Network, scores
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.problem import Problem
 
 OPERATOR_FEATURES = ("seconds", "bytes out", "visited", "current", "start")
@@ -33,7 +33,7 @@ class Tour(NamedTuple):
 
     tasks: View  # of the operators alone, without pairs
     order: Ints  # [N]
-    upstream: Flags  # [N, N] whether the column's operator is upstream of the row's
+    upstream: Bools  # [N, N] whether the column's operator is upstream of the row's
     bytes_out: Floats  # [N] mean bytes of the streams out of an operator
 
 
@@ -52,7 +52,7 @@ class Trail(NamedTuple):
 
     nodes: Singles  # [T, N, F]
     current: Ints  # [T] operators
-    open: Flags  # [T, D] devices that the model knows
+    open: Bools  # [T, D] devices that the model knows
     chosen: Ints  # [T] devices
 
 
@@ -89,7 +89,7 @@ def new_trail(tour: Tour, visits: int, devices: int) -> Trail:
 
 
 @kernel
-def _upstream(view: View) -> Flags:
+def _upstream(view: View) -> Bools:
     n = len(view.order)
     upstream = np.zeros((n, n), np.bool_)
     for v in view.order:

@@ -35,7 +35,7 @@ from streamplace.learn.rebuild.placing import (
 )
 from streamplace.learn.rebuild.rollout import Trail, new_record, rollouts
 from streamplace.learn.rebuild.view import View, before_of, view_of
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.objectives.makespan.bound import least_makespan
 from streamplace.scheduling.insertion import Schedule
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsim.jit import kernel
 
 from streamplace.learn.rebuild.view import Before, View
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import (
     NOWHERE,
     Gaps,
@@ -69,7 +69,7 @@ class State(NamedTuple):
     home: Ints  # [U] device of what stays together, -1 while it has none
     used: Floats  # [D] memory
     coming: Floats  # [D] seconds that tasks still to come worked there before
-    may: Flags  # [D] whether the task at hand may run there
+    may: Bools  # [D] whether the task at hand may run there
     ready: Floats  # [D] when its inputs are there
     core: Ints  # [D] where it would run
     gap: Ints  # [D]

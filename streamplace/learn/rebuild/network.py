@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamsim.jit import inlined_kernel, kernel
 
 from streamplace.learn.rebuild.measures import N_DEVICE, N_STEP
-from streamplace.model.columns import Flags, Floats
+from streamplace.model.arrays import Bools, Floats
 
 Singles = NDArray[np.float32]
 
@@ -68,7 +68,7 @@ def network_of(tensors: Mapping[str, Singles]) -> Network:
 
 @kernel
 def preferences(
-    net: Network, rows: Singles, row: Singles, may: Flags, first: Singles, logits: Floats
+    net: Network, rows: Singles, row: Singles, may: Bools, first: Singles, logits: Floats
 ) -> None:
     """Write the preference for every device [D], -inf where it is not open.
 

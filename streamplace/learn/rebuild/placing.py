@@ -19,7 +19,7 @@ from streamplace.learn.rebuild.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.rebuild.network import Network, network_of, shapes
 from streamplace.learn.rebuild.rollout import NOTHING, rollouts
 from streamplace.learn.rebuild.view import View, before_of, kept
-from streamplace.model.columns import Flags, Floats
+from streamplace.model.arrays import Bools, Floats
 from streamplace.scheduling.insertion import NOWHERE, Schedule
 from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, upward
@@ -46,7 +46,7 @@ class Chance(NamedTuple):
 
     noise: Floats  # [N] by which a task comes earlier, in multiples of `NOISE`
     uniform: Singles  # [N] numbers to draw choices with; below 0, the likeliest is taken
-    stays: Flags  # [N] tasks that stay where they are
+    stays: Bools  # [N] tasks that stay where they are
 
 
 @dataclass(frozen=True, slots=True)

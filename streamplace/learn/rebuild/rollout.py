@@ -13,7 +13,7 @@ from streamplace.learn.algorithms.drawing import drawn
 from streamplace.learn.rebuild.measures import N_DEVICE, N_STEP, empty, find, look, run
 from streamplace.learn.rebuild.network import Network, preferences
 from streamplace.learn.rebuild.view import Before, View
-from streamplace.model.columns import Flags, Ints
+from streamplace.model.arrays import Bools, Ints
 from streamplace.scheduling.insertion import Schedule
 
 Singles = NDArray[np.float32]
@@ -24,7 +24,7 @@ class Trail(NamedTuple):
 
     devices: Singles  # [S, N, D, 14]
     steps: Singles  # [S, N, 10]
-    open: Flags  # [S, N, D] devices that could be chosen
+    open: Bools  # [S, N, D] devices that could be chosen
 
 
 def new_record(rollouts: int, view: View) -> Trail:

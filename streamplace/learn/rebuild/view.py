@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.scheduling.insertion import Schedule, shortest_work
 from streamplace.scheduling.ranks import by_rank, least_after
@@ -63,6 +63,6 @@ def before_of(tasks: Tasks, schedule: Schedule, noise: Floats) -> Before:
     return Before(order, schedule.place, latest, span, loads)
 
 
-def kept(before: Before, stays: Flags) -> Ints:
+def kept(before: Before, stays: Bools) -> Ints:
     """Devices of the tasks that stay [S, N], step by step; -1 where they are decided anew."""
     return np.where(stays, before.place[before.order], -1).astype(np.int32)

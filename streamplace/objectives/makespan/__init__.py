@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.way import Way
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.registry import OBJECTIVES, Explanation, Objective, Values, objective
+from streamplace.objectives.registry import OBJECTIVES, Explanation, Objective, objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +87,7 @@ def makespan(
     placements: Ints,
     priorities: Floats | None = None,
     queue: str = "priority",
-) -> Values:
+) -> Floats:
     """Seconds of one pass, where an operator runs once all of its inputs are there."""
     return _makespans(problem, placements, priorities, queue)
 
@@ -98,7 +98,7 @@ def _makespans(
     priorities: Floats | None = None,
     queue: str = "priority",
     way: Way = USUAL,
-) -> Values:
+) -> Floats:
     from streamsim.passes import makespans
 
     rules = way.rules("" if priorities is None else queue)

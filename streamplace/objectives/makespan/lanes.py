@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
@@ -32,7 +32,7 @@ class Bars:
     begin: Floats
     end: Floats
     lane: Ints
-    critical: Flags
+    critical: Bools
 
     @property
     def n_lanes(self) -> int:
@@ -66,7 +66,7 @@ def transfers(problem: Problem, placement: Placement, seen: "Schedule") -> list[
     return found
 
 
-def _bars(row: str, things: NDArray[np.intp], begin: Floats, end: Floats, critical: Flags) -> Bars:
+def _bars(row: str, things: NDArray[np.intp], begin: Floats, end: Floats, critical: Bools) -> Bars:
     """Bars in the order in which they begin, each in the lowest lane that is free."""
     order = things[np.lexsort((end[things], begin[things]))].astype(np.int32)
     lanes = np.zeros(len(order), np.int32)

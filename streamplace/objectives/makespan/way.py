@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
 from streamplace.errors import SettingError
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.model.messages import quoted, shown
 from streamplace.model.placement import Placement
 

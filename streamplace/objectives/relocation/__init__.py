@@ -12,12 +12,12 @@ from math import inf
 import numpy as np
 
 from streamplace.errors import PlacementError, SettingError
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
-from streamplace.objectives.registry import Explanation, Objective, Values
+from streamplace.objectives.registry import Explanation, Objective
 
 GONE = -1
 
@@ -141,7 +141,7 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
         placements: Ints,
         priorities: Floats | None = None,
         queue: str = "priority",
-    ) -> Values:
+    ) -> Floats:
         batch = np.atleast_2d(placements)
         seconds = relocation.seconds(problem)[np.arange(problem.n_operators), batch].sum(axis=1)
         values = objective.values(problem, batch, priorities, queue)

@@ -1,10 +1,10 @@
 """Relative throughput: the share of the sources' rate that the placed graph sustains."""
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.registry import Explanation, Values, objective
+from streamplace.objectives.registry import Explanation, objective
 
 
 def _explain(problem: Problem, placement: Placement) -> Explanation:
@@ -20,7 +20,7 @@ def _picture(problem: Problem, placement: Placement) -> Picture:
 
 
 @objective("throughput", sense="max", explain=_explain, picture=_picture, limit=1.0)
-def throughput(problem: Problem, placements: Ints) -> Values:
+def throughput(problem: Problem, placements: Ints) -> Floats:
     """Relative throughput in the steady state, 0 to 1 (max–min fair between sources)."""
     from streamsim import throughput as steady_throughput
 

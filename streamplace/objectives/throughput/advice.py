@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.model.level import Floats, Ints, Level, Longs
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.level import Level
 
 SHRINK = 2.5
 """A level has at least this share of the units of the next finer one."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.anneal.sequence import Sequence
 from streamplace.scheduling.tasks import Tasks, transfer
 

@@ -10,7 +10,8 @@ from streamsim.incremental import State, value
 from streamsim.incremental import move as move_operator
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
-from streamplace.model.level import Ints, Level
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level
 from streamplace.placers.anneal.proposals import accepted, apart, mix, propose
 from streamplace.placers.anneal.room import count_used, take_room
 from streamplace.placers.anneal.search import scatter

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamplace.model.level import Ints, Level, contracted
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level, contracted
 from streamplace.placers.anneal import search
 from streamplace.placers.anneal.coarsen import heavy_groups
 from streamplace.placers.anneal.proposals import mix

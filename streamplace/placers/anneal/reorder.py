@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.memory import SLACK
 from streamplace.placers.anneal.eager import Eager, eager_makespan
 from streamplace.placers.anneal.proposals import choose, uniform

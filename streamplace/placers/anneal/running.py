@@ -1,6 +1,7 @@
 """Running a walk: chunk by chunk, until the budget ends or the peak is low enough."""
 
-from streamplace.model.level import Ints, Level
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import search

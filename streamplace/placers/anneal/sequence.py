@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.scheduling.insertion import ready_at
 from streamplace.scheduling.tasks import Tasks, transfer
 

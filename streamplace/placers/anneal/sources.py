@@ -7,7 +7,8 @@ from streamsim import incremental, throughput
 from streamsim.instance import writable
 from streamsim.topology import group_by
 
-from streamplace.model.level import Ints, Level
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import fair, search

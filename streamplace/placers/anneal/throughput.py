@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from streamsim import throughput
 
-from streamplace.model.level import Ints, Level, finest_level, least_peak
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level, finest_level, least_peak
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal import search

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamplace.model.level import Ints, Level
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.rules import Rules

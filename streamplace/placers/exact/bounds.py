@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.placers.exact.packing import largest_sum, packs
 from streamplace.placers.exact.patterns import patterns_below
 from streamplace.placers.exact.search import Limits

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from streamsim.equation import handling_load, link_load, nic_load
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.memory import most
 from streamplace.placers.exact.solving import Effort, solved
 from streamplace.placers.exact.units import Units

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamsim.equation import link_loads
 from streamsim.jit import kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.exact.units import Units
 
 Counts = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.anneal.reorder import BEST
 from streamplace.placers.anneal.shortest import Plan, annealed, best_plan, listed_plans
 from streamplace.placers.exact.solving import SECONDS_PER_EVALUATION, effort_of, solved

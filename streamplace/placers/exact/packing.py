@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import kernel
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 
 MOST_STATES = 200_000
 SAME = 1e-12

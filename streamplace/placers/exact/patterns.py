@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import kernel
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.placers.exact.hubs import Hub, advance, hubs_of
 from streamplace.placers.exact.units import Units
 

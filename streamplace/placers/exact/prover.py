@@ -9,7 +9,7 @@
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.placers.exact import bounds, cpsat, hubs
 from streamplace.placers.exact.search import EXHAUSTED, IMPROVED, NODES, PAUSED, new_search, run
 from streamplace.placers.exact.solving import effort_of

@@ -24,7 +24,7 @@ from streamsim.equation import (
 )
 from streamsim.jit import borrowing_kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.memory import SLACK
 from streamplace.placers.exact.patterns import Patterns
 from streamplace.placers.exact.units import Units

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from streamsim.filling import flow_shares
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.bounds import powers

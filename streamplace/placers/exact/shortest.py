@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamplace.model.columns import Ints
+from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

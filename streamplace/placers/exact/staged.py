@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.anneal.bystage import part_of
 from streamplace.placers.anneal.shortest import Plan, plan_of
 from streamplace.placers.exact.leg import Legs

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.memory import most
 from streamplace.placers.exact.windows import Windows
 from streamplace.scheduling.tasks import Tasks

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.equation import link_loads
 
-from streamplace.model.columns import Flags, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.memory import most, used
 from streamplace.model.problem import Problem
 
@@ -90,7 +90,7 @@ def units_of(problem: Problem) -> tuple[Units, Ints]:
     return _linked(units._replace(apart=rules.apart)), rules.unit
 
 
-def fits(units: Units, places: Ints) -> Flags:
+def fits(units: Units, places: Ints) -> Bools:
     """Whether the memory of devices suffices for each placement [B, U]; shape [B]."""
     if not len(units.memory):
         return np.ones(len(places), np.bool_)

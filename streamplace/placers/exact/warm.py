@@ -12,7 +12,7 @@ from streamsim.equation import (
 )
 from streamsim.jit import borrowing_kernel, kernel
 
-from streamplace.model.columns import Floats, Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.exact.search import has_memory
 from streamplace.placers.exact.units import Units
 

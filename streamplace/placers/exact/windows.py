@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 from streamplace.scheduling.tasks import Tasks, transfer
 
 
