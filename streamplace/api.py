@@ -25,9 +25,10 @@ from streamplace.objectives.registry import (
 from streamplace.objectives.relocation import Relocation, relocating
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Placer, Result
-from streamplace.teach.crews import crew_of
-from streamplace.teach.lesson import PRESET, Lesson
-from streamplace.teach.teaching import Trained, teach
+from streamplace.training.prepared import train_run
+from streamplace.training.run import PRESET, TrainingRun
+from streamplace.training.trained import Trained
+from streamplace.training.workers import workers_on
 
 if TYPE_CHECKING:
     from streamplace.learn.reward import Measure
@@ -212,7 +213,7 @@ def train(
         With ``weights``, the file that a learned placer takes, and the ``history``.
     """
     problems = tuple(problem_of(graph, cluster) for graph in graphs)
-    lesson = Lesson(
+    run = TrainingRun(
         model=model,
         problems=problems,
         rates=tuple(rates),
@@ -226,5 +227,5 @@ def train(
         start=None if start is None else str(start),
         command=f"streamplace.train({model!r}, …)",
     )
-    with crew_of(on) as crew:
-        return teach(lesson, Path(out), resume=resume, watcher=watcher, crew=crew)
+    with workers_on(on) as crew:
+        return train_run(run, Path(out), resume=resume, watcher=watcher, crew=crew)

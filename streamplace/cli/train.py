@@ -20,7 +20,7 @@ from streamplace.objectives.report import percent
 if TYPE_CHECKING:
     from streamplace.learn.crew import Crew
     from streamplace.model.problem import Problem
-    from streamplace.teach.teaching import Trained
+    from streamplace.training.trained import Trained
 
 TRAINING_SPLIT = "train"
 
@@ -132,13 +132,13 @@ def command(
     from streamplace.learn.registry import MODELS
     from streamplace.model.units import tuple_rate
     from streamplace.objectives.registry import suggested_by_all
-    from streamplace.teach.lesson import Lesson
-    from streamplace.teach.teaching import teach
+    from streamplace.training.prepared import train_run
+    from streamplace.training.run import TrainingRun
 
     typed = _as_typed(click.get_current_context())
     with _crew(on, typed, out, resume) as crew:
         problems = tuple(_problems(data, split, limit, cluster))
-        lesson = Lesson(
+        run = TrainingRun(
             model=MODELS[model].name,
             problems=problems,
             rates=tuple(tuple_rate(rate) for rate in rates),
@@ -152,8 +152,8 @@ def command(
             start=start,
             command=typed,
         )
-        watcher = Display(lesson.model)
-        trained = teach(lesson, out, resume=resume, watcher=watcher, track=tracked, crew=crew)
+        watcher = Display(run.model)
+        trained = train_run(run, out, resume=resume, watcher=watcher, track=tracked, crew=crew)
     if crew.leads and as_json:
         print_json(as_document(trained))
     elif crew.leads:
@@ -178,7 +178,7 @@ def _problems(
 def _crew(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Crew]":
     """Who trains; of several processes one speaks. Ctrl-C tells how to go on."""
     from streamplace.io.extras import importing_torch
-    from streamplace.teach.crews import crew_of
+    from streamplace.training.workers import workers_on
 
     with importing_torch():
         from streamplace.learn.processes import Ended, leads
@@ -187,7 +187,7 @@ def _crew(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Crew
     if not leads():
         logging.disable()
     try:
-        with crew_of(on) as crew:
+        with workers_on(on) as crew:
             yield crew
     except Ended:
         context.exit(2)

@@ -26,7 +26,7 @@ from streamplace.learn.threads import one_thread
 from streamplace.learn.watching import Silent
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
-from streamplace.teach.teaching import Trained
+from streamplace.training.trained import Trained
 
 GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2, 3, 4))]
 RATES = (1e4, 2e4)
@@ -111,7 +111,7 @@ def test_learners_apart_come_to_the_same_bits_as_one(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a learner remembers goes with its rows."""
-    monkeypatch.setattr("streamplace.api.crew_of", lambda on: nullcontext(Apart()))
+    monkeypatch.setattr("streamplace.api.workers_on", lambda on: nullcontext(Apart()))
     apart = train(trained.model, tmp_path)
     for mine, whole in zip(apart.history.epochs, trained.history.epochs, strict=True):
         assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}

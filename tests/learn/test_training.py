@@ -17,7 +17,7 @@ from streamplace.learn.registry import Task
 from streamplace.learn.shards import batches, dealt, seed_of
 from streamplace.learn.watching import Silent
 from streamplace.model import StreamGraph
-from streamplace.teach.teaching import Trained
+from streamplace.training.trained import Trained
 
 Train = Callable[..., Trained]
 

@@ -1,4 +1,4 @@
-"""A lesson: which model is trained on what, and how."""
+"""A run: which model is trained on what, and how."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SHIPPED = "shipped"
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TrainingRun:
     """What is to be trained, on what, and how.
 
     Attributes

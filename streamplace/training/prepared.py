@@ -1,4 +1,4 @@
-"""Training a model on graphs, into a folder: what `streamplace train` does."""
+"""Training of a model on problems, into a folder: the work behind `streamplace.train`."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -18,15 +18,15 @@ from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
-from streamplace.teach.lesson import REAL, SHIPPED, Lesson
-from streamplace.teach.solutions import Solver, Track, untracked
+from streamplace.training.run import REAL, SHIPPED, TrainingRun
+from streamplace.training.solutions import Solver, Track, untracked
+from streamplace.training.trained import Trained
 
 if TYPE_CHECKING:
     from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
     from streamplace.learn.crew import Arrays, Crew
-    from streamplace.learn.history import History
     from streamplace.learn.registry import Model, Task
     from streamplace.learn.reward import Measure
     from streamplace.learn.watching import Watcher
@@ -36,54 +36,8 @@ THROUGHPUT = "throughput"
 MEASURED = "measured"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trained:
-    """What training came to.
-
-    Attributes
-    ----------
-    rates, optima
-        Of every validation problem: source rate, and the best possible relative throughput where
-        it is known (else NaN).
-    """
-
-    model: str
-    folder: Path
-    history: "History"
-    epochs: int
-    rates: tuple[float, ...]
-    optima: Floats
-
-    @property
-    def weights(self) -> Path:
-        """File of the best weights."""
-        return self.folder / "best.safetensors"
-
-    @property
-    def values(self) -> Floats:
-        """Relative throughput of every validation problem with the best weights."""
-        return self.history.values
-
-    @property
-    def seconds(self) -> float:
-        """Time that the epochs took."""
-        return sum(epoch.seconds for epoch in self.history.epochs)
-
-    def by_rate(self) -> dict[float, tuple[int, float, float | None]]:
-        """Validation problems, their mean value and share of the optimum, by source rate."""
-        from streamplace.learn.history import mean_share
-
-        rates = np.array(self.rates)
-        return {
-            rate: (int(at.sum()), float(self.values[at].mean()), mean_share(self.values[at], best))
-            for rate in sorted(set(self.rates))
-            for at in [rates == rate]
-            for best in [self.optima[at]]
-        }
-
-
-def teach(
-    lesson: Lesson,
+def train_run(
+    run: TrainingRun,
     folder: Path,
     *,
     resume: bool = False,
@@ -105,24 +59,24 @@ def teach(
     from streamplace.learn.registry import MODELS
 
     crew = crew or Alone()
-    model = MODELS[lesson.model]
-    model.check(lesson.objective)
-    take_device(lesson.device)
-    if lesson.reward == REAL and not isinstance(crew, Alone):
+    model = MODELS[run.model]
+    model.check(run.objective)
+    take_device(run.device)
+    if run.reward == REAL and not isinstance(crew, Alone):
         raise SettingError(
             "real passes (the reward ray) are measured one after the other on one machine; train "
             "in one process, on this machine"
         )
-    classroom = _Classroom.of(lesson, model, folder, crew)
+    prepared = PreparedRun.of(run, model, folder, crew)
     with ExitStack() as files:
-        return classroom.train(classroom.checkpoint(resume, files), watcher, track)
+        return prepared.train(prepared.checkpoint(resume, files), watcher, track)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Classroom:
-    """A lesson with everything read and checked."""
+class PreparedRun:
+    """A run with everything read and checked."""
 
-    lesson: Lesson
+    run: TrainingRun
     model: "Model"
     folder: Path
     crew: "Crew"
@@ -133,30 +87,30 @@ class _Classroom:
     settings: dict[str, Any]
 
     @classmethod
-    def of(cls, lesson: Lesson, model: "Model", folder: Path, crew: "Crew") -> "_Classroom":
-        """Read and check what the lesson names."""
+    def of(cls, run: TrainingRun, model: "Model", folder: Path, crew: "Crew") -> "PreparedRun":
+        """Read and check what the run names."""
         from streamplace.learn.config import configured
 
-        start, digest = _start(lesson)
+        start, digest = _start(run)
         base = None if start is None else start.document["config"]
-        preset = configured(model, lesson.preset, lesson.config, start=base, epochs=lesson.epochs)
-        parts = lesson.divided(preset.training.validation)
-        training, validation = map(lesson.at_rates, parts)
-        judge = named_objective(lesson.objective)
+        preset = configured(model, run.preset, run.config, start=base, epochs=run.epochs)
+        parts = run.divided(preset.training.validation)
+        training, validation = map(run.at_rates, parts)
+        judge = named_objective(run.objective)
         for problem in (*training, *validation):
             judge.check(problem)
         settings = {
             "model": model.name,
-            "seed": lesson.seed,
-            **({} if lesson.objective == THROUGHPUT else {"objective": lesson.objective}),
-            "reward": lesson.reward if isinstance(lesson.reward, str) else MEASURED,
-            "rates": list(lesson.rates),
+            "seed": run.seed,
+            **({} if run.objective == THROUGHPUT else {"objective": run.objective}),
+            "reward": run.reward if isinstance(run.reward, str) else MEASURED,
+            "rates": list(run.rates),
             "start": digest,
             "data": _digest(training, validation),
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
             **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
         }
-        return cls(lesson, model, folder, crew, start, preset, training, validation, settings)
+        return cls(run, model, folder, crew, start, preset, training, validation, settings)
 
     def checkpoint(self, resume: bool, files: ExitStack) -> "Checkpoint | None":
         """Return the checkpoint to go on from, as the leading process finds it.
@@ -206,13 +160,13 @@ class _Classroom:
         from streamplace.learn.building import begin_from, built
         from streamplace.learn.training import Course, train
 
-        lesson, config, crew = self.lesson, self.preset.training, self.crew
-        solver = Solver(lesson, self.folder / SOLUTIONS, track, crew.on)
+        run, config, crew = self.run, self.preset.training, self.crew
+        solver = Solver(run, self.folder / SOLUTIONS, track, crew.on)
         solved = crew.shared(partial(self._solved, solver))
         optima = solved["optima"]
         course = Course(
             config=config,
-            seed=lesson.seed,
+            seed=run.seed,
             folder=self.folder if crew.leads else None,
             model=self.model.name,
             settings=self.settings,
@@ -225,18 +179,18 @@ class _Classroom:
             make = partial(built, self.model, self._task(solved, judge), self.preset)
             learner = make()
             if self.start is not None:
-                begin_from(learner, self.start, str(lesson.start))
-            with crew.hands(learner, make, lesson.device) as hands:
+                begin_from(learner, self.start, str(run.start))
+            with crew.hands(learner, make, run.device) as hands:
                 history = train(learner, course, hands, told, checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
         return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
 
     def _solved(self, solver: Solver) -> "Arrays":
         """Targets of the training problems, and optima of the others, NaN where not known."""
-        taught, held = self.lesson.divided(self.preset.training.validation)
+        taught, held = self.run.divided(self.preset.training.validation)
         targets = solver.targets(taught) if self.model.supervised else ()
         optima = np.full(len(self.validation), np.nan)
-        if self.lesson.objective == THROUGHPUT:
+        if self.run.objective == THROUGHPUT:
             optima = solver.optima(held)
         known = {str(i): target for i, target in enumerate(targets) if target is not None}
         return {**known, "optima": optima}
@@ -244,22 +198,22 @@ class _Classroom:
     def _watchers(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
         """Who is told how training goes; nobody but in the leading process."""
         from streamplace.learn.watching import Board, Several, Silent
-        from streamplace.teach.curve import CurveFile
+        from streamplace.training.curve import CurveFile
 
         if not self.crew.leads:
             return Silent()
         board = Board(self.folder / "tensorboard")
-        curve = CurveFile(self.folder / "curve.png", optima, self.lesson.objective)
+        curve = CurveFile(self.folder / "curve.png", optima, self.run.objective)
         return Several(board, curve, watcher or Silent())
 
     def _judge(self) -> "AbstractContextManager[str | Measure]":
         """What judges sampled placements, for as long as training takes."""
-        if self.lesson.reward != REAL:
-            return nullcontext(self.lesson.reward)
+        if self.run.reward != REAL:
+            return nullcontext(self.run.reward)
         from streamplace.engines.ray_passes import RayPasses
         from streamplace.learn.reward import check_measured
 
-        check_measured(self.lesson.objective)
+        check_measured(self.run.objective)
         return RayPasses([*self.training, *self.validation])
 
     def _task(self, solved: "Arrays", judge: "str | Measure") -> "Task":
@@ -270,9 +224,9 @@ class _Classroom:
         return Task(
             training=self.training,
             validation=self.validation,
-            seed=self.lesson.seed,
-            device=self.lesson.device,
-            objective=self.lesson.objective,
+            seed=self.run.seed,
+            device=self.run.device,
+            objective=self.run.objective,
             reward=judge,
             targets=tuple(known) if self.model.supervised else (),
             features=None if self.start is None else self.start.document["features"],
@@ -282,25 +236,25 @@ class _Classroom:
         """What the weights file tells about its making, and about that of those it began from."""
         start = self.start
         return {
-            "command": self.lesson.command,
-            **({} if self.lesson.objective == THROUGHPUT else {"objective": self.lesson.objective}),
-            "seed": self.lesson.seed,
+            "command": self.run.command,
+            **({} if self.run.objective == THROUGHPUT else {"objective": self.run.objective}),
+            "seed": self.run.seed,
             "data": self.settings["data"],
-            "rates": list(self.lesson.rates),
+            "rates": list(self.run.rates),
             "problems": len(self.training),
             "start": start and {"sha256": self.settings["start"], **start.document["training"]},
             "streamplace": version("streamplace"),
         }
 
 
-def _start(lesson: Lesson) -> "tuple[Weights | None, str | None]":
+def _start(run: TrainingRun) -> "tuple[Weights | None, str | None]":
     """Weights to begin from and their digest, none where training begins from nothing."""
     from streamplace.io.weights import read_weights, shipped
 
-    if lesson.start is None:
+    if run.start is None:
         return None, None
-    path = shipped(lesson.model) if lesson.start == SHIPPED else Path(lesson.start)
-    return read_weights(path, model=lesson.model), sha256(read_bytes(path)).hexdigest()
+    path = shipped(run.model) if run.start == SHIPPED else Path(run.start)
+    return read_weights(path, model=run.model), sha256(read_bytes(path)).hexdigest()
 
 
 def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:

@@ -15,10 +15,10 @@ from streamplace.io.weights import read_tensors
 from streamplace.learn.registry import MODELS
 from streamplace.learn.watching import Silent
 from streamplace.model import Cluster, Problem
-from streamplace.teach.crews import crew_of
-from streamplace.teach.lesson import Lesson
-from streamplace.teach.on_ray import OnRay
-from streamplace.teach.teaching import teach
+from streamplace.training.prepared import train_run
+from streamplace.training.ray_workers import RayWorkers
+from streamplace.training.run import TrainingRun
+from streamplace.training.workers import workers_on
 
 ray = pytest.importorskip("ray")
 ray.cloudpickle.register_pickle_by_value(stub_model)
@@ -44,14 +44,14 @@ class Removes(Silent):
 
 
 @pytest.fixture
-def lesson(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lesson:
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainingRun:
     """A supervised stub, with four shards."""
     assert list(MODELS) is not None
     pupil = stub_model.model(name="pupil", supervised=True)
     monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "pupil": pupil})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "four.toml").write_text("[training]\nshards = 4\n")
-    return Lesson("pupil", PROBLEMS, config=tmp_path / "four.toml")
+    return TrainingRun("pupil", PROBLEMS, config=tmp_path / "four.toml")
 
 
 def bits(folder: Path) -> dict[str, bytes]:
@@ -63,12 +63,12 @@ def bits(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_node_that_is_lost_changes_no_bit(
-    lesson: Lesson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three nodes, one of which dies in the third step."""
     from ray.cluster_utils import Cluster as RayCluster
 
-    teach(lesson, tmp_path / "here")
+    train_run(run, tmp_path / "here")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     cluster = RayCluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -76,27 +76,27 @@ def test_a_node_that_is_lost_changes_no_bit(
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         cluster.wait_for_nodes()
         watcher = Removes(cluster, nodes[0])
-        with crew_of(cluster.address) as crew:
-            teach(lesson, tmp_path / "there", watcher=watcher, crew=crew)
+        with workers_on(cluster.address) as crew:
+            train_run(run, tmp_path / "there", watcher=watcher, crew=crew)
     finally:
         ray.shutdown()
         cluster.shutdown()
     assert bits(tmp_path / "there") == bits(tmp_path / "here")
 
 
-def test_real_passes_are_measured_in_one_process(lesson: Lesson, tmp_path: Path) -> None:
-    measured = replace(lesson, reward="ray", objective="makespan")
+def test_real_passes_are_measured_in_one_process(run: TrainingRun, tmp_path: Path) -> None:
+    measured = replace(run, reward="ray", objective="makespan")
     with pytest.raises(SettingError, match="train in one process, on this machine"):
-        teach(measured, tmp_path / "run", crew=OnRay("ray"))
+        train_run(measured, tmp_path / "run", crew=RayWorkers("ray"))
 
 
-def test_where_no_cluster_is_that_is_said(lesson: Lesson, tmp_path: Path) -> None:
+def test_where_no_cluster_is_that_is_said(run: TrainingRun, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
-        teach(lesson, tmp_path / "run", crew=OnRay("127.0.0.1:1"))
+        train_run(run, tmp_path / "run", crew=RayWorkers("127.0.0.1:1"))
 
 
 def test_torchrun_and_ray_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SettingError, match="leave out --on, or torchrun"), crew_of("ray"):
+    with pytest.raises(SettingError, match="leave out --on, or torchrun"), workers_on("ray"):
         pass

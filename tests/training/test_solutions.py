@@ -12,9 +12,9 @@ from streamplace.evaluate.contest import Contest
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
-from streamplace.teach import solutions
-from streamplace.teach.lesson import Lesson
-from streamplace.teach.solutions import Solver
+from streamplace.training import solutions
+from streamplace.training.run import TrainingRun
+from streamplace.training.solutions import Solver
 
 GRAPHS = tuple(Problem(chain(n), Cluster.uniform(5)) for n in (2, 3))
 ANSWERS = {
@@ -48,7 +48,7 @@ def solver(
             yield [Record(*facts, value, bound, 1.0, devices)]
 
     monkeypatch.setattr(solutions, "compare", compare)
-    return Solver(Lesson("stub", GRAPHS), tmp_path / "solutions.jsonl")
+    return Solver(TrainingRun("stub", GRAPHS), tmp_path / "solutions.jsonl")
 
 
 def test_optima_are_what_is_proven(solver: Solver) -> None:

@@ -20,7 +20,7 @@ from streamplace.learn.threads import one_thread
 Make = Callable[[], Learner]
 
 
-class OnRay:
+class RayWorkers:
     """One process, which leads, and the workers of a Ray cluster."""
 
     leads = True
@@ -34,7 +34,7 @@ class OnRay:
         return make()
 
     @contextmanager
-    def hands(self, learner: Learner, make: Make, device: str) -> Iterator["RayHands"]:
+    def hands(self, learner: Learner, make: Make, device: str) -> Iterator["RayGradientWorkers"]:
         """Workers that have made the same learner."""
         if device != "cpu":
             raise SettingError(
@@ -42,10 +42,10 @@ class OnRay:
                 "start a process per GPU with torchrun"
             )
         with connected(self._address) as ray:
-            yield RayHands(ray, learner, make)
+            yield RayGradientWorkers(ray, learner, make)
 
 
-class RayHands:
+class RayGradientWorkers:
     """Workers that compute for a learner; see `streamplace.learn.crew.Hands`."""
 
     def __init__(self, ray: Any, learner: Learner, make: Make) -> None:

@@ -19,7 +19,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.registry import Budget
-from streamplace.teach.lesson import Lesson
+from streamplace.training.run import TrainingRun
 
 EFFORT = Budget(seconds=10.0, evaluations=30_000)
 """For each problem: some 50 ms where graphs are small, and no machine's speed changes an answer."""
@@ -36,12 +36,12 @@ def untracked(items: Iterable[Any], title: str, total: int) -> Iterable[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """Solves the problems of a lesson; what was solved is kept in a file.
+    """Solves the problems of a run; what was solved is kept in a file.
 
     Proven optima are shared with `streamplace.evaluate.compare` through the user's cache.
     """
 
-    lesson: Lesson
+    run: TrainingRun
     file: Path
     track: Track = untracked
     on: str | None = None
@@ -75,11 +75,11 @@ class Solver:
         """Whether a placement was found that is better than another, if that was found."""
         if record.value is None or other.value is None:
             return other.value is None
-        return named_objective(self.lesson.objective).better(record.value, other.value)
+        return named_objective(self.run.objective).better(record.value, other.value)
 
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[list[Record]]:
-        lesson = self.lesson
-        contest = Contest((placer,), lesson.rates, lesson.seed, EFFORT, lesson.objective)
+        run = self.run
+        contest = Contest((placer,), run.rates, run.seed, EFFORT, run.objective)
         with _script_left_alone():
             found = compare(contest, problems, RecordFile(self.file), on=self.on)
             return list(self.track(found, title, len(problems)))

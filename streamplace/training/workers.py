@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def crew_of(on: str | None) -> "Iterator[Crew]":
+def workers_on(on: str | None) -> "Iterator[Crew]":
     """Crew for a training; all its processes end together.
 
     Parameters
@@ -30,6 +30,6 @@ def crew_of(on: str | None) -> "Iterator[Crew]":
         return
     if launched():
         raise SettingError("torchrun has started several processes; leave out --on, or torchrun")
-    from streamplace.teach.on_ray import OnRay
+    from streamplace.training.ray_workers import RayWorkers
 
-    yield OnRay(on)
+    yield RayWorkers(on)

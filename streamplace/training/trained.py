@@ -1,0 +1,58 @@
+"""The result of a training run: history, best weights, and the validation problems."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.model.columns import Floats
+
+if TYPE_CHECKING:
+    from streamplace.learn.history import History
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """Result of a training run.
+
+    Attributes
+    ----------
+    rates, optima
+        Of every validation problem: source rate, and the best possible relative throughput where
+        it is known (else NaN).
+    """
+
+    model: str
+    folder: Path
+    history: "History"
+    epochs: int
+    rates: tuple[float, ...]
+    optima: Floats
+
+    @property
+    def weights(self) -> Path:
+        """File of the best weights."""
+        return self.folder / "best.safetensors"
+
+    @property
+    def values(self) -> Floats:
+        """Relative throughput of every validation problem with the best weights."""
+        return self.history.values
+
+    @property
+    def seconds(self) -> float:
+        """Time that the epochs took."""
+        return sum(epoch.seconds for epoch in self.history.epochs)
+
+    def by_rate(self) -> dict[float, tuple[int, float, float | None]]:
+        """Validation problems, their mean value and share of the optimum, by source rate."""
+        from streamplace.learn.history import mean_share
+
+        rates = np.array(self.rates)
+        return {
+            rate: (int(at.sum()), float(self.values[at].mean()), mean_share(self.values[at], best))
+            for rate in sorted(set(self.rates))
+            for at in [rates == rate]
+            for best in [self.optima[at]]
+        }
