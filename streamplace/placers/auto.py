@@ -91,7 +91,7 @@ def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
 
 
 def _has_stages(problem: Problem) -> bool:
-    from streamplace.placers.exact.staged import stages_of, unruled
+    from streamplace.placers.exact.passes.stages import stages_of, unruled
     from streamplace.scheduling.tasks import tasks_of
 
     return stages_of(unruled(tasks_of(problem))) is not None

@@ -3,14 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
-
-Longs = NDArray[np.int64]
 
 LARGEST_TOTAL = 1e9
 """Scaled weights add up to about this, which fits 32 bits whatever a partitioner adds up."""

@@ -16,8 +16,8 @@ from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers import stopwatch
 from streamplace.placers.anneal.climb import BATCH
-from streamplace.placers.anneal.throughput import LEAST, LEAST_OF_SEVERAL
-from streamplace.placers.exact.prover import MOVES
+from streamplace.placers.anneal.rate.throughput import LEAST, LEAST_OF_SEVERAL
+from streamplace.placers.exact.rate.prover import MOVES
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Result
 

@@ -171,15 +171,18 @@ def test_the_bound_holds_however_early_the_budget_ends(problem: Problem, evaluat
 @given(problems(most_operators=5), st.floats(1.01, 3))
 def test_cp_sat_agrees_with_trying_everything(problem: Problem, cut: float) -> None:
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
-    from streamplace.placers.exact import cpsat
-    from streamplace.placers.exact.units import units_of
+    from streamplace.placers.exact.rate import assignment
+    from streamplace.placers.exact.rate.units import units_of
+    from streamplace.placers.exact.solver import Effort
 
     units, unit = units_of(problem)
     every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
     places = np.array(list(every), np.int32)
     values = THROUGHPUT.evaluate(problem, places[problem.legal(places)])
-    goal = cpsat.Goal(np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32))
-    answer = cpsat.solve(units, goal, cpsat.Effort(10.0, None, 1, 0))
+    goal = assignment.Goal(
+        np.full(units.n_devices, cut), cut, 1.0, np.zeros(units.n_units, np.int32)
+    )
+    answer = assignment.solve(units, goal, Effort(10.0, None, 1, 0))
     peak = 1 / values.max()
     assert answer.least <= max(peak, 1.0) * (1 + 1e-6)
     if peak < cut * (1 - 1e-6):
@@ -214,8 +217,8 @@ def small_branched(draw: Callable[..., Any]) -> Problem:
 @given(small_branched(), st.floats(1.001, 2.0))
 def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stretch: float) -> None:
     """Every bound and the search itself, at a cut near the optimum, against all placements."""
-    from streamplace.placers.exact import bounds, hubs, search
-    from streamplace.placers.exact.units import contracted, units_of
+    from streamplace.placers.exact.rate import bounds, branch_and_bound, hub_relaxation
+    from streamplace.placers.exact.rate.units import contracted, units_of
 
     optimum = 1 / best_by_hand(problem)
     if optimum <= 1:
@@ -230,11 +233,13 @@ def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stre
         limits = bounds.limits_below(smaller[0], cut)
         if bounds.hopeless(limits):
             assert not possible
-        for hub in hubs.hubs_of(smaller[0]):
-            if hubs.spread(hub, cut, units.n_devices, 100_000)[0] == hubs.NO:
+        for hub in hub_relaxation.hubs_of(smaller[0]):
+            if hub_relaxation.spread(hub, cut, units.n_devices, 100_000)[0] == hub_relaxation.NO:
                 assert not possible
-        outcome = search.run(smaller[0], limits, search.new_search(smaller[0]), 10**7)
-        assert outcome == (search.IMPROVED if possible else search.EXHAUSTED)
+        outcome = branch_and_bound.run(
+            smaller[0], limits, branch_and_bound.new_search(smaller[0]), 10**7
+        )
+        assert outcome == (branch_and_bound.IMPROVED if possible else branch_and_bound.EXHAUSTED)
 
 
 def test_two_halves_fill_two_devices() -> None:

@@ -1,11 +1,12 @@
 """Anneal: local search that knows what is full.
 
-Moves of single operators, swaps, and moves of whole neighbourhoods (a chain, a branch) are taken
-or left by the energy of `walk`, under a falling temperature (`search`). Large graphs are searched
-level by level, from a few hundred groups of operators down to the operators (`multilevel`). With
-several sources the fullest resource does not tell everything; there the search alternates between
-the peak and the exact throughput (`sources`). The shortest pass has an annealing of its own, of
-devices and order (`shortest`). Other objectives are climbed by plain evaluation (`climb`).
+For the throughput (`rate`), moves of single operators, swaps, and moves of whole neighbourhoods (a
+chain, a branch) are accepted or rejected by the energy of `walk`, under a falling temperature
+(`search`). Large graphs are searched level by level, from a few hundred groups of operators down to
+the operators (`multilevel`). With several sources the fullest resource does not decide everything;
+there the search alternates between the peak and the exact throughput (`sources`). The shortest pass
+(`passes`) has an annealing of its own, of devices and order. For any other objective the search
+begins with placements for a related objective (`generic`) and climbs by plain evaluation (`climb`).
 
 Where METIS with every number of parts is cheap against the seconds, the search begins with the best
 of that; and the first moves are made whatever the clock says. So a busy machine costs some quality,
@@ -42,17 +43,17 @@ def anneal(
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
     if objective.of_usual_pass:
-        from streamplace.placers.anneal.relist import relist
-        from streamplace.placers.anneal.shortest import FIRST_ROUND, MOST_TASKS, shortest
+        from streamplace.placers.anneal.passes.forward_backward import relist
+        from streamplace.placers.anneal.passes.shortest import FIRST_ROUND, MOST_TASKS, shortest
 
         if problem.n_operators > MOST_TASKS:
             return relist(problem, objective, start, seed, Meter(budget, 1))
         return shortest(problem, objective, start, seed, Meter(budget, FIRST_ROUND))
     if objective.name != "throughput":
-        from streamplace.placers.anneal.others import best_by
+        from streamplace.placers.anneal.generic import best_by
 
         return best_by(problem, objective, start, seed, budget)
-    from streamplace.placers.anneal.throughput import least_work, maximise
+    from streamplace.placers.anneal.rate.throughput import least_work, maximise
 
     meter = Meter(budget, least_work(problem))
     start = start or metis_to_begin_with(problem, objective, seed, budget)

@@ -1,9 +1,8 @@
 """Exact: the best placement, proven, or the best found with a proven bound.
 
-For the makespan see `shortest`.
-
 With one source the throughput is min(1, 1 / peak), where the peak is the largest load of any
-device, link, NIC or core: `prover` minimises it. With several sources see `several`.
+device, link, NIC or core: `rate.prover` minimises it. With several sources see `rate.sources`. For
+the makespan see `passes.shortest`.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 
 if TYPE_CHECKING:
-    from streamplace.placers.exact.prover import Prover
+    from streamplace.placers.exact.rate.prover import Prover
 
 SMALL, LARGE = 200, 2_000
 """Up to SMALL operators need no help with the first placement; beyond LARGE little is proven."""
@@ -49,11 +48,11 @@ def exact(
     if not 1 <= workers <= 256:
         raise SettingError(f"workers is {workers}; it must be between 1 and 256")
     if objective.quantity == "makespan":
-        from streamplace.placers.exact.shortest import prove_shortest
+        from streamplace.placers.exact.passes.shortest import prove_shortest
 
         return prove_shortest(problem, objective, start, seed, budget, workers)
-    from streamplace.placers.exact.prover import MOVES, Prover
-    from streamplace.placers.exact.units import units_of
+    from streamplace.placers.exact.rate.prover import MOVES, Prover
+    from streamplace.placers.exact.rate.units import units_of
 
     meter = Meter(budget, MOVES)
     units, unit = units_of(problem)
@@ -84,18 +83,18 @@ def _several(
     seed: int,
 ) -> Found:
     """Answer where sources differ in what they reach."""
-    from streamplace.placers.exact import several
+    from streamplace.placers.exact.rate import sources
 
     units = prover.units
     meter.trace.clear()
-    best = several.Best(problem, objective, unit, meter)
+    best = sources.Best(problem, objective, unit, meter)
     best.offer(prover.place[None, :])
-    if several.few(units):
-        several.try_all(units, best)
+    if sources.few(units):
+        sources.try_all(units, best)
         bound = best.value
     else:
-        several.climb(units, best, meter, np.random.default_rng(seed))
-        bound = max(several.bound(problem, units, unit), best.value)
+        sources.climb(units, best, meter, np.random.default_rng(seed))
+        bound = max(sources.bound(problem, units, unit), best.value)
     place = problem.canonical(best.place[unit])
     return Found(problem.placement(place), bound, tuple(meter.trace))
 

@@ -12,9 +12,9 @@ from makespan_cases import MAKESPAN, giph, least_of_all, problems, ten_tasks, va
 from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
-from streamplace.placers.anneal.eager import eager_makespan, new_eager
-from streamplace.placers.anneal.relist import relist
-from streamplace.placers.anneal.sequence import follow, new_sequence, settle
+from streamplace.placers.anneal.passes.forward_backward import relist
+from streamplace.placers.anneal.passes.non_delay import eager_makespan, new_eager
+from streamplace.placers.anneal.passes.sequence import follow, new_sequence, settle
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, least_after

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, least_of_all, value
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.placers.anneal.shortest import plan_of, served
-from streamplace.placers.exact.staged import staged, stages_of
+from streamplace.placers.anneal.passes.shortest import plan_of, served
+from streamplace.placers.exact.passes.stages import staged, stages_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, upward

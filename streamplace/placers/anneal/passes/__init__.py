@@ -1,0 +1,1 @@
+"""Annealing of one pass: devices and order of tasks."""

@@ -1,0 +1,104 @@
+"""Large graphs: schedule again and again, in the order that the best schedule suggests.
+
+A schedule is pushed to its end: from the last task back, each to its latest start at which nothing
+becomes later. Who must start early then comes first in the next schedule; how much it looks ahead
+changes from one to the next, and so does the order, by a little noise (forward-backward improvement
+of schedules, with devices chosen anew).
+
+Where the pass is a row of stages these are searched one by one instead, once every look ahead was
+tried; see `stages`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+import numpy as np
+
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.anneal.passes.shortest import MOST_TASKS, judged_plan, plan_from
+from streamplace.placers.anneal.passes.stages import least_of, searched
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Found
+from streamplace.placers.scheduled import Judged, judged
+from streamplace.scheduling.insertion import insert_all, plain_choice
+from streamplace.scheduling.lists import looking
+from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.slack import latest_starts
+from streamplace.scheduling.stages import Stages
+from streamplace.scheduling.tasks import Tasks, tasks_of
+
+LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
+"""Shares of the shortest way to the end that schedules look ahead by, in turn."""
+NOISE = (0.0, 0.002, 0.01)
+"""Shares of the makespan by which the order is disturbed, in turn."""
+MOST_CELLS = 2_000_000_000
+"""Streams times pairs of devices up to which schedules look ahead."""
+
+
+def relist(
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
+) -> Found:
+    """Best schedule of many."""
+    from streamplace.objectives.makespan.bound import least_makespan
+
+    best = Best(least_makespan(problem), meter)
+    tasks = tasks_of(problem)
+    stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
+    given = (Judged(placement, objective.value(problem, placement)) for placement in start)
+    schedules = chain(given, _schedules(problem, objective, tasks, seed))
+    if stages is None:
+        best.offer_all(schedules)
+        return best.found()
+    best.bound = max(best.bound, least_of(stages))
+    if best.offer_all(islice(schedules, len(start) + len(LOOKS))):
+        plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best.placement)
+        plans = searched(tasks, stages, plan, seed, meter)
+        best.offer_all(judged_plan(problem, objective, tasks, one) for one in plans)
+    return best.found()
+
+
+class Best:
+    """The best placement so far, and a makespan that none is below."""
+
+    def __init__(self, bound: float, meter: Meter) -> None:
+        self._meter = meter
+        self.bound, self.value = bound, np.inf
+        self.placement: Placement
+
+    def offer_all(self, answers: Iterable[Judged]) -> bool:
+        """Take what is better, until the budget ends or the bound is met; whether neither did."""
+        for placement, reached in answers:
+            self._meter.spend(1)
+            if reached < self.value:
+                self.placement, self.value = placement, reached
+                self._meter.note(reached)
+            if self._meter.over or self.value <= self.bound * (1 + 1e-12):
+                return False
+        return True
+
+    def found(self) -> Found:
+        """Return the best."""
+        return Found(self.placement, self.bound, tuple(self._meter.trace))
+
+
+def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) -> Iterator[Judged]:
+    """Placements with an order, one schedule after the other, without end."""
+    rng = np.random.default_rng(seed)
+    looks = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
+    after = least_after(tasks) if len(looks) > 1 else np.zeros((0, 0))
+    rank, least, best = upward(tasks), np.inf, None
+    number = 0
+    while True:
+        order = by_rank(tasks, rank)
+        for look in looks:
+            choice = looking(look * after) if look else plain_choice(len(order), True)
+            schedule = insert_all(tasks, order, choice)
+            yield judged(problem, objective, schedule)
+            if schedule.complete and (best is None or schedule.finish.max() < least):
+                best, least = schedule, float(schedule.finish.max())
+        if best is not None:
+            number += 1
+            noise = NOISE[number % len(NOISE)] * least * rng.random(len(rank))
+            rank = least - latest_starts(tasks, best) + noise

@@ -1,0 +1,335 @@
+"""Annealing of schedules: moves of tasks between devices and in their order.
+
+Most moves concern the critical chain, which alone decides the makespan: a task of it goes to
+another device, often to that of a neighbour, or before the task that it waits for on its core; now
+and then a neighbour comes along. Before a move is tried it is drawn how long the makespan may
+become for it to be taken, so that most moves that will not be are told after a few tasks.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+
+from streamplace.model.arrays import Floats, Ints, Words
+from streamplace.model.memory import SLACK
+from streamplace.placers.anneal.passes.non_delay import Eager, eager_makespan
+from streamplace.placers.anneal.passes.sequence import (
+    NOTHING,
+    Sequence,
+    bring,
+    earliest,
+    follow,
+    latest,
+    restore,
+    settle,
+    tail_of,
+    waited_for,
+)
+from streamplace.placers.anneal.rate.proposals import choose, uniform
+from streamplace.scheduling.tasks import Tasks
+
+# Places in `Anneal.numbers`.
+CURRENT, BEST, TEMPERATURE, COOLING, MOVED = range(5)
+
+ON_CHAIN = 0.85
+"""Share of moves of tasks on the critical chain."""
+REORDER = 0.3
+TOGETHER, CLUSTERS, MOST_MOVED = 0.25, 0.6, 16
+"""Share of moves that take others along, of those the share that take some that hang together, and
+how many these are at most."""
+BESIDE = 0.5
+"""Share of moves to the device of a neighbour."""
+BACK = 0.1
+"""Share of moves to where it costs least to be, where that counts."""
+REPLACED = 0.4
+"""Share of moves to another device that also draw a new position."""
+ROUNDING = 1e-12
+
+
+class Anneal(NamedTuple):
+    """A search that can be paused."""
+
+    sequence: Sequence
+    eager: Eager
+    best_order: Ints  # [N]
+    best_place: Ints  # [N]
+    used: Floats  # [D] bytes of memory, where that limits
+    group: Ints  # [MOST_MOVED] units of the move under trial
+    homes: Ints  # [MOST_MOVED] where they are
+    random: Words  # [1]
+    numbers: Floats  # [5]
+    moving: Floats  # [N, D] seconds that it costs besides to have a task on a device, or [0, 0]
+
+
+@kernel
+def restart(tasks: Tasks, anneal: Anneal, order: Ints, place: Ints) -> None:
+    """Go on from a schedule."""
+    sequence = anneal.sequence
+    for i in range(len(order)):
+        sequence.order[i] = order[i]
+        sequence.position[order[i]] = i
+        sequence.place[i] = place[i]
+    makespan, _ = follow(tasks, sequence, 0, sequence.least, np.inf)
+    settle(tasks, sequence)
+    anneal.used[:] = 0.0
+    for u in range(len(tasks.memory)):
+        anneal.used[sequence.place[tasks.members[tasks.member_start[u]]]] += tasks.memory[u]
+    _stand(tasks, anneal, makespan)
+
+
+@kernel
+def search(tasks: Tasks, anneal: Anneal, steps: int) -> None:
+    """Try so many moves."""
+    for _ in range(steps):
+        anneal.numbers[TEMPERATURE] *= anneal.numbers[COOLING]
+        _try(tasks, anneal)
+
+
+@borrowing_kernel
+def _try(tasks: Tasks, anneal: Anneal) -> None:
+    """Draw a move, and take it if what it leads to is short enough."""
+    sequence, random, numbers = anneal.sequence, anneal.random, anneal.numbers
+    if uniform(random) < ON_CHAIN:
+        v = sequence.chain[choose(random, sequence.length[0])]
+    else:
+        v = choose(random, len(sequence.order))
+    limit = numbers[CURRENT] - numbers[TEMPERATURE] * np.log(1.0 - uniform(random))
+    limit = limit * (1.0 + ROUNDING) - numbers[MOVED]
+    if uniform(random) < REORDER:
+        _reorder(tasks, anneal, v, limit)
+        return
+    b = _drawn_device(tasks, anneal, v)
+    if b == sequence.place[v] or tasks.work[v, b] == np.inf:
+        return
+    _relocate(tasks, anneal, v, b, limit)
+
+
+@borrowing_kernel
+def _reorder(tasks: Tasks, anneal: Anneal, v: int, limit: float) -> None:
+    """Bring a task to another position: before the one that its core took before it, or any."""
+    sequence = anneal.sequence
+    first, old = earliest(tasks, sequence, v), sequence.position[v]
+    to = first
+    if sequence.cause[v] < NOTHING:
+        to = sequence.position[waited_for(sequence, v)]
+    if to <= first:
+        to = first + choose(anneal.random, latest(tasks, sequence, v) - first + 1)
+    if to == old:
+        return
+    bring(sequence, v, to)
+    begin = min(old, to)
+    makespan, end = follow(tasks, sequence, begin, sequence.tail, limit)
+    if makespan < np.inf:
+        _take(tasks, anneal, makespan)
+        return
+    restore(sequence, begin, end)
+    bring(sequence, v, old)
+
+
+@inlined_kernel
+def _drawn_device(tasks: Tasks, anneal: Anneal, v: int) -> int:
+    """Draw a device: any, or that of a neighbour."""
+    random, n_in = anneal.random, tasks.in_start[v + 1] - tasks.in_start[v]
+    if len(anneal.moving) and uniform(random) < BACK:
+        return int(np.argmin(anneal.moving[v]))
+    n_out = tasks.out_end[v] - tasks.out_start[v]
+    if n_in + n_out > 0 and uniform(random) < BESIDE:
+        u = _neighbour(tasks, v, choose(random, n_in + n_out))
+        b: int = anneal.sequence.place[u]
+        return b
+    return choose(random, len(tasks.latency))
+
+
+@inlined_kernel
+def _neighbour(tasks: Tasks, v: int, i: int) -> int:
+    """Neighbour i of task v: first those that it waits for."""
+    n_in = tasks.in_start[v + 1] - tasks.in_start[v]
+    if i < n_in:
+        u: int = tasks.source[tasks.in_stream[tasks.in_start[v] + i]]
+        return u
+    w: int = tasks.target[tasks.out_start[v] + i - n_in]
+    return w
+
+
+@borrowing_kernel
+def _relocate(tasks: Tasks, anneal: Anneal, v: int, b: int, limit: float) -> None:
+    """Move a task, with all that belong to it and perhaps others, to another device."""
+    sequence, u = anneal.sequence, tasks.unit[v]
+    size = _gather(tasks, anneal, v, b)
+    if size > 1 or tasks.member_start[u + 1] - tasks.member_start[u] > 1:
+        _move_units(tasks, anneal, size, b, limit)
+        return
+    if not _may_move(tasks, anneal, 1, b):
+        return
+    a, old, tail = sequence.place[v], sequence.position[v], sequence.tail[v]
+    to = old
+    limit -= _dearer(tasks, anneal, 1, b)
+    sequence.place[v] = b
+    sequence.tail[v] = tail_of(tasks, sequence, v)
+    if uniform(anneal.random) < REPLACED:
+        first = earliest(tasks, sequence, v)
+        to = first + choose(anneal.random, latest(tasks, sequence, v) - first + 1)
+        bring(sequence, v, to)
+    begin = min(old, to)
+    makespan, end = follow(tasks, sequence, begin, sequence.tail, limit)
+    if makespan < np.inf:
+        _take_room(tasks, anneal, 1, b)
+        _take(tasks, anneal, makespan)
+        return
+    restore(sequence, begin, end)
+    bring(sequence, v, old)
+    sequence.place[v], sequence.tail[v] = a, tail
+
+
+@borrowing_kernel
+def _gather(tasks: Tasks, anneal: Anneal, v: int, b: int) -> int:
+    """Draw the units that go to device b with that of task v; how many they are.
+
+    Mostly none; else a neighbour from wherever it is, or some that hang together on v's device.
+    """
+    sequence, random, group = anneal.sequence, anneal.random, anneal.group
+    group[0], anneal.homes[0] = tasks.unit[v], sequence.place[v]
+    size, most, at_home = 1, 1, False
+    if uniform(random) < TOGETHER:
+        most, at_home = 2, uniform(random) < CLUSTERS
+        if at_home:
+            most += choose(random, MOST_MOVED - 1)
+    for _ in range(2 * (most - 1)):
+        if size == most:
+            break
+        u = group[choose(random, size)]
+        members = tasks.member_start[u + 1] - tasks.member_start[u]
+        w = _some_neighbour(
+            tasks, random, tasks.members[tasks.member_start[u] + choose(random, members)]
+        )
+        if w < 0 or sequence.place[w] == b or (at_home and sequence.place[w] != anneal.homes[0]):
+            continue
+        if tasks.work[w, b] < np.inf and not _contains(group, size, tasks.unit[w]):
+            group[size], anneal.homes[size] = tasks.unit[w], sequence.place[w]
+            size += 1
+    return size
+
+
+@inlined_kernel
+def _some_neighbour(tasks: Tasks, random: Words, v: int) -> int:
+    """Random neighbour of a task, -1 if it has none."""
+    degree = tasks.in_start[v + 1] - tasks.in_start[v] + tasks.out_end[v] - tasks.out_start[v]
+    return _neighbour(tasks, v, choose(random, degree)) if degree > 0 else NOTHING
+
+
+@inlined_kernel
+def _contains(group: Ints, size: int, u: int) -> bool:
+    found = False
+    for i in range(size):
+        found |= group[i] == u
+    return found
+
+
+@borrowing_kernel
+def _move_units(tasks: Tasks, anneal: Anneal, size: int, b: int, limit: float) -> None:
+    """Move the units of the group to a device."""
+    sequence, group = anneal.sequence, anneal.group
+    if not _may_move(tasks, anneal, size, b):
+        return
+    limit -= _dearer(tasks, anneal, size, b)
+    begin = len(sequence.order)
+    for i in range(size):
+        begin = _put(tasks, sequence, group[i], b, begin)
+    makespan, end = follow(tasks, sequence, begin, sequence.least, limit)
+    if makespan < np.inf:
+        _take_room(tasks, anneal, size, b)
+        _take(tasks, anneal, makespan)
+        return
+    restore(sequence, begin, end)
+    for i in range(size):
+        _put(tasks, sequence, group[i], anneal.homes[i], 0)
+
+
+@inlined_kernel
+def _home(tasks: Tasks, sequence: Sequence, u: int) -> int:
+    """Device of a unit."""
+    a: int = sequence.place[tasks.members[tasks.member_start[u]]]
+    return a
+
+
+@borrowing_kernel
+def _put(tasks: Tasks, sequence: Sequence, u: int, b: int, begin: int) -> int:
+    """Put the tasks of a unit on a device; the first position that this concerns, or ``begin``."""
+    for i in range(tasks.member_start[u], tasks.member_start[u + 1]):
+        v = tasks.members[i]
+        sequence.place[v] = b
+        begin = min(begin, sequence.position[v])
+    return begin
+
+
+@borrowing_kernel
+def _may_move(tasks: Tasks, anneal: Anneal, size: int, b: int) -> bool:
+    """Whether the units of the group may be on device b, which has room and no rivals."""
+    if len(tasks.memory):
+        used = anneal.used[b]
+        for i in range(size):
+            used += tasks.memory[anneal.group[i]]
+        if used > tasks.room[b] * (1 + SLACK):
+            return False
+    for i in range(size):
+        u = anneal.group[i]
+        for k in range(tasks.rival_start[u], tasks.rival_start[u + 1]):
+            r = tasks.rivals[k]
+            if _contains(anneal.group, size, r) or _home(tasks, anneal.sequence, r) == b:
+                return False
+    return True
+
+
+@borrowing_kernel
+def _dearer(tasks: Tasks, anneal: Anneal, size: int, b: int) -> float:
+    """Seconds that it costs more to have the units of the group on device b."""
+    more = 0.0
+    for i in range(size if len(anneal.moving) else 0):
+        u = anneal.group[i]
+        for k in range(tasks.member_start[u], tasks.member_start[u + 1]):
+            v = tasks.members[k]
+            more += anneal.moving[v, b] - anneal.moving[v, anneal.homes[i]]
+    return more
+
+
+@inlined_kernel
+def _take_room(tasks: Tasks, anneal: Anneal, size: int, b: int) -> None:
+    """Count the memory of the group where it is now."""
+    if len(tasks.memory):
+        for i in range(size):
+            memory = tasks.memory[anneal.group[i]]
+            anneal.used[anneal.homes[i]] -= memory
+            anneal.used[b] += memory
+
+
+@borrowing_kernel
+def _take(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
+    """Go on from where the move led."""
+    settle(tasks, anneal.sequence)
+    _stand(tasks, anneal, makespan)
+
+
+@borrowing_kernel
+def _stand(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
+    """Value the schedule as it is."""
+    moved = 0.0
+    for v in range(len(anneal.moving)):
+        moved += anneal.moving[v, anneal.sequence.place[v]]
+    anneal.numbers[MOVED] = moved
+    anneal.numbers[CURRENT] = makespan + moved
+    _keep_if_best(tasks, anneal)
+
+
+@borrowing_kernel
+def _keep_if_best(tasks: Tasks, anneal: Anneal) -> None:
+    """Remember the schedule if it is the best so far; cores may wait or not, as is better."""
+    if anneal.numbers[CURRENT] >= anneal.numbers[BEST] * (1 - ROUNDING):
+        return
+    moved = anneal.numbers[MOVED]
+    held = anneal.numbers[CURRENT] - moved
+    eager = eager_makespan(tasks, anneal.sequence, anneal.eager, held * (1 + ROUNDING))
+    anneal.numbers[BEST] = (held if eager == np.inf else eager) + moved
+    for i in range(len(anneal.best_order)):
+        anneal.best_order[i] = anneal.sequence.order[i]
+        anneal.best_place[i] = anneal.sequence.place[i]

@@ -1,0 +1,200 @@
+"""Sequence: a schedule under moves, for searches of the shortest pass.
+
+A schedule is the device of every task and one order of all tasks, in which each comes after what it
+waits for; every core takes its tasks in that order. To move a task changes nothing before the first
+place that it concerns, and what lies behind is followed only as long as the makespan can still be
+short enough: a task that is done too late for what must come after it ends the trial.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+
+from streamplace.model.arrays import Floats, Ints
+from streamplace.scheduling.insertion import ready_at
+from streamplace.scheduling.tasks import Tasks, transfer
+
+NOTHING = -1
+
+
+class Sequence(NamedTuple):
+    """Where a schedule stands; the kernels change it in place."""
+
+    order: Ints  # [N] tasks
+    position: Ints  # [N] of every task in it
+    place: Ints  # [N] device
+    core: Ints  # [N]
+    finish: Floats  # [N]
+    cause: Ints  # [N] what the start waited for: a sender u, the task before on the core as ~u - 1
+    tail: Floats  # [N] least seconds after the finish, with the devices as they are
+    least: Floats  # [N] the same with any devices
+    old_core: Ints
+    old_finish: Floats
+    old_cause: Ints
+    free: Floats  # [K] when each core is free
+    last: Ints  # [K] last task on it
+    chain: Ints  # [N] tasks of the critical chain, from the last
+    length: Ints  # [1] how many
+
+
+def new_sequence(tasks: Tasks, order: Ints, place: Ints, least: Floats) -> Sequence:
+    """Sequence of the tasks in an order on devices."""
+    n, k = len(order), tasks.core_start[-1]
+    position = np.empty(n, np.int32)
+    position[order] = np.arange(n)
+    return Sequence(
+        order.copy(),
+        position,
+        place.copy(),
+        np.zeros(n, np.int32),
+        np.zeros(n),
+        np.full(n, NOTHING, np.int32),
+        np.zeros(n),
+        least,
+        np.zeros(n, np.int32),
+        np.zeros(n),
+        np.zeros(n, np.int32),
+        np.zeros(k),
+        np.zeros(k, np.int32),
+        np.zeros(n, np.int32),
+        np.zeros(1, np.int32),
+    )
+
+
+@borrowing_kernel
+def follow(
+    tasks: Tasks, sequence: Sequence, first: int, tail: Floats, limit: float
+) -> tuple[float, int]:
+    """Time all tasks from a position on; makespan, or ∞ from where it would reach the limit.
+
+    What was there before is kept in ``old_…`` up to the position that is returned.
+    """
+    order, finish, free, last = sequence.order, sequence.finish, sequence.free, sequence.last
+    free[:] = 0.0
+    last[:] = NOTHING
+    makespan = 0.0
+    for i in range(first):
+        v = order[i]
+        c = sequence.core[v]
+        free[c] = finish[v]
+        last[c] = v
+        makespan = max(makespan, finish[v])
+    for i in range(first, len(order)):
+        v = order[i]
+        a = sequence.place[v]
+        begin, cause = tasks.release[v], NOTHING
+        for k in range(tasks.in_start[v], tasks.in_start[v + 1]):
+            e = tasks.in_stream[k]
+            u = tasks.source[e]
+            arrival = finish[u] + transfer(tasks, e, sequence.place[u], a)
+            if arrival > begin:
+                begin, cause = arrival, u
+        c = tasks.core_start[a]
+        for other in range(c + 1, tasks.core_start[a + 1]):
+            if free[other] < free[c]:
+                c = other
+        if free[c] > begin:
+            begin, cause = free[c], ~last[c] - 1
+        end = begin + tasks.work[v, a]
+        if end + tail[v] >= limit:
+            return np.inf, i
+        sequence.old_core[v], sequence.old_finish[v] = sequence.core[v], finish[v]
+        sequence.old_cause[v] = sequence.cause[v]
+        sequence.core[v], finish[v], sequence.cause[v] = c, end, cause
+        free[c], last[c] = end, v
+        makespan = max(makespan, end)
+    return makespan, len(order)
+
+
+@borrowing_kernel
+def restore(sequence: Sequence, first: int, end: int) -> None:
+    """Take back the times that `follow` wrote."""
+    for i in range(first, end):
+        v = sequence.order[i]
+        sequence.core[v], sequence.finish[v] = sequence.old_core[v], sequence.old_finish[v]
+        sequence.cause[v] = sequence.old_cause[v]
+
+
+@borrowing_kernel
+def settle(tasks: Tasks, sequence: Sequence) -> None:
+    """Find tails and the critical chain of the schedule as it is."""
+    end, n = sequence.order[0], len(sequence.order)
+    for i in range(n - 1, -1, -1):
+        v = sequence.order[i]
+        sequence.tail[v] = tail_of(tasks, sequence, v)
+        if sequence.finish[v] > sequence.finish[end]:
+            end = v
+    count, v = 0, end
+    while v != NOTHING:
+        sequence.chain[count] = v
+        count += 1
+        v = waited_for(sequence, v)
+    sequence.length[0] = count
+
+
+@kernel
+def start_times(tasks: Tasks, sequence: Sequence) -> Floats:
+    """Time all tasks; the start of each."""
+    follow(tasks, sequence, 0, sequence.least, np.inf)
+    start = np.empty(len(sequence.order))
+    for v in range(len(start)):
+        if sequence.cause[v] < NOTHING:
+            start[v] = sequence.finish[waited_for(sequence, v)]
+        else:
+            start[v] = ready_at(tasks, sequence.place, sequence.finish, v, sequence.place[v])
+    return start
+
+
+@inlined_kernel
+def waited_for(sequence: Sequence, v: int) -> int:
+    """Task for which the start of v waited, as sender or on its core; -1 if for none."""
+    cause: int = sequence.cause[v]
+    return cause if cause >= NOTHING else ~(cause + 1)
+
+
+@inlined_kernel
+def tail_of(tasks: Tasks, sequence: Sequence, v: int) -> float:
+    """Least seconds after the finish of v, given the tails of those who wait for it."""
+    longest = 0.0
+    for e in range(tasks.out_start[v], tasks.out_end[v]):
+        u = tasks.target[e]
+        b = sequence.place[u]
+        after = transfer(tasks, e, sequence.place[v], b) + tasks.work[u, b] + sequence.tail[u]
+        longest = max(longest, after)
+    return longest
+
+
+@borrowing_kernel
+def bring(sequence: Sequence, v: int, to: int) -> None:
+    """Bring task v to another position; those between make room."""
+    order, position = sequence.order, sequence.position
+    i = position[v]
+    while i < to:
+        order[i] = order[i + 1]
+        position[order[i]] = i
+        i += 1
+    while i > to:
+        order[i] = order[i - 1]
+        position[order[i]] = i
+        i -= 1
+    order[to] = v
+    position[v] = to
+
+
+@borrowing_kernel
+def earliest(tasks: Tasks, sequence: Sequence, v: int) -> int:
+    """First position at which v may stand, behind all that it waits for."""
+    first = 0
+    for k in range(tasks.in_start[v], tasks.in_start[v + 1]):
+        first = max(first, sequence.position[tasks.source[tasks.in_stream[k]]] + 1)
+    return first
+
+
+@borrowing_kernel
+def latest(tasks: Tasks, sequence: Sequence, v: int) -> int:
+    """Last position at which v may stand, before all that wait for it."""
+    last = len(sequence.order) - 1
+    for e in range(tasks.out_start[v], tasks.out_end[v]):
+        last = min(last, sequence.position[tasks.target[e]] - 1)
+    return last

@@ -1,0 +1,252 @@
+"""Shortest pass: annealing of devices and order together, from several schedules.
+
+A round cools from hot to cold. The first one is short, of small graphs in several parts, and every
+next one twice as long, whatever the budget; it begins with the best schedule so far, and every
+second one with the next of the first schedules, hotter. Devices hold the order of the best
+schedule, or take it as priorities, whichever is better. What a schedule is worth is known exactly
+where the network is free. Under other rules of a pass, those of the network are left to the
+simulator: it judges what the search offers, and has the last word.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.anneal.passes.moves import (
+    BEST,
+    COOLING,
+    CURRENT,
+    MOST_MOVED,
+    TEMPERATURE,
+    Anneal,
+    restart,
+    search,
+)
+from streamplace.placers.anneal.passes.non_delay import new_eager
+from streamplace.placers.anneal.passes.sequence import new_sequence, start_times
+from streamplace.placers.anneal.rate.walk import scrambled
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Found
+from streamplace.placers.scheduled import Judged
+from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.lists import placed, quick_lists, quickest_device
+from streamplace.scheduling.ranks import by_rank, least_after, upward
+from streamplace.scheduling.tasks import Tasks, tasks_of
+
+MOST_TASKS = 3000
+"""Beyond this a move, which follows all tasks behind it, takes too long; see `forward_backward`."""
+FIRST_ROUND = 1000
+CHUNK = 1000
+"""Moves between two looks at the clock."""
+WARM, HOT, COLD = 0.015, 0.3, 0.001
+"""Temperatures, as shares of the makespan that a round begins with."""
+A_TASK, WARMEST, PARTS = 1.2, 0.08, 4
+"""The fewer the tasks, the more a move changes: the first round of a small graph is so many times
+a task's share of the makespan hot, up to a limit, and is made of several short ones."""
+ENOUGH = 1 + 1e-12
+
+
+class Plan(NamedTuple):
+    """An order of all tasks, and their devices."""
+
+    order: Ints
+    place: Ints
+
+
+def shortest(
+    problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
+) -> Found:
+    """Search until the budget ends, or until nothing better can exist."""
+    from streamplace.objectives.makespan.bound import least_makespan
+
+    tasks = tasks_of(problem)
+    after = least_after(tasks)
+    plans = list(first_plans(problem, objective, tasks, after, start))
+    bound = least_makespan(problem)
+    moving = moving_costs(problem, objective)
+    anneal = annealed(tasks, plans, after, moving, bound, seed, meter)
+    best = judged_plan(problem, objective, tasks, best_plan(anneal), float(anneal.numbers[BEST]))
+    return Found(best.placement, bound, tuple(meter.trace))
+
+
+def annealed(
+    tasks: Tasks,
+    plans: list[Plan],
+    after: Floats,
+    moving: Floats,
+    bound: float,
+    seed: int,
+    meter: Meter,
+) -> Anneal:
+    """Search from these plans; moving is what it costs to have tasks on devices, or [0, 0]."""
+    anneal = _prepared(tasks, plans, after, moving, seed)
+    meter.note(float(anneal.numbers[BEST]))
+    for steps, plan, hot in _rounds(plans):
+        if plan is not None:
+            restart(tasks, anneal, *plan)
+        else:
+            restart(tasks, anneal, *best_plan(anneal))
+        anneal.numbers[TEMPERATURE] = hot * anneal.numbers[CURRENT]
+        anneal.numbers[COOLING] = (COLD / hot) ** (1 / steps)
+        if not _run(tasks, anneal, steps, meter, bound * ENOUGH):
+            break
+    return anneal
+
+
+def first_plans(
+    problem: Problem, objective: Objective, tasks: Tasks, after: Floats, start: Sequence[Placement]
+) -> Iterator[Plan]:
+    """Schedules to begin with: those given, those that cost little, and all together.
+
+    Where moving counts, also HEFT's of what has to move, while all others stay.
+    """
+    rank = by_rank(tasks, upward(tasks))
+    for placement in start:
+        yield plan_from(problem, tasks, rank, placement)
+    stay = None if objective.relocation is None else objective.relocation.rows(problem)
+    yield from listed_plans(tasks, after, stay)
+    together = problem.repaired(np.full(problem.n_operators, quickest_device(tasks), np.int32))
+    yield plan_of(tasks, rank, together)
+
+
+def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Iterator[Plan]:
+    """Plans of schedules that cost little, and of HEFT's where some stay where they are."""
+    for schedule in quick_lists(tasks, after):
+        if schedule.complete:
+            yield Plan(order_of(tasks, schedule), schedule.place)
+    if stay is not None:
+        order = by_rank(tasks, upward(tasks))
+        schedule = placed(tasks, order, stay)
+        if schedule.complete:
+            yield Plan(order_of(tasks, schedule), schedule.place)
+
+
+def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) -> Plan:
+    """Plan of a placement; in the order of rank where it has none."""
+    if placement.queue == "order" and placement.priority is not None:
+        from streamsim.passes import merged_order
+
+        order = merged_order(problem.one_pass, placement.index, placement.priority)
+        return Plan(order, placement.index)
+    order = rank if placement.priority is None else by_rank(tasks, placement.priority)
+    return plan_of(tasks, order, placement.index)
+
+
+def plan_of(tasks: Tasks, order: Ints, place: Ints) -> Plan:
+    """Plan of a placement whose cores prefer the tasks that come first in an order.
+
+    Where the placement says -1 a task goes to where it is soonest done.
+    """
+    schedule = placed(tasks, order, place)
+    whole = np.where(place < 0, schedule.place, place).astype(np.int32)
+    return Plan(order_of(tasks, schedule), whole)
+
+
+def order_of(tasks: Tasks, schedule: Schedule) -> Ints:
+    """Tasks by their start, which is topological."""
+    position = np.empty(len(tasks.order), np.int64)
+    position[tasks.order] = np.arange(len(tasks.order))
+    return np.lexsort((position, schedule.start)).astype(np.int32)
+
+
+def best_plan(anneal: Anneal) -> Plan:
+    """The best schedule of a search."""
+    return Plan(anneal.best_order.copy(), anneal.best_place.copy())
+
+
+def served(problem: Problem, plan: Plan) -> Placement:
+    """Placement whose cores prefer the tasks that come first in a plan."""
+    return problem.placement(plan.place, _falling(plan.order))
+
+
+def held(problem: Problem, tasks: Tasks, plan: Plan) -> Placement:
+    """Placement whose devices hold the order of a plan, by the starts where they have cores."""
+    order = plan.order
+    if tasks.core_start[-1] > tasks.n_devices:
+        sequence = new_sequence(tasks, order, plan.place, np.zeros(len(order)))
+        start = start_times(tasks, sequence)
+        order = order[np.argsort(start[order], kind="stable")]
+    return problem.placement(plan.place, _falling(order), "order")
+
+
+def judged_plan(
+    problem: Problem, objective: Objective, tasks: Tasks, plan: Plan, enough: float = -np.inf
+) -> Judged:
+    """Placement of a plan, its order as priorities or held; as priorities if that is enough."""
+    eager = served(problem, plan)
+    value = objective.value(problem, eager)
+    if value <= enough * ENOUGH:
+        return Judged(eager, value)
+    waiting = held(problem, tasks, plan)
+    planned = objective.value(problem, waiting)
+    return Judged(waiting, planned) if objective.better(planned, value) else Judged(eager, value)
+
+
+def _falling(order: Ints) -> Floats:
+    """Priorities by which tasks come in an order."""
+    priority: Floats = np.empty(len(order))
+    priority[order] = -np.arange(len(order), dtype=np.float64)
+    return priority
+
+
+def moving_costs(problem: Problem, objective: Objective) -> Floats:
+    """Seconds per pass that it costs to have every task on every device, [0, 0] where nothing."""
+    relocation = objective.relocation
+    if relocation is None:
+        return np.zeros((0, 0))
+    return relocation.seconds(problem) / relocation.passes
+
+
+def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, moving: Floats, seed: int) -> Anneal:
+    """Search that knows the best of the plans."""
+    least = np.where(np.isinf(tasks.work), np.inf, after).min(axis=1)
+    n = tasks.n_tasks
+    first = plans[0]
+    anneal = Anneal(
+        new_sequence(tasks, first.order, first.place, least),
+        new_eager(tasks),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.zeros(tasks.n_devices),
+        np.zeros(MOST_MOVED, np.int32),
+        np.zeros(MOST_MOVED, np.int32),
+        np.array([scrambled(seed)], np.uint64),
+        np.array([0.0, np.inf, 0.0, 1.0, 0.0]),
+        moving,
+    )
+    for plan in plans:
+        restart(tasks, anneal, *plan)
+    return anneal
+
+
+def _rounds(plans: list[Plan]) -> Iterator[tuple[int, Plan | None, float]]:
+    """Length of each round, what it begins with (the best so far where None), and how hot."""
+    hot = float(np.clip(A_TASK / len(plans[0].order), WARM, WARMEST))
+    first = PARTS if hot > WARM else 1
+    for _ in range(first):
+        yield FIRST_ROUND // first, None, hot
+    steps, number = FIRST_ROUND, 0
+    while True:
+        steps *= 2
+        yield steps, plans[number % len(plans)], HOT
+        steps *= 2
+        number += 1
+        yield steps, None, WARM
+
+
+def _run(tasks: Tasks, anneal: Anneal, steps: int, meter: Meter, enough: float) -> bool:
+    """Make the moves of a round; False where the budget ends or nothing is left to gain."""
+    while steps > 0:
+        chunk = min(steps, meter.chunk(CHUNK))
+        if chunk == 0 or anneal.numbers[BEST] <= enough:
+            return False
+        search(tasks, anneal, chunk)
+        meter.spend(chunk)
+        meter.note(float(anneal.numbers[BEST]))
+        steps -= chunk
+    return True

@@ -1,0 +1,67 @@
+"""Passes that are one short pass after the other: every stage is searched by itself.
+
+The devices of the waists stay, so that what one stage gains the whole gains. All stages in turn get
+a short search, then all a longer one.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamplace.placers.anneal.passes.shortest import Plan, annealed, best_plan, listed_plans
+from streamplace.placers.meter import Meter
+from streamplace.scheduling.insertion import NOWHERE
+from streamplace.scheduling.ranks import least_after
+from streamplace.scheduling.stages import Stage, Stages, least_by_work
+from streamplace.scheduling.tasks import Tasks
+
+FIRST_ROUND, GROWTH = 1000, 2
+"""Moves of the first search of a stage, and how many times as many the next one has."""
+
+
+def part_of(plan: Plan, stage: Stage, n: int) -> Plan:
+    """What a plan of n tasks says of a stage."""
+    local = np.full(n, -1, np.int32)
+    local[stage.rows] = np.arange(len(stage.rows))
+    order = local[plan.order]
+    return Plan(order[order >= 0], plan.place[stage.rows])
+
+
+def searched(tasks: Tasks, stages: Stages, plan: Plan, seed: int, meter: Meter) -> Iterator[Plan]:
+    """Plans that are no worse, one after every round through the stages, until the budget ends."""
+    parts = [part_of(plan, stage, tasks.n_tasks) for stage in stages.stages]
+    moves = FIRST_ROUND
+    while not meter.over:
+        for i, (stage, part) in enumerate(zip(stages.stages, parts, strict=True)):
+            if meter.over:
+                break
+            own = Meter(meter.up_to(moves), 1)
+            parts[i] = _searched(stage, part, moves == FIRST_ROUND, seed, own)
+            meter.spend(own.spent)
+        yield _joined(stages, parts, tasks.n_tasks)
+        moves *= GROWTH
+
+
+def _searched(stage: Stage, part: Plan, first: bool, seed: int, meter: Meter) -> Plan:
+    """Search a stage whose waists stay where they are."""
+    begin = int(part.place[0]) if stage.begins else NOWHERE
+    tasks = stage.between(begin, int(part.place[-1]) if stage.ends else NOWHERE)
+    after = least_after(tasks)
+    plans = [part, *(listed_plans(tasks, after) if first else ())]
+    least = float(after[0, begin]) if stage.begins else 0.0
+    return best_plan(annealed(tasks, plans, after, np.zeros((0, 0)), least, seed, meter))
+
+
+def _joined(stages: Stages, parts: list[Plan], n: int) -> Plan:
+    """One plan of all stages."""
+    place = np.full(n, NOWHERE, np.int32)
+    orders = []
+    for stage, part in zip(stages.stages, parts, strict=True):
+        place[stage.rows] = part.place
+        orders.append(stage.rows[part.order[int(stage.begins) :]])
+    return Plan(np.concatenate(orders), place)
+
+
+def least_of(stages: Stages) -> float:
+    """Seconds that no schedule is below: what there is to work, stage after stage."""
+    return float(sum(least_by_work(stage).min() for stage in stages.stages))

@@ -1,0 +1,1 @@
+"""Annealing of the throughput: units of operators, and the loads that they cause."""

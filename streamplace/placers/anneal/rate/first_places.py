@@ -1,0 +1,59 @@
+"""First placements of the units of a problem."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.rules import Rules
+from streamplace.placers.anneal.rate.walk import peak_of
+
+RUNS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256)
+FEWEST_IN_RUNS = 64
+FEW_UNITS = 2000
+"""Up to this many units, repairing a placement one by one is cheap."""
+
+
+def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> Ints:
+    """Device of every unit: the best of the given placements and of a few obvious ones."""
+    if problem.rules is None:
+        given = [placement.index for placement in start]
+        return best_place(level, given + obvious_places(level))
+    given = [placement.index[problem.rules.first_operator] for placement in start]
+    return best_place(level, given + _legal_places(level, problem.rules))
+
+
+def best_place(level: Level, candidates: Sequence[Ints]) -> Ints:
+    """Return the first candidate of the lowest peak."""
+    places = [np.array(place, np.int32) for place in candidates]
+    return places[int(np.argmin([peak_of(level, place) for place in places]))]
+
+
+def obvious_places(level: Level) -> list[Ints]:
+    """All units on the fastest device; on large levels also equal runs on 2, 3, … devices."""
+    totals = np.maximum(level.load.sum(axis=0)[level.device_type], 1e-300)
+    if level.n_units <= FEWEST_IN_RUNS:
+        return [np.full(level.n_units, np.argmin(totals), np.int32)]
+    devices = np.argsort(totals, kind="stable").astype(np.int32)
+    weight = level.load.mean(axis=1) + 1e-300
+    middle = (np.cumsum(weight) - weight / 2) / weight.sum()
+    places = []
+    for k in (*(n for n in RUNS if n < len(devices)), len(devices)):
+        ends = np.cumsum(1 / totals[devices[:k]])
+        run = np.minimum(np.searchsorted(ends / ends[-1], middle), k - 1)
+        places.append(devices[run])
+    return places
+
+
+def _legal_places(level: Level, rules: Rules) -> list[Ints]:
+    """Return the rules' own example and, where that is cheap, the obvious places made legal."""
+    if rules.n_units > FEW_UNITS:
+        return [rules.witness]
+    first = rules.first_operator
+    return [
+        rules.witness,
+        *(rules.repaired(place[rules.unit])[first] for place in obvious_places(level)),
+    ]

@@ -1,0 +1,157 @@
+"""Several sources: annealing on the exact, max–min fair throughput.
+
+The peak tells what the slowest source reaches, not what the others do beyond that. One exact value
+costs passes over the graph, a peak only the neighbourhood of a move; so the peak leads the search
+to good places, and the exact value takes over from there.
+"""
+
+from streamsim import Instance
+from streamsim.incremental import State, value
+from streamsim.incremental import move as move_operator
+from streamsim.jit import borrowing_kernel, inlined_kernel
+
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level
+from streamplace.placers.anneal.rate.memory import count_used, take_room
+from streamplace.placers.anneal.rate.proposals import accepted, apart, mix, propose
+from streamplace.placers.anneal.rate.search import scatter
+from streamplace.placers.anneal.rate.walk import (
+    BEST_PEAK,
+    COOLING,
+    ENERGY,
+    LENGTH,
+    ROUND,
+    STEP,
+    TEMPERATURE,
+    Walk,
+)
+
+HOT, COLD = 0.05, 0.0005
+FIRST_ROUND = 500
+
+
+@borrowing_kernel
+def _judged(instance: Instance, state: State) -> float:
+    return -value(instance, state)
+
+
+@borrowing_kernel
+def _lead(instance: Instance, state: State, member: Ints, first: Ints, u: int, to: int) -> None:
+    """Move the operators of one unit."""
+    for k in range(first[u], first[u + 1]):
+        move_operator(instance, state, member[k], to)
+
+
+@borrowing_kernel
+def begin_fair(instance: Instance, level: Level, walk: Walk, state: State) -> None:
+    """Judge the first placement."""
+    count_used(level, walk)
+    mix(walk, 0.3, 0.2, 0.5)
+    walk.numbers[BEST_PEAK] = walk.numbers[ENERGY] = _judged(instance, state)
+    walk.counts[LENGTH] = FIRST_ROUND // 2
+    walk.counts[STEP] = walk.counts[LENGTH]
+
+
+@borrowing_kernel
+def fair_steps(
+    instance: Instance,
+    level: Level,
+    walk: Walk,
+    state: State,
+    member: Ints,
+    first: Ints,
+    steps: int,
+) -> int:
+    """Propose so many moves, or fewer where the throughput becomes 1; how many it were.
+
+    The operators of unit u are ``member[first[u]:first[u + 1]]``; the energy is the negative
+    throughput.
+    """
+    for step in range(steps):
+        if walk.numbers[BEST_PEAK] <= -1.0:
+            return step
+        if walk.counts[STEP] == walk.counts[LENGTH]:
+            _next_round(instance, level, walk, state, member, first)
+        walk.numbers[TEMPERATURE] *= walk.numbers[COOLING]
+        walk.counts[STEP] += 1
+        _try_one(instance, level, walk, state, member, first)
+    return steps
+
+
+@borrowing_kernel
+def go_to(
+    instance: Instance,
+    level: Level,
+    walk: Walk,
+    state: State,
+    member: Ints,
+    first: Ints,
+    place: Ints,
+) -> None:
+    """Bring every unit where a placement wants it, and keep that if it is the best."""
+    for u in range(len(place)):
+        walk.place[u] = place[u]
+        _lead(instance, state, member, first, u, place[u])
+    count_used(level, walk)
+    walk.numbers[ENERGY] = _judged(instance, state)
+    _keep_if_best(walk)
+
+
+@borrowing_kernel
+def _next_round(
+    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Ints
+) -> None:
+    """Begin again, for twice as long: in turn at the best placement and at a random one."""
+    walk.counts[ROUND] += 1
+    walk.counts[LENGTH] *= 2
+    walk.counts[STEP] = 0
+    for u in range(len(walk.place)):
+        walk.place[u] = walk.best[u]
+    count_used(level, walk)
+    if walk.counts[ROUND] % 2 == 0:
+        scatter(level, walk)
+    go_to(instance, level, walk, state, member, first, walk.place)
+    walk.numbers[TEMPERATURE] = HOT
+    walk.numbers[COOLING] = (COLD / HOT) ** (1.0 / walk.counts[LENGTH])
+
+
+@inlined_kernel
+def _try_one(
+    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Ints
+) -> None:
+    n_moved, n_back, a, b = propose(level, walk)
+    if n_moved == 0:
+        return
+    for i in range(n_moved + n_back):
+        walk.place[walk.moved[i]] = b if i < n_moved else a
+    legal = len(level.rival_start) == 0 or apart(level, walk, n_moved + n_back)
+    if legal:
+        _follow(instance, walk, state, member, first, n_moved + n_back)
+        reached = _judged(instance, state)
+        if accepted(walk.random, reached - walk.numbers[ENERGY], walk.numbers[TEMPERATURE]):
+            walk.numbers[ENERGY] = reached
+            take_room(level, walk, n_moved, n_back, a, b)
+            _keep_if_best(walk)
+            return
+    for i in range(n_moved + n_back):
+        walk.place[walk.moved[i]] = a if i < n_moved else b
+    if legal:
+        _follow(instance, walk, state, member, first, n_moved + n_back)
+
+
+@borrowing_kernel
+def _follow(
+    instance: Instance, walk: Walk, state: State, member: Ints, first: Ints, n: int
+) -> None:
+    """Move the operators of the units under trial to where these are."""
+    for i in range(n):
+        u = walk.moved[i]
+        _lead(instance, state, member, first, u, walk.place[u])
+
+
+@inlined_kernel
+def _keep_if_best(walk: Walk) -> None:
+    if walk.numbers[ENERGY] < walk.numbers[BEST_PEAK] - 1e-12:
+        walk.numbers[BEST_PEAK] = walk.numbers[ENERGY]
+        for u in range(len(walk.place)):
+            walk.best[u] = walk.place[u]

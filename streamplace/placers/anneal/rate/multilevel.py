@@ -1,0 +1,128 @@
+"""Large graphs: search a few hundred groups of units first, then ever finer ones.
+
+A cycle coarsens the level without merging what the best placement so far keeps apart, so that this
+placement exists at every level; the search starts from it on the coarsest and hands its best down.
+Cycles follow one another until the budget ends, each with other groups.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level, contracted
+from streamplace.placers.anneal.rate import search
+from streamplace.placers.anneal.rate.chunks import proceed
+from streamplace.placers.anneal.rate.coarsen import heavy_groups
+from streamplace.placers.anneal.rate.first_places import best_place, obvious_places
+from streamplace.placers.anneal.rate.proposals import mix
+from streamplace.placers.anneal.rate.walk import (
+    BEST_PEAK,
+    HEAT,
+    SLACK,
+    SWEEP,
+    TIGHTEN,
+    new_walk,
+    peak_of,
+)
+from streamplace.placers.meter import Meter
+
+COARSEST_PER_DEVICE = 40
+LEAST_SHRINK = 0.95
+"""Coarsening ends where a level keeps more of its units than this."""
+COARSE_STEPS = 100_000
+COARSE_MIX = (0.05, 0.2, 0.7)
+"""Shares of neighbourhood moves, of swaps, and of moves to a neighbour."""
+ATTEMPTS = ((0.5, 1.0), (0.8, 0.7), (0.65, 1.0))
+"""Slack of every search of the coarsest level, and how fast it tightens. A wide slack makes the
+search care for resources that are far from full, which large graphs need: nothing else tells it
+how to share out the traffic. How wide is best differs from graph to graph."""
+EFFORT = 30
+"""Proposals per unit on every finer level."""
+FINE_MIX = (0.02, 0.05, 0.9)
+GENTLE = 0.5
+"""Heat on the finer levels, where the coarse structure is settled."""
+
+
+def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
+    """Device of every unit after each cycle, with an ever lower peak, until the budget ends.
+
+    The first cycle is free to merge anything, unless rules make that hard: what it finds competes
+    with the placement that the search begins with.
+    """
+    rng = np.random.default_rng(seed)
+    if not level.ruled and not meter.late and peak_of(level, place) > enough:
+        anew = _cycle(level, np.zeros(level.n_units, np.int32), rng, meter, enough)
+        place = best_place(level, [place, anew])
+        yield place
+    while not meter.over and peak_of(level, place) > enough:
+        place = _cycle(level, place, rng, meter, enough)
+        yield place
+
+
+def _cycle(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+) -> Ints:
+    levels, groups, place = _coarsened(level, place, rng, meter)
+    if groups:
+        place = _search_coarse(levels[-1], place, rng, meter, enough)[groups[-1]]
+    for i in range(max(len(groups) - 1, 0), -1, -1):
+        place = _search_fine(levels[i], place, rng, meter, enough)
+        if i > 0:
+            place = place[groups[i - 1]]
+    return place
+
+
+def _search_coarse(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+) -> Ints:
+    """Search from scratch, several times; the best of all."""
+    if meter.over:
+        return place
+    if not level.ruled:
+        place = best_place(level, [place, *obvious_places(level)])
+    found = [place]
+    for slack, tighten in ATTEMPTS:
+        walk = new_walk(level, place, int(rng.integers(2**62)))
+        search.begin(level, walk, COARSE_STEPS // 16)
+        walk.numbers[SLACK], walk.numbers[TIGHTEN] = slack, tighten
+        mix(walk, *COARSE_MIX)
+        proceed(level, walk, COARSE_STEPS, meter, enough)
+        found.append(walk.best)
+        if walk.numbers[BEST_PEAK] <= enough or meter.over:
+            break
+    return best_place(level, found)
+
+
+def _search_fine(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
+) -> Ints:
+    """Improve what a coarser level found, unit by unit."""
+    seed, steps = int(rng.integers(2**62)), EFFORT * level.n_units
+    if meter.over:
+        return place
+    walk = new_walk(level, place, seed)
+    search.begin(level, walk, steps)
+    walk.numbers[HEAT] *= GENTLE
+    walk.counts[SWEEP] = 1
+    mix(walk, *FINE_MIX)
+    proceed(level, walk, steps, meter, enough)
+    return walk.best
+
+
+def _coarsened(
+    level: Level, place: Ints, rng: np.random.Generator, meter: Meter
+) -> tuple[list[Level], list[Ints], Ints]:
+    """Levels from fine to coarse, what led from each to the next, the placement on the last."""
+    levels, groups = [level], list[Ints]()
+    goal = COARSEST_PER_DEVICE * len(level.device_type)
+    while (n := levels[-1].n_units) > goal and not meter.late:
+        group, n_groups = heavy_groups(levels[-1], place, rng.permutation(n), 4.0 / goal)
+        if n_groups > LEAST_SHRINK * n:
+            break
+        levels.append(contracted(levels[-1], group, n_groups))
+        groups.append(group)
+        at = np.empty(n_groups, np.int32)
+        at[group] = place
+        place = at
+    return levels, groups, place

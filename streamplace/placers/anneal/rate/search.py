@@ -1,0 +1,199 @@
+"""The annealing itself: rounds of proposals under a falling temperature.
+
+A round begins at the best placement so far (every fourth at random) and cools from `HOT` to `COLD`,
+in units of what a typical unit weighs squared. The first round is short and every next one twice as
+long, whatever the budget, so that a longer search continues the shorter one.
+"""
+
+from streamsim.jit import borrowing_kernel
+
+from streamplace.model.level import Level
+from streamplace.placers.anneal.rate.memory import count_used, has_room, take_room
+from streamplace.placers.anneal.rate.proposals import (
+    accepted,
+    apart,
+    choose,
+    draw,
+    meets_rival,
+    mix,
+    propose,
+)
+from streamplace.placers.anneal.rate.walk import (
+    BEST_PEAK,
+    COOLING,
+    COPIED,
+    ENERGY,
+    HEAT,
+    LENGTH,
+    ROUND,
+    SLACK,
+    STEP,
+    TARGET,
+    TEMPERATURE,
+    TIGHTEN,
+    Walk,
+    energy,
+    fill_loads,
+    move,
+    peak,
+    undo,
+)
+
+FIRST_ROUND = 4000
+LONGEST_ROUND = 2_000_000
+USUAL_SLACK = 0.05
+HOT, COLD = 0.06, 0.002
+HOTTEST, COLDEST = 0.03, 1e-4
+"""Neither is above this, in units of the target squared."""
+COOL_EVERY = 64
+ENDLESS = 2**62
+WORTH = 1e-9
+"""A better peak is lower by this share at least, which is more than rounding."""
+EVERY_COPY = 16
+"""On U units the best placement is copied at most every U / EVERY_COPY proposals."""
+
+
+@borrowing_kernel
+def search(level: Level, walk: Walk, steps: int, enough: float) -> int:
+    """Propose ``steps`` moves, or fewer where the peak falls to ``enough``; how many it were."""
+    counts, numbers = walk.counts, walk.numbers
+    for step in range(steps):
+        if numbers[BEST_PEAK] <= enough:
+            return step
+        if counts[STEP] == counts[LENGTH]:
+            begin_round(level, walk)
+        if counts[STEP] % COOL_EVERY == 0:
+            numbers[TEMPERATURE] *= numbers[COOLING]
+        counts[STEP] += 1
+        n_moved, n_back, a, b = propose(level, walk)
+        if n_moved == 0:
+            continue
+        log, gain = 0, 0.0
+        for i in range(n_moved + n_back):
+            to = b if i < n_moved else a
+            log, more = move(level, walk, walk.moved[i], to, numbers[TARGET], log)
+            gain += more
+        if accepted(walk.random, gain, numbers[TEMPERATURE]) and (
+            len(level.rival_start) == 0 or apart(level, walk, n_moved + n_back)
+        ):
+            numbers[ENERGY] += gain
+            take_room(level, walk, n_moved, n_back, a, b)
+            if gain < 0:
+                _notice(level, walk)
+            continue
+        for i in range(n_moved + n_back):
+            walk.place[walk.moved[i]] = a if i < n_moved else b
+        undo(walk, log)
+    return steps
+
+
+@borrowing_kernel
+def begin(level: Level, walk: Walk, first_round: int) -> None:
+    """Judge the first placement."""
+    fill_loads(level, walk.place, walk.loads)
+    count_used(level, walk)
+    walk.numbers[BEST_PEAK] = peak(level, walk)
+    walk.numbers[HEAT] = _scale(level) ** 2
+    walk.numbers[SLACK] = USUAL_SLACK
+    walk.numbers[TIGHTEN] = 1.0
+    mix(walk, 0.3, 0.2, 0.5)
+    walk.counts[LENGTH] = first_round // 2
+    walk.counts[STEP] = walk.counts[LENGTH]
+    for _ in range(10):
+        draw(walk.random)
+
+
+@borrowing_kernel
+def begin_round(level: Level, walk: Walk) -> None:
+    """Start the next round: where, how long, how hot."""
+    counts, numbers = walk.counts, walk.numbers
+    settle(level, walk)
+    counts[ROUND] += 1
+    counts[LENGTH] = max(counts[LENGTH], min(2 * counts[LENGTH], LONGEST_ROUND))
+    counts[STEP] = 0
+    for u in range(len(walk.place)):
+        walk.place[u] = walk.best[u]
+    count_used(level, walk)
+    if counts[ROUND] % 4 == 0:
+        scatter(level, walk)
+    if counts[ROUND] > 1:
+        numbers[SLACK] = max(numbers[SLACK] * numbers[TIGHTEN], min(numbers[SLACK], USUAL_SLACK))
+    fill_loads(level, walk.place, walk.loads)
+    aim(level, walk)
+    most = numbers[TARGET] * numbers[TARGET]
+    hot = min(HOT * numbers[HEAT], HOTTEST * most)
+    cold = min(COLD * numbers[HEAT], COLDEST * most)
+    numbers[TEMPERATURE] = hot
+    numbers[COOLING] = (cold / hot) ** (COOL_EVERY / counts[LENGTH])
+
+
+@borrowing_kernel
+def settle(level: Level, walk: Walk) -> None:
+    """Keep the current placement if it is the best."""
+    if walk.counts[ROUND] > 0 and peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - WORTH):
+        _keep(level, walk)
+
+
+@borrowing_kernel
+def aim(level: Level, walk: Walk) -> None:
+    """Set the target by the best peak, and the energy by the target."""
+    walk.numbers[TARGET] = max(walk.numbers[BEST_PEAK] * (1.0 - walk.numbers[SLACK]), 1e-300)
+    walk.numbers[ENERGY] = energy(level, walk, walk.numbers[TARGET])
+
+
+@borrowing_kernel
+def _keep(level: Level, walk: Walk) -> None:
+    for u in range(len(walk.place)):
+        walk.best[u] = walk.place[u]
+    walk.numbers[BEST_PEAK] = peak(level, walk)
+    walk.counts[COPIED] = walk.counts[STEP]
+
+
+@borrowing_kernel
+def _notice(level: Level, walk: Walk) -> None:
+    """Keep the placement if its peak is the best; the energy tells cheaply where it cannot be."""
+    ceiling = walk.numbers[BEST_PEAK] - walk.numbers[TARGET]
+    resources = len(walk.loads) + (len(walk.place) if len(level.core) else 0)
+    if walk.numbers[ENERGY] > resources * ceiling * ceiling:
+        return
+    since = walk.counts[STEP] - walk.counts[COPIED]
+    if 0 <= since * EVERY_COPY < len(walk.place):
+        return
+    if peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - WORTH):
+        _keep(level, walk)
+        aim(level, walk)
+
+
+@borrowing_kernel
+def scatter(level: Level, walk: Walk) -> None:
+    """Put every unit on a random device that it may use, where the rules let it."""
+    for u in range(len(walk.place)):
+        old, b = walk.place[u], choose(walk.random, len(level.device_type))
+        walk.moved[0] = u
+        if b == old or not level.allowed[level.kind[u], b]:
+            continue
+        if len(level.memory) and not has_room(level, walk, 1, 0, old, b):
+            continue
+        walk.place[u] = b
+        if len(level.rival_start) and meets_rival(level, walk, u):
+            walk.place[u] = old
+        else:
+            take_room(level, walk, 1, 0, old, b)
+
+
+@borrowing_kernel
+def _scale(level: Level) -> float:
+    """Mean over the units of the largest load that each can cause, in the mean."""
+    total, types = 0.0, level.load.shape[1]
+    wire = 0.0
+    for a in range(len(level.wire)):
+        for b in range(len(level.wire)):
+            wire = max(wire, level.wire[a, b])
+    for u in range(len(level.load)):
+        heaviest = 0.0
+        for c in range(types):
+            heaviest = max(heaviest, level.load[u, c])
+        for e in range(level.start[u], level.start[u + 1]):
+            heaviest = max(heaviest, level.sent[e] * wire)
+        total += heaviest
+    return max(total / len(level.load), 1e-300)

@@ -1,0 +1,86 @@
+"""Several sources: the search alternates between the peak and the exact throughput."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from streamsim import incremental, throughput
+from streamsim.instance import writable
+from streamsim.topology import group_by
+
+from streamplace.model.arrays import Ints
+from streamplace.model.level import Level
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.placers.anneal.rate import max_min, search
+from streamplace.placers.anneal.rate.chunks import ENOUGH, FLAT, placement_of
+from streamplace.placers.anneal.rate.multilevel import cycles
+from streamplace.placers.anneal.rate.walk import BEST_PEAK, new_walk
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Found
+
+LEAST_TURN = 1000
+"""Proposals of the first turn of the peak; every next turn is twice as long."""
+EXACT_SHARE = 2
+"""The exact search proposes this many times fewer moves than the peak's."""
+
+
+def maximise_fair(
+    problem: Problem, level: Level, place: Ints, start: Sequence[Placement], seed: int, meter: Meter
+) -> Found:
+    """Search until the budget ends or every source runs at its full rate."""
+    best = Best(problem, level, meter)
+    for placement in start:
+        best.offer(placement.index[best.first_operator])
+    best.offer(place)
+    if level.n_units > FLAT:
+        for found in cycles(level, place, seed, meter, ENOUGH):
+            best.offer(found)
+    else:
+        _alternate(problem, level, place, seed, meter, best)
+    bound = 1.0 if best.value >= 1.0 else None
+    return Found(placement_of(problem, best.place), bound, tuple(meter.trace))
+
+
+class Best:
+    """The best placement of the units so far, by exact throughput."""
+
+    def __init__(self, problem: Problem, level: Level, meter: Meter) -> None:
+        n = problem.n_operators
+        rules = problem.rules
+        self.unit = np.arange(n, dtype=np.int32) if rules is None else rules.unit
+        self.first_operator = np.unique(self.unit, return_index=True)[1]
+        self.place: Ints = np.zeros(level.n_units, np.int32)
+        self.value = -1.0
+        self._problem, self._meter = problem, meter
+
+    def offer(self, place: Ints) -> None:
+        """Take a placement if it is better."""
+        value = float(throughput(self._problem.instance, place[self.unit][None])[0])
+        if value > self.value:
+            self.place, self.value = np.array(place, np.int32), value
+            self._meter.note(value)
+
+
+def _alternate(
+    problem: Problem, level: Level, place: Ints, seed: int, meter: Meter, best: Best
+) -> None:
+    instance = problem.instance
+    by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.place, seed)
+    state = incremental.start(instance, best.place[best.unit])
+    first, member = group_by(writable(best.unit), level.n_units)
+    search.begin(level, by_peak, search.FIRST_ROUND)
+    max_min.begin_fair(instance, level, by_value, state)
+    turn = LEAST_TURN
+    while best.value < 1.0 and not meter.over:
+        left = turn
+        while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(left, 4096))):
+            meter.spend(search.search(level, by_peak, chunk, ENOUGH))
+            left -= chunk
+        best.offer(by_peak.best)
+        max_min.go_to(instance, level, by_value, state, member, first, best.place)
+        left = turn // EXACT_SHARE
+        while best.value < 1.0 and (chunk := meter.chunk(min(left, 256))):
+            meter.spend(max_min.fair_steps(instance, level, by_value, state, member, first, chunk))
+            best.offer(by_value.best)
+            left -= chunk
+        turn *= 2

@@ -1,0 +1,1 @@
+"""Proofs about one pass: no schedule is shorter."""

@@ -1,0 +1,153 @@
+"""The shortest pass, stage by stage.
+
+Of every stage two times are known for any two devices of its waists: one that no schedule is
+below, and that of a schedule. The shortest way through all stages by the first is a bound of the
+pass, that by the second is a schedule. What lies on the way of the bound is looked into, longer
+every time, until both times meet there: then nothing is shorter.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.model.arrays import Floats, Ints
+from streamplace.placers.anneal.passes.shortest import Plan, plan_of
+from streamplace.placers.anneal.passes.stages import part_of
+from streamplace.placers.exact.passes.stage_bounds import Legs
+from streamplace.placers.exact.passes.timetable import CLEARANCE
+from streamplace.placers.exact.passes.windows import windows_below
+from streamplace.placers.meter import Meter
+from streamplace.scheduling.insertion import NOWHERE
+from streamplace.scheduling.ranks import by_rank
+from streamplace.scheduling.stages import Slack, Stage, Stages
+from streamplace.scheduling.tasks import Tasks
+
+FEW_TASKS, MOST_TASKS = 100, 200
+"""Of a stage: rather leave something out than have more than few, but never have more than most."""
+MOST_IN_ALL, MOST_TIMES, MOST_CELLS = 30_000, 100_000, 100_000_000
+"""Tasks, stages times pairs of devices, and tasks times devices thrice, or it takes too long."""
+NEAR = 1 + 2 * CLEARANCE
+"""Times that differ by this factor have met."""
+
+
+class Staged(NamedTuple):
+    """What is known of a pass by its stages."""
+
+    least: float
+    plans: tuple[Plan, ...]
+    """Schedules of all tasks, of which one may be better than what was known."""
+
+
+def unruled(tasks: Tasks) -> Tasks:
+    """Tasks without rules about memory and about who may not meet, which concern all stages.
+
+    What no schedule of these is below none of the others is below.
+    """
+    nothing, nobody = np.zeros(0), np.zeros(0, np.int32)
+    starts = np.zeros(len(tasks.member_start), np.int32)
+    return tasks._replace(memory=nothing, room=nothing, rivals=nobody, rival_start=starts)
+
+
+def stages_of(tasks: Tasks) -> Stages | None:
+    """Stages that can be proven one by one, where there are any."""
+    pairs = tasks.n_devices**2
+    if tasks.n_tasks > MOST_IN_ALL or tasks.n_tasks * tasks.n_devices * pairs > MOST_CELLS:
+        return None
+    slack = _slack(tasks)
+    stages = Stages.of(tasks, FEW_TASKS, slack)
+    if stages is None and tasks.n_tasks > 2 * FEW_TASKS:  # no stage has more than half of all
+        stages = Stages.of(tasks, MOST_TASKS, slack)
+    return None if stages is None or len(stages.stages) * pairs > MOST_TIMES else stages
+
+
+def staged(
+    tasks: Tasks,
+    stages: Stages,
+    classes: Ints,
+    start: Plan,
+    seed: int,
+    meter: Meter,
+    workers: int,
+) -> Staged:
+    """Look into the stages until the budget ends, or the best is proven; begin with a plan."""
+    legs, known = [], {}
+    for stage in stages.stages:
+        key = _content(stage)
+        if key not in known:
+            known[key] = Legs(stage, classes)
+        known[key].take(part_of(start, stage, tasks.n_tasks), meter)
+        legs.append(known[key])
+    while True:
+        least, way = _shortest_way([leg.low for leg in legs])
+        left = [
+            (leg, a, b)
+            for leg, (a, b) in zip(legs, pairwise(way), strict=True)
+            if leg.high[a, b] > leg.low[a, b] * NEAR
+        ]
+        if not left or meter.late:
+            break
+        for leg, a, b in dict.fromkeys(left):
+            leg.look(a, b, seed, meter, workers)
+            if meter.late:
+                break
+    _, way = _shortest_way([leg.high for leg in legs])
+    plans = [leg.plan(a, b) for leg, (a, b) in zip(legs, pairwise(way), strict=True)]
+    return Staged(least, _whole(tasks, stages, plans))
+
+
+def _slack(tasks: Tasks) -> Slack:
+    """Time to spare, each task on its best device."""
+    windows = windows_below(tasks, np.inf)
+    done, left = windows.head + windows.work, windows.work + windows.tail
+    through = (done + windows.tail).min(axis=1)
+    path = max(float(through.max()), np.finfo(np.float64).tiny)
+    along = done.min(axis=1)[tasks.source] + left.min(axis=1)[tasks.target]
+    return Slack(1 - through / path, 1 - along / path)
+
+
+def _content(stage: Stage) -> tuple[object, ...]:
+    """What makes two stages the same problem."""
+    return stage.begins, stage.ends, *(part.tobytes() for part in stage.tasks)
+
+
+def _shortest_way(tables: list[Floats]) -> tuple[float, list[int]]:
+    """Length of the shortest way through tables of lengths [A, B], and its entries."""
+    so_far, came = np.zeros(1), []
+    for table in tables:
+        total = so_far[:, None] + table
+        came.append(total.argmin(axis=0))
+        so_far = total.min(axis=0)
+    way = [int(so_far.argmin())]
+    for before in reversed(came):
+        way.append(int(before[way[-1]]))
+    return float(so_far.min()), way[::-1]
+
+
+def _whole(tasks: Tasks, stages: Stages, plans: list[Plan]) -> tuple[Plan, Plan]:
+    """Plans for all tasks; those in no stage go where they are needed first, or soonest done.
+
+    One of them runs those in no stage just before they are needed, the other as soon as it can.
+    """
+    n, outside = tasks.n_tasks, ~stages.inside
+    when, place = np.full(n, float(n)), np.full(n, NOWHERE, np.int32)
+    home = np.full(len(tasks.member_start) - 1, NOWHERE, np.int32)
+    count = 0
+    for stage, plan in zip(stages.stages, plans, strict=True):
+        when[stage.rows[plan.order]] = np.arange(count, count + len(plan.order))
+        place[stage.rows] = plan.place
+        count += len(plan.order)
+    home[tasks.unit[stages.inside]] = place[stages.inside]
+    backwards = tasks.order[::-1]
+    for v in backwards[outside[backwards]]:
+        takers, unit = tasks.target[tasks.out_start[v] : tasks.out_end[v]], tasks.unit[v]
+        if len(takers):
+            first = takers[when[takers].argmin()]
+            when[v] = when[first]
+            together = tasks.members[tasks.member_start[unit] : tasks.member_start[unit + 1]]
+            if home[unit] == NOWHERE and np.isfinite(tasks.work[together, place[first]]).all():
+                home[unit] = place[first]
+        place[v] = home[unit]
+    late = by_rank(tasks, -when)
+    soon = plan_of(tasks, late, place)
+    return Plan(late, soon.place), soon

@@ -1,0 +1,1 @@
+"""Proofs about the throughput: no placement has a lower largest load."""

@@ -1,0 +1,69 @@
+"""Whether the CPU work fits the devices at all, network aside: bin packing by kinds of items.
+
+Dynamic programming over how many items of each kind are packed: of all ways to pack the same items
+into the devices in their order, the one that ends on the earliest device with the least work there
+is as good as any other. The number of states is the product of (items of a kind + 1).
+"""
+
+import numpy as np
+from streamsim.jit import kernel
+
+from streamplace.model.arrays import Floats, Longs
+
+MOST_STATES = 200_000
+SAME = 1e-12
+RESOLUTION = 1 << 16
+
+
+def packs(work: Floats, room: Floats) -> bool:
+    """Whether the work may fit the devices' room; True also where that takes too long to tell."""
+    sizes, counts = _kinds(work[work > 0])
+    if np.prod(counts + 1.0) > MOST_STATES:
+        return bool(work.sum() <= room.sum())
+    return bool(_pack(sizes, counts, np.sort(room)[::-1].copy()))
+
+
+def largest_sum(work: Floats, limit: float) -> float:
+    """Return a limit for sums of some of the work that are below ``limit``, from above.
+
+    Work is rounded down to whole steps, and a step per item added at the end.
+    """
+    steps = RESOLUTION / max(work.sum(), limit)
+    sums = 1
+    for item in (work * steps).astype(np.int64).tolist():
+        sums |= sums << item
+    below = sums & ((1 << (int(limit * steps) + 1)) - 1)
+    return min(limit, (below.bit_length() + len(work)) / steps)
+
+
+def _kinds(work: Floats) -> tuple[Floats, Longs]:
+    """Distinct sizes, the smallest of nearly equal ones, and how many items have them."""
+    items = np.sort(work)
+    starts = np.flatnonzero(np.diff(items, prepend=-1.0) > SAME * items)
+    return items[starts], np.diff(np.append(starts, len(items)))
+
+
+@kernel
+def _pack(sizes: Floats, counts: Longs, room: Floats) -> bool:
+    """Whether the items fit, packed into the devices in their order."""
+    n_kinds = len(sizes)
+    stride = np.ones(n_kinds + 1, np.int64)
+    for kind in range(n_kinds):
+        stride[kind + 1] = stride[kind] * (counts[kind] + 1)
+    n_states = stride[n_kinds]
+    device = np.zeros(n_states, np.int64)
+    used = np.zeros(n_states)
+    for state in range(1, n_states):
+        best, best_used = len(room), np.inf
+        for kind in range(n_kinds):
+            if state // stride[kind] % (counts[kind] + 1) == 0:
+                continue
+            before = state - stride[kind]
+            d, load = device[before], used[before] + sizes[kind]
+            while d < len(room) and load > room[d]:
+                d += 1
+                load = sizes[kind]
+            if d < best or (d == best and load < best_used):
+                best, best_used = d, load
+        device[state], used[state] = best, best_used
+    return device[n_states - 1] < len(room)

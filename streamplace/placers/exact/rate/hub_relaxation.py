@@ -1,0 +1,183 @@
+"""Whether the units around one hub can be spread over equal devices: a relaxation by counts.
+
+A hub is a unit with many streams, such as the source of a graph with many branches. Of the network
+only the links between the hub's device and the others are kept, so that units with equal work and
+equal streams from and to the hub need no names, only counts: one device takes the hub and a pattern
+of units, every other device a pattern whose streams also fit one link. Only patterns that cannot
+take in one more unit matter, for covering too much is never harder than covering exactly.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.equation import link_loads
+from streamsim.jit import kernel
+
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.placers.exact.rate.units import Units
+
+FEWEST_STREAMS = 3
+MOST_HUBS = 2
+MOST_STATES = 50_000
+MOST_PATTERNS = 2_000
+DIGITS = 12
+NO, YES, UNKNOWN = 0, 1, -1
+
+
+class Hub(NamedTuple):
+    """A hub, and the others by kind (K): equal work, equal streams from and to the hub."""
+
+    unit: int
+    kind: Ints  # [U] kind of every unit, -1 for the hub
+    counts: Longs  # [K]
+    work: Floats  # [K] CPU load
+    sent: Floats  # [K] load of a link from the hub
+    taken: Floats  # [K] load of a link to the hub
+    own: float  # CPU load of the hub
+
+
+def hubs_of(units: Units) -> list[Hub]:
+    """Hubs with the most streams, on devices of one class, if their units are of few kinds."""
+    if not units.one_class or units.n_devices < 2:
+        return []
+    degree = np.diff(units.start)
+    chosen = [u for u in np.argsort(-degree, kind="stable") if degree[u] >= FEWEST_STREAMS]
+    hubs = [_hub(units, int(u)) for u in chosen[:MOST_HUBS]]
+    return [hub for hub in hubs if np.prod(hub.counts + 1.0) <= MOST_STATES]
+
+
+def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
+    """Whether all loads can stay up to ``limit``, and then which pattern each device takes."""
+    return _spread(hub, limit, n_devices, steps)
+
+
+def placed(hub: Hub, taken: Longs) -> Ints:
+    """Placement that deals the units of every kind to the devices by their patterns."""
+    place = np.zeros(len(hub.kind), np.int32)
+    for kind, count in enumerate(hub.counts):
+        devices = np.repeat(np.arange(len(taken)), taken[:, kind])
+        place[hub.kind == kind] = devices[:count]
+    return place
+
+
+def _hub(units: Units, hub: int) -> Hub:
+    n = units.n_units
+    load = units.load[:, 0]
+    distinct = ~np.eye(units.n_devices, dtype=bool)
+    per_byte = units.seconds_per_byte[distinct].min()
+    link = link_loads(units.traffic, units.tuples, per_byte, units.gap)
+    out, back = units.source == hub, units.target == hub
+    sent = np.bincount(units.target[out], link[out], minlength=n)
+    taken = np.bincount(units.source[back], link[back], minlength=n)
+    facts = np.stack((load, sent, taken), axis=1)
+    others = np.arange(n) != hub
+    rows, kind, count = np.unique(
+        np.round(facts[others], DIGITS), axis=0, return_inverse=True, return_counts=True
+    )
+    safe = np.maximum(rows - 10.0**-DIGITS, 0.0).T.copy()
+    kinds = np.full(n, -1, np.int32)
+    kinds[others] = kind.ravel()
+    return Hub(hub, kinds, count.astype(np.int64), safe[0], safe[1], safe[2], float(load[hub]))
+
+
+@kernel
+def _spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
+    """Cover the units device by device; a state is how many of each kind are covered."""
+    n = len(hub.counts)
+    chosen = np.zeros((n_devices, n), np.int64)
+    radix = np.ones(n + 1, np.int64)
+    for k in range(n):
+        radix[k + 1] = radix[k] * (hub.counts[k] + 1)
+    home = _patterns(hub, limit - hub.own, np.inf)
+    away = _patterns(hub, limit, limit)
+    if len(home) > MOST_PATTERNS or len(away) > MOST_PATTERNS:
+        return UNKNOWN, chosen
+    seen = np.zeros(radix[n], np.bool_)
+    states = np.zeros((radix[n] + len(home) + 1, n), np.int64)
+    origin = np.zeros((len(states), 2), np.int64)
+    size, first = 1, 0
+    for device in range(n_devices):
+        last = size
+        options = home if device == 0 else away
+        for s in range(first, last):
+            steps -= len(options)
+            if steps < 0:
+                return UNKNOWN, chosen
+            for p in range(len(options)):
+                code = 0
+                for k in range(n):
+                    states[size, k] = min(states[s, k] + options[p, k], hub.counts[k])
+                    code += states[size, k] * radix[k]
+                if seen[code]:
+                    continue
+                seen[code] = True
+                origin[size, 0], origin[size, 1] = s, p
+                size += 1
+                if code == radix[n] - 1:
+                    _trace(states, origin, size - 1, device, chosen)
+                    return YES, chosen
+        first = last
+    return NO, chosen
+
+
+@kernel
+def _trace(states: Longs, origin: Longs, s: int, device: int, chosen: Longs) -> None:
+    """Write what each device newly covers on the way to state s."""
+    while device >= 0:
+        before = origin[s, 0]
+        for k in range(chosen.shape[1]):
+            chosen[device, k] = states[s, k] - states[before, k]
+        s = before
+        device -= 1
+
+
+@kernel
+def _patterns(hub: Hub, room: float, link: float) -> Longs:
+    """Maximal counts of each kind that one device can take, shape [P, K]; cut at MOST_PATTERNS."""
+    n = len(hub.counts)
+    found = np.empty((MOST_PATTERNS + 1, n), np.int64)
+    size = 0
+    now = np.zeros(n, np.int64)
+    more = True
+    while more and size <= MOST_PATTERNS:
+        fits = _within(hub, now, -1, room, link)
+        maximal = fits
+        for k in range(n):
+            if now[k] < hub.counts[k] and _within(hub, now, k, room, link):
+                maximal = False
+        if maximal:
+            for k in range(n):
+                found[size, k] = now[k]
+            size += 1
+        more = advance(now, hub.counts, fits)
+    return found[:size]
+
+
+@kernel
+def advance(now: Longs, counts: Longs, fits: bool) -> bool:
+    """Step to the next combination, in place; one that does not fit is not made larger."""
+    k, n = 0, len(now)
+    if not fits:
+        while k < n and now[k] == 0:
+            k += 1
+        if k < n:
+            now[k] = 0
+            k += 1
+    while k < n and now[k] == counts[k]:
+        now[k] = 0
+        k += 1
+    if k < n:
+        now[k] += 1
+    return k < n
+
+
+@kernel
+def _within(hub: Hub, now: Longs, extra: int, room: float, link: float) -> bool:
+    """Whether a pattern, with one more of kind ``extra`` if that is not -1, fits a device."""
+    work, sent, taken = 0.0, 0.0, 0.0
+    for k in range(len(now)):
+        m = now[k] + (1 if k == extra else 0)
+        work += m * hub.work[k]
+        sent += m * hub.sent[k]
+        taken += m * hub.taken[k]
+    return work <= room and sent <= link and taken <= link

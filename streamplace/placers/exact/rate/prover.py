@@ -1,0 +1,225 @@
+"""From a first placement to a proven one, the cheapest means first.
+
+1. A short annealing; all loads ≤ 1, or at a simple lower bound, need no further proof.
+2. Streams heavier than the best peak contract; what remains may not fit the devices any more.
+3. Branch and bound for a few thousand nodes, which settles most small graphs.
+4. Bounds by bisection (bin packing, hubs), and the placements that the hub patterns suggest.
+5. More annealing, more branch and bound, and CP-SAT for the rest of the budget.
+"""
+
+import numpy as np
+
+from streamplace.model.arrays import Ints
+from streamplace.placers.exact.rate import assignment, bounds, hub_relaxation
+from streamplace.placers.exact.rate.branch_and_bound import (
+    EXHAUSTED,
+    IMPROVED,
+    NODES,
+    PAUSED,
+    new_search,
+    run,
+)
+from streamplace.placers.exact.rate.units import Units, contracted, fits
+from streamplace.placers.exact.rate.warm_start import FREE, anneal, write_loads
+from streamplace.placers.exact.solver import effort_of
+from streamplace.placers.meter import Meter
+
+TOLERANCE = 1e-9
+"""A better placement is better by this share at least; far above all rounding errors."""
+MOVES, NODES_FIRST = 3_000, 3_000
+MOVES_MORE, NODES_MORE = 50_000, 4_000_000
+MOVES_NAMING = 10_000
+SHARES = (0.1, 0.3, 1.0)
+SLICE, SLICE_CELLS = 20_000, 20_000_000
+"""Moves or nodes between two looks at the clock, and the cells that these may touch."""
+HALVINGS = 12
+STEPS, STEPS_MORE = 100_000, 10_000_000
+
+
+class Prover:
+    """The best placement of the units, its peak load, and a load that no placement can beat.
+
+    Attributes
+    ----------
+    place, peak
+        Best placement so far and its largest load.
+    least
+        No placement has a largest load below this; loads under 1 are not told apart.
+    """
+
+    def __init__(self, units: Units, start: Ints, meter: Meter, seed: int, workers: int) -> None:
+        self.units = units
+        self.place, self.peak = start, np.inf
+        self.least = max(1.0, bounds.simple_bound(units))
+        self._meter, self._seed, self._workers = meter, seed, workers
+        cells = units.n_devices * (units.n_devices + 3) + units.n_units + len(units.source)
+        self._slice = min(SLICE, max(1, SLICE_CELLS // cells))
+        self._adopt(start)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to find or to prove."""
+        return self.peak <= self.least * (1 + 4 * TOLERANCE)
+
+    def prove(self) -> None:
+        """Go through all means until done or out of budget."""
+        for step, effort in (
+            (self._warm, MOVES),
+            (self._search, NODES_FIRST),
+            (self._bisect, STEPS),
+            (self._warm, MOVES_MORE),
+            (self._close, NODES_MORE),
+            (self._bisect, STEPS_MORE),
+            (self._solve, 0),
+        ):
+            if self.done or self._meter.over:
+                return
+            step(effort)
+
+    def try_full_rate(self) -> None:
+        """Look for a placement without overload by the quick means, while there may be one."""
+        for step, effort in (
+            (self._warm, MOVES),
+            (self._search, NODES_FIRST),
+            (self._bisect, STEPS),
+            (self._warm, MOVES_MORE),
+        ):
+            if self.done or self._meter.over or self.least > 1 + 4 * TOLERANCE:
+                return
+            step(effort)
+
+    @property
+    def _cut(self) -> float:
+        return self.peak * (1 - TOLERANCE)
+
+    def _adopt(self, place: Ints) -> None:
+        """Take a placement of the units if it is better, and fits."""
+        if not fits(self.units, place[None])[0]:
+            return
+        loads = np.empty(self.units.n_devices * (self.units.n_devices + 3))
+        peak = write_loads(self.units, place, loads)
+        if peak < self.peak:
+            self.place, self.peak = place, float(peak)
+            self._meter.note(min(1.0, 1 / self.peak) if self.peak > 0 else 1.0)
+
+    def _exclude(self, load: float) -> None:
+        """Take note that no placement has a peak below the load."""
+        self.least = max(self.least, load * (1 - TOLERANCE))
+
+    def _warm(self, moves: int) -> None:
+        """Anneal in slices from the best placement."""
+        free = np.full(self.units.n_units, FREE, np.int32)
+        while moves > 0 and not (self.done or self._meter.over):
+            now = min(moves, self._slice)
+            self._adopt(self._annealed(self.units, self.place, free, now))
+            moves -= now
+
+    def _annealed(self, units: Units, start: Ints, kind: Ints, moves: int) -> Ints:
+        """Anneal a placement of some units by a number of moves, or fewer if fewer are left."""
+        self._seed = (self._seed + 1) % 2**31
+        stop = self._meter.at_most(moves)
+        place, _ = anneal(units, start, kind, moves, stop, self.least, self._seed)
+        self._meter.spend(stop)
+        return place
+
+    def _search(self, nodes: int) -> None:
+        """Branch and bound below the cut, again from the root after every improvement."""
+        while nodes > 0 and not (self.done or self._meter.over):
+            nodes -= self._look_below(self._cut, nodes)
+
+    def _close(self, nodes: int) -> None:
+        """Branch and bound from below: tight limits are soon refuted, or met and then optimal."""
+        quota = nodes // 64 + 1
+        while nodes > 0:
+            for share in SHARES:
+                if self.done or self._meter.over:
+                    return
+                cut = min(self._cut, self.least + share * (self.peak - self.least))
+                nodes -= self._look_below(cut, min(nodes, quota))
+            quota *= 2
+
+    def _look_below(self, cut: float, nodes: int) -> int:
+        """Find a placement below a cut, or that there is none; return the nodes it took."""
+        smaller = contracted(self.units, cut)
+        if smaller is None:
+            self._exclude(cut)
+            return 1
+        units, group = smaller
+        limits = bounds.limits_below(units, cut)
+        if bounds.hopeless(limits):
+            self._exclude(cut)
+            return 1
+        search = new_search(units)
+        outcome = PAUSED
+        while outcome == PAUSED and search.clock[NODES] < nodes and not self._meter.over:
+            before = int(search.clock[NODES])
+            slice_ = self._meter.at_most(min(nodes - before, self._slice))
+            outcome = run(units, limits, search, slice_)
+            self._meter.spend(int(search.clock[NODES]) - before)
+        if outcome == EXHAUSTED:
+            self._exclude(cut)
+        elif outcome == IMPROVED:
+            self._adopt(search.place[group])
+        return int(search.clock[NODES]) + 1
+
+    def _bisect(self, steps: int) -> None:
+        """Raise the lower bound; place what the hubs' patterns leave possible."""
+        if self._refuted(self._cut, steps):
+            return self._exclude(self._cut)
+        high = self._cut
+        for _ in range(HALVINGS):
+            if self._meter.over or high <= self.least * (1 + TOLERANCE):
+                break
+            middle = (self.least + high) / 2
+            if self._refuted(middle, steps):
+                self._exclude(middle)
+            else:
+                high = middle
+        self._name_patterns(high, steps)
+        if not self.done and self._refuted(self._cut, steps):
+            self._exclude(self._cut)
+        return None
+
+    def _refuted(self, cut: float, steps: int) -> bool:
+        """Whether some relaxation shows that no placement has all loads below the cut."""
+        smaller = contracted(self.units, cut)
+        if smaller is None or bounds.hopeless(bounds.limits_below(smaller[0], cut)):
+            return True
+        units, _ = smaller
+        return any(
+            hub_relaxation.spread(hub, cut, units.n_devices, steps)[0] == hub_relaxation.NO
+            for hub in hub_relaxation.hubs_of(units)
+        )
+
+    def _name_patterns(self, cut: float, steps: int) -> None:
+        """Anneal from the patterns that fit the cut, exchanging only units of one kind."""
+        smaller = contracted(self.units, cut)
+        if smaller is None:
+            return
+        units, group = smaller
+        for hub in hub_relaxation.hubs_of(units):
+            answer, patterns = hub_relaxation.spread(hub, cut, units.n_devices, steps)
+            if answer == hub_relaxation.YES and not self._meter.over:
+                start = hub_relaxation.placed(hub, patterns)
+                place = self._annealed(units, start, hub.kind, MOVES_NAMING)
+                self._adopt(place[group])
+
+    def _solve(self, _: int) -> None:
+        """Let CP-SAT use what is left of the budget."""
+        smaller = contracted(self.units, self._cut)
+        if smaller is None:
+            return self._exclude(self._cut)
+        units, group = smaller
+        if assignment.too_large(units):
+            return None
+        hint = np.zeros(units.n_units, np.int32)
+        hint[group] = self.place
+        limits = bounds.limits_below(units, self._cut)
+        effort = effort_of(self._meter, self._seed, self._workers)
+        answer = assignment.solve(
+            units, assignment.Goal(limits.full, self._cut, self.least, hint), effort
+        )
+        if answer.place is not None:
+            self._adopt(answer.place[group])
+        self.least = max(self.least, min(answer.least, self.peak))
+        return None

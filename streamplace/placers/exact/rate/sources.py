@@ -1,0 +1,131 @@
+"""Several sources: the best placement found, and a bound from what any placement must share.
+
+Rates are max–min fair, which no peak load decides. Where all placements can be tried they are; else
+a local search looks for the best one, and a linear programme bounds it: no unit can get more than
+the device best for it, and all of them no more than all devices together.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from streamsim.filling import flow_shares
+
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective
+from streamplace.placers.exact.rate.bounds import powers
+from streamplace.placers.exact.rate.units import Units, fits
+from streamplace.placers.meter import Meter
+
+MOST_PLACEMENTS = 200_000
+BATCH = 20_000
+MOST_SHARES = 2_000_000
+KICK = 3
+
+
+class Best:
+    """The best placement met, by the objective."""
+
+    def __init__(self, problem: Problem, objective: Objective, unit: Ints, meter: Meter) -> None:
+        self._problem, self._objective = problem, objective
+        self._unit, self._meter = unit, meter
+        self.place = np.zeros(0, np.int32)
+        self.value = -np.inf
+
+    def offer(self, places: Ints) -> tuple[Ints, float]:
+        """Judge legal placements of the units [B, U]; return the best of these and its value."""
+        values = self._objective.evaluate(self._problem, places[:, self._unit])
+        self._meter.spend(len(places))
+        i = int(np.argmax(values))
+        if values[i] > self.value:
+            self.place, self.value = places[i].copy(), float(values[i])
+            self._meter.note(self.value)
+        return places[i], float(values[i])
+
+
+def try_all(units: Units, best: Best) -> None:
+    """Judge every legal placement; equal devices open in order."""
+    for batch in _all_placements(units):
+        legal = batch[_legal(units, batch)]
+        if len(legal):
+            best.offer(legal)
+
+
+def few(units: Units) -> bool:
+    """Whether there are few enough placements to try all of them."""
+    return units.n_units * np.log(units.n_devices) <= np.log(MOST_PLACEMENTS)
+
+
+def climb(units: Units, best: Best, meter: Meter, rng: np.random.Generator) -> None:
+    """Move single units while that helps, then move some at random and start again."""
+    now, value = best.offer(best.place[None, :])
+    while not meter.over and best.value < 1:
+        moves = _moves(units, now)
+        found, found_value = best.offer(moves[: meter.at_most(len(moves))])
+        if found_value > value:
+            now, value = found, found_value
+            continue
+        kicked = best.place.copy()
+        some = rng.integers(units.n_units, size=min(KICK, units.n_units))
+        kicked[some] = rng.integers(units.n_devices, size=len(some))
+        if not meter.over and _legal(units, kicked[None, :])[0]:
+            now, value = best.offer(kicked[None, :])
+
+
+def bound(problem: Problem, units: Units, unit: Ints) -> float:
+    """Relative throughput that no placement exceeds."""
+    instance = problem.instance
+    sources = instance.sources
+    if len(sources) * problem.n_operators > MOST_SHARES:
+        return 1.0
+    part = np.zeros((units.n_units, len(sources)))
+    shares = flow_shares(instance).T
+    power, _ = powers(units)
+    operator_work = (instance.load[:, instance.device_type] * power).min(axis=1)
+    np.add.at(part, unit, shares * operator_work[:, None])
+    together = part.sum(axis=0) / power.sum()
+    alone = shares * instance.load.min(axis=1)[:, None]
+    weight = instance.rate[sources] / instance.rate.sum()
+    return _programme(weight, np.vstack((together, alone)))
+
+
+def _programme(weight: Floats, use: Floats) -> float:
+    """Bound on max weight·x with use·x ≤ 1 and 0 ≤ x ≤ 1, valid whatever the solver's precision.
+
+    For any prices y ≥ 0 of the resources, Σ y + Σ max(0, weight - y·use) is one.
+    """
+    from ortools.linear_solver import pywraplp
+
+    use = np.unique(use[use.sum(axis=1) > 0], axis=0)
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    x = [solver.NumVar(0.0, 1.0, "") for _ in weight]
+    rows = [solver.Add(sum(c * v for c, v in zip(row, x, strict=True)) <= 1) for row in use]
+    solver.Maximize(sum(c * v for c, v in zip(weight, x, strict=True)))
+    solver.Solve()
+    price = np.array([max(0.0, row.dual_value()) for row in rows])
+    return float(min(1.0, price.sum() + np.maximum(0.0, weight - price @ use).sum()))
+
+
+def _all_placements(units: Units) -> Iterator[Ints]:
+    """All placements as numbers in base D, batch by batch."""
+    n, d = units.n_units, units.n_devices
+    digits = d ** np.arange(n)
+    for start in range(0, d**n, BATCH):
+        numbers = np.arange(start, min(start + BATCH, d**n))
+        yield (numbers[:, None] // digits % d).astype(np.int32)
+
+
+def _moves(units: Units, place: Ints) -> Ints:
+    """All legal placements that differ in one unit."""
+    n, d = units.n_units, units.n_devices
+    moves = np.repeat(place[None, :], n * d, axis=0)
+    moves[np.arange(n * d), np.repeat(np.arange(n), d)] = np.tile(np.arange(d), n)
+    return moves[_legal(units, moves)]
+
+
+def _legal(units: Units, places: Ints) -> np.ndarray:
+    """Whether each placement [B, U] respects the constraints."""
+    inside = np.isfinite(units.load[np.arange(units.n_units), places]).all(axis=1)
+    a, b = units.apart.T
+    apart = (places[:, a] != places[:, b]).all(axis=1)
+    return np.asarray(inside & apart & fits(units, places))
