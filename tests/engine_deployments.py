@@ -90,6 +90,12 @@ def tasks() -> Deployment:
     return Deployment.of(Problem(graph, cluster), TASKS)
 
 
+def schedule() -> Deployment:
+    """The same task graph with an order that its devices hold."""
+    problem, placement = tasks().problem, tasks().placement
+    return Deployment(problem, problem.placement(placement.index, [4, 2, 3, 1], "order"))
+
+
 TASKS = {"load": "cpu", "left": "gpu", "right": "cpu", "add": "cpu"}
 WHOLE = {
     "clicks": "box0",
@@ -109,5 +115,6 @@ DEPLOYMENTS = {
     "shop by subtasks": Deployment.of(shop(), SPLIT),
     "odd names": odd(),
     "tasks": tasks(),
+    "schedule": schedule(),
     **{name: legal(name) for name in ("lone", "parallel streams", "many sources", "constrained")},
 }

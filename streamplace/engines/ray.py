@@ -68,6 +68,8 @@ def as_ray(deployment: Deployment) -> dict[str, str]:
         names = [own[device], *map(tag_resource, sorted(tags))]
         options[name] = {"num_cpus": 0, "resources": dict.fromkeys(names, DEMAND)}
     notes = "\nEvery subtask is an actor of its own.\n" if deployment.is_split else ""
+    if deployment.placement.priority is not None:
+        notes += "\nThe order of the placement is left out: actors take what arrives.\n"
     module = MODULE.format(
         title=python_docstring(f"{deployment.title}."),
         example=python_docstring(repr(deployment.placement.operators[0])),

@@ -1,7 +1,12 @@
-"""Ray, for task graphs: every operator is a task that asks for a core of its device."""
+"""Ray, for task graphs: every operator is a task that asks for a core of its device.
+
+Ray takes ready tasks in an order of its own. Where the placement is a schedule, the exported driver
+submits a task when its inputs are there, a core of its device is free, and its turn has come.
+"""
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resources, tag_resource
+from streamplace.engines.ray_turns import start_order
 from streamplace.engines.text import python_docstring, python_table
 
 MODULE = '''\
@@ -27,20 +32,7 @@ INPUTS = {inputs}
 DEVICES = {devices}
 COLOCATE = {colocate}
 EXLOCATE = {exlocate}
-
-
-def run(functions):
-    """One pass: results of the tasks that feed nobody, by name."""
-    import ray
-
-    done = {{}}
-    for name, inputs in INPUTS.items():
-        task = ray.remote(functions[name]).options(name=name, **OPTIONS[name])
-        done[name] = task.remote(*(done[one] for one in inputs))
-    fed = {{one for inputs in INPUTS.values() for one in inputs}}
-    last = [name for name in done if name not in fed]
-    return dict(zip(last, ray.get([done[name] for name in last])))
-
+{run}
 
 def check():
     """Tasks that do not run where they should: name → resources wanted that their node lacks."""
@@ -57,6 +49,58 @@ def check():
         for name, home in zip(OPTIONS, homes)
     }}
     return {{name: lacks for name, lacks in lacking.items() if lacks}}
+'''
+
+RUN = '''
+
+def run(functions):
+    """One pass: results of the tasks that feed nobody, by name."""
+    import ray
+
+    done = {}
+    for name, inputs in INPUTS.items():
+        task = ray.remote(functions[name]).options(name=name, **OPTIONS[name])
+        done[name] = task.remote(*(done[one] for one in inputs))
+    fed = {one for inputs in INPUTS.values() for one in inputs}
+    last = [name for name in done if name not in fed]
+    return dict(zip(last, ray.get([done[name] for name in last])))
+'''
+
+RUN_IN_ORDER = '''
+# What each device runs, in the order of the placement, and on how many cores.
+ORDER = {order}
+CORES = {cores}
+# order: a device waits for the next task in its order; priority: it takes the first that is ready.
+QUEUE = {queue!r}
+
+
+def run(functions):
+    """One pass, in the order of the placement: results of the tasks that feed nobody, by name."""
+    import ray
+
+    waiting = {{device: list(names) for device, names in ORDER.items()}}
+    free, results, running, done = dict(CORES), {{}}, {{}}, set()
+
+    def next_ready(device):
+        names = waiting[device][:1] if QUEUE == "order" else waiting[device]
+        ready = (name for name in names if done.issuperset(INPUTS[name]))
+        return next(ready, None) if free[device] else None
+
+    while len(done) < len(INPUTS):
+        for device in ORDER:
+            while (name := next_ready(device)) is not None:
+                waiting[device].remove(name)
+                free[device] -= 1
+                task = ray.remote(functions[name]).options(name=name, **OPTIONS[name])
+                results[name] = task.remote(*(results[one] for one in INPUTS[name]))
+                running[results[name]] = name
+        (ended,), _ = ray.wait(list(running), fetch_local=False)
+        name = running.pop(ended)
+        done.add(name)
+        free[DEVICES[name]] += 1
+    fed = {{one for inputs in INPUTS.values() for one in inputs}}
+    last = [name for name in INPUTS if name not in fed]
+    return dict(zip(last, ray.get([results[name] for name in last])))
 '''
 
 
@@ -83,7 +127,24 @@ def as_tasks(deployment: Deployment, offer: int) -> str:
         example=python_docstring(repr(operators.name[0])),
         options=python_table(options),
         inputs=python_table(inputs),
+        run=_run(deployment),
         devices=python_table(deployment.placement.as_dict()),
         colocate=repr([list(group) for group in deployment.colocated]),
         exlocate=repr([list(group) for group in deployment.exlocated]),
+    )
+
+
+def _run(deployment: Deployment) -> str:
+    """Source of the driver of one pass, in the order of the placement where it has one."""
+    placement, problem = deployment.placement, deployment.placed
+    if placement.priority is None:
+        return RUN
+    order: dict[str, list[str]] = {device: [] for device in placement.pes()}
+    for v in start_order(problem, placement):
+        order[placement.devices[placement.index[v]]].append(placement.operators[v])
+    cores = {device.name: device.cores for device in problem.cluster.devices}
+    return RUN_IN_ORDER.format(
+        order=python_table(order),
+        cores=python_table({device: cores[device] for device in order}),
+        queue=placement.queue,
     )

@@ -15,6 +15,17 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 
+def start_order(problem: Problem, placement: Placement) -> list[int]:
+    """Operators in the order in which devices take them, of a placement with priorities."""
+    from streamsim.passes import lines
+
+    assert placement.priority is not None
+    if placement.queue == "order":
+        check_lines(problem.one_pass, placement)
+        return list(lines(problem.one_pass, placement.priority[None])[0].tolist())
+    return list(np.argsort(-placement.priority, kind="stable").tolist())
+
+
 class Turns:
     """The operators of every device as they wait for their turns.
 
@@ -37,17 +48,9 @@ class Turns:
     @classmethod
     def of(cls, problem: Problem, placement: Placement) -> "Turns":
         """Turns of a placement with priorities."""
-        from streamsim.passes import lines
-
-        assert placement.priority is not None
-        held = placement.queue == "order"
-        if held:
-            check_lines(problem.one_pass, placement)
-            order = lines(problem.one_pass, placement.priority[None])[0]
-        else:
-            order = np.argsort(-placement.priority, kind="stable")
+        order, held = start_order(problem, placement), placement.queue == "order"
         cores = problem.one_pass.devices["cores"].tolist()
-        return cls(order.tolist(), placement.index.tolist(), cores, held)
+        return cls(order, placement.index.tolist(), cores, held)
 
     def ready(self, v: int) -> Iterator[int]:
         """Operators that start now that the inputs of one are there."""

@@ -151,9 +151,12 @@ def test_tasks_take_in_what_feeds_them(module: Callable[..., ModuleType]) -> Non
 
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-def test_on_a_real_cluster_a_pass_runs_where_it_should(written: Callable[..., Path]) -> None:
+@pytest.mark.parametrize("deployment", ["tasks", "schedule"])
+def test_on_a_real_cluster_a_pass_runs_where_it_should(
+    written: Callable[..., Path], deployment: str
+) -> None:
     """Two nodes on loopback; every task takes in what its inputs returned."""
-    folder = written("ray", "tasks")
+    folder = written("ray", deployment)
     (folder / "real.py").write_text(REAL_PASS)
     nodes = offers(folder, ("cpu", "gpu"))
     run = subprocess.run(
