@@ -117,6 +117,8 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
         name=f"{objective.name} with {texts}",
         evaluate=evaluate,
         ordered=objective.ordered or any(c.objective.ordered for c in conditions),
+        usual=False,
+        quick=False,
         base=objective,
         conditions=tuple(conditions),
     )

@@ -7,7 +7,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import objective
 
 
-@objective("devices", sense="min", unit="devices", limit=1.0)
+@objective("devices", sense="min", unit="devices", limit=1.0, kind="devices")
 def devices(problem: Problem, placements: Ints) -> Floats:
     """Number of devices in use; ask for it under a condition, such as throughput>=1."""
     used = np.sort(np.atleast_2d(placements), axis=1)

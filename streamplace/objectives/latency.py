@@ -7,7 +7,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import objective
 
 
-@objective("latency", sense="min", unit="s")
+@objective("latency", sense="min", unit="s", guide="makespan")
 def latency(problem: Problem, placements: Ints) -> Floats:
     """Seconds of one tuple on the longest way from a source to a sink, unloaded.
 

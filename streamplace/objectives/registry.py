@@ -7,7 +7,7 @@ particular to it. What a room leaves out has a default that is right for any num
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 
 import numpy as np
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from streamplace.objectives.relocation import Relocation
 
 Sense = Literal["max", "min"]
+Kind = Literal["rate", "pass", "devices", ""]
+"""Steady rate of the sources, seconds of one pass, devices in use; "" for anything else."""
 Evaluate = Callable[[Problem, Ints], Floats]
 EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 """The same with a priority per operator [B, N], None for the usual order, and what they mean."""
@@ -96,6 +98,17 @@ class Objective:
         Further numbers by name that a comparison averages, from a value.
     variant
         The same objective under options, such as another model of the network.
+    kind
+        What is valued, whatever the options and the conditions; placers that are made for a kind
+        are chosen by it.
+    usual
+        Whether the values are those of the kind as `streamsim` simulates it: not under options,
+        not under conditions. Only then does a search that simulates the kind itself serve it.
+    quick
+        Whether an evaluation takes microseconds, so that a search may finish the least of its work
+        after the clock has run out.
+    guide
+        Name of the objective whose best placements are good beginnings for a search by this one.
     base, conditions
         What is optimised, and what has to hold besides; `streamplace.objectives.conditions`.
     relocation
@@ -117,6 +130,10 @@ class Objective:
     trace: Callable[[Problem, Placement], dict[str, Any]] | None = None
     measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}
     variant: "Callable[[Mapping[str, str]], Objective] | None" = None
+    kind: Kind = ""
+    usual: bool = True
+    quick: bool = False
+    guide: str = ""
     base: "Objective | None" = None
     conditions: "tuple[Condition, ...]" = ()
     relocation: "Relocation | None" = None
@@ -132,9 +149,8 @@ class Objective:
 
     @property
     def of_usual_pass(self) -> bool:
-        """Whether it is the usual makespan, alone or with the way to a placement."""
-        alone = self.base if self.relocation is not None and not self.conditions else self
-        return alone is not None and alone.name == "makespan"
+        """Whether it is the usual makespan, alone or with the cost of moves."""
+        return self.usual and self.kind == "pass"
 
     def values(
         self,
@@ -237,6 +253,10 @@ class Plain:
 
 
 OBJECTIVES: Registry[Objective] = Registry("streamplace.objectives", "objective")
+DEFAULT: Final = "throughput"
+"""What stream graphs are placed for."""
+OF_TASKS: Final = "makespan"
+"""What task graphs are placed for."""
 
 
 def objective(name: str, *, sense: Sense, **room: Any) -> Callable[[Evaluate], Evaluate]:
@@ -288,15 +308,15 @@ def named_objective(text: str) -> Objective:
             raise SettingError(f"option {key} of objective {name} is given twice; drop one")
         options[key] = value
     told = "".join(f":{key}={value}" for key, value in sorted(options.items()))
-    return replace(found.variant(options), name=name + told)
+    return replace(found.variant(options), name=name + told, usual=False)
 
 
 def suggested_by_all(graphs: Iterable[StreamGraph]) -> str:
     """Name of the objective that all graphs suggest, of differing ones the throughput."""
     names = {suggested_by(graph) for graph in graphs}
-    return names.pop() if len(names) == 1 else "throughput"
+    return names.pop() if len(names) == 1 else DEFAULT
 
 
 def suggested_by(graph: StreamGraph) -> str:
     """Name of the objective that a graph suggests: one pass of a task graph, else the rate."""
-    return "makespan" if graph.operators.fires_all.all() else "throughput"
+    return OF_TASKS if graph.operators.fires_all.all() else DEFAULT

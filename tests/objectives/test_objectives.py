@@ -9,7 +9,9 @@ from streamsim_strategies import Description, Ints, placed
 from streamplace.api import place, simulate
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import OBJECTIVES, objective
+from streamplace.objectives.conditions import Condition, subject_to
+from streamplace.objectives.registry import OBJECTIVES, named_objective, objective
+from streamplace.objectives.relocation import Relocation, relocating
 from streamplace.placers.registry import PLACERS, Budget
 
 PIPE = StreamGraph.of(
@@ -124,3 +126,15 @@ def test_searches_place_for_every_objective_and_no_worse_than_they_begin(name: s
 def test_a_placer_refuses_an_objective_that_it_cannot_place_for() -> None:
     with pytest.raises(SettingError, match="'heft' places for makespan, not for 'latency'"):
         place(PIPE, placer="heft", objective="latency")
+
+
+def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_its_kind() -> None:
+    """Searches that simulate the kind themselves would not see what was asked for."""
+    plain = OBJECTIVES["throughput"]
+    under = subject_to(plain, [Condition.of("latency<=1s")])
+    assert (plain.kind, plain.usual, plain.quick) == ("rate", True, True)
+    assert (under.kind, under.usual, under.quick) == ("rate", False, False)
+    other = named_objective("makespan:network=link")
+    assert (other.kind, other.usual) == ("pass", False)
+    moved = relocating(named_objective("makespan"), Relocation({"src": "a"}, 100))
+    assert (moved.kind, moved.usual) == ("pass", True)

@@ -81,6 +81,8 @@ def _variant(options: Mapping[str, str]) -> Objective:
     trace=_trace,
     measures=_measures,
     variant=_variant,
+    kind="pass",
+    guide="makespan",
 )
 def makespan(
     problem: Problem,

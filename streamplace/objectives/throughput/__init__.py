@@ -19,7 +19,15 @@ def _picture(problem: Problem, placement: Placement) -> Picture:
     return picture(problem, placement)
 
 
-@objective("throughput", sense="max", explain=_explain, picture=_picture, limit=1.0)
+@objective(
+    "throughput",
+    sense="max",
+    explain=_explain,
+    picture=_picture,
+    limit=1.0,
+    kind="rate",
+    quick=True,
+)
 def throughput(problem: Problem, placements: Ints) -> Floats:
     """Relative throughput in the steady state, 0 to 1 (max–min fair between sources)."""
     from streamsim import throughput as steady_throughput
