@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.model.columns import Floats
+from streamplace.model.arrays import Floats
 
 if TYPE_CHECKING:
     from streamplace.learn.history import History
