@@ -28,7 +28,7 @@ from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.limited import cgroups, limited_cluster
 from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.plan import Task, read_plan
+from streamplace.engines.flink.plan import FlinkTask, read_plan
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import sample
@@ -160,7 +160,7 @@ def thread_names(cluster: LocalCluster) -> dict[str, str]:
     return {str(int(nid, 0)): name for pairs in found for name, nid in pairs}
 
 
-def shared_out(spent: dict[str, float], tasks: list[Task]) -> dict[str, Any]:
+def shared_out(spent: dict[str, float], tasks: list[FlinkTask]) -> dict[str, Any]:
     """Cores by operator, of Java in the mean, of the network, and of what else belongs to a job."""
     cpu: dict[str, float] = defaultdict(float)
     limiting = 0.0

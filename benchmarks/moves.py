@@ -16,7 +16,7 @@ import numpy as np
 from streamplace.engines.flink.dist import find_flink
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.local import local_cluster
-from streamplace.engines.flink.move import Move
+from streamplace.engines.flink.move import FlinkMove
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.settling import Settling
@@ -53,7 +53,7 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
             for vertex in read_vertices(rest, job, rest.job(job))
             for name in vertex.operators
         ]
-        move = Move(
+        move = FlinkMove(
             rest,
             flink,
             program,

@@ -174,12 +174,12 @@ def job_id(rest: "Rest", given: str | None) -> str:
     return live[0]
 
 
-def verification(found: "Verification") -> dict[str, Any]:
+def verification(outcome: "Verification") -> dict[str, Any]:
     """What was verified, for machines."""
     return {
-        "ok": found.fine,
-        "problems": list(found.problems),
-        "uncounted": list(found.uncounted),
+        "ok": outcome.fine,
+        "problems": list(outcome.problems),
+        "uncounted": list(outcome.uncounted),
         "operators": [
             {
                 "name": check.operator,
@@ -187,30 +187,30 @@ def verification(found: "Verification") -> dict[str, Any]:
                 "expected": dict(check.expected),
                 "actual": dict(check.actual),
             }
-            for check in found.checks
+            for check in outcome.checks
         ],
     }
 
 
-def show(found: "Verification") -> None:
+def show(outcome: "Verification") -> None:
     """Print what was verified."""
     from rich.table import Table
 
     out = console()
     table = Table("operator", "expected", "actual", "", box=None)
-    for check in found.checks:
+    for check in outcome.checks:
         columns = (in_words(check.expected), in_words(check.actual))
         table.add_row(check.operator, *columns, "ok" if check.fine else "differs")
     out.print(table)
-    for problem in found.problems:
+    for problem in outcome.problems:
         out.print(f"problem: {problem}")
-    if found.uncounted:
+    if outcome.uncounted:
         out.print(f"note: {UNCOUNTED}")
-    wrong = sum(not check.fine for check in found.checks)
+    wrong = sum(not check.fine for check in outcome.checks)
     out.print(
         "Every subtask runs where it was placed."
-        if found.fine
-        else f"{wrong} of {len(found.checks)} operators differ."
+        if outcome.fine
+        else f"{wrong} of {len(outcome.checks)} operators differ."
     )
 
 

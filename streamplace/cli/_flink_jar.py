@@ -94,7 +94,7 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
     """Pinning on an empty cluster."""
     from streamplace.engines.flink.names import unborn
     from streamplace.engines.flink.pinning import devices_of, pinning
-    from streamplace.engines.flink.spread import Limits
+    from streamplace.engines.flink.spread import SpreadLimits
     from streamplace.io.clusters import read_cluster
 
     if cluster_file is not None:
@@ -106,7 +106,7 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
         )
     else:
         devices = sorted(_devices(vectors))
-    return pinning(vectors, Limits.untouched([*devices, *unborn(devices, room)]))
+    return pinning(vectors, SpreadLimits.untouched([*devices, *unborn(devices, room)]))
 
 
 def _devices(vectors: "Vectors") -> set[str]:

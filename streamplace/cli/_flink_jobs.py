@@ -128,6 +128,6 @@ def verify_(
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.verify import verify
 
-    found = verify(rest, job_id(rest, job), read_vectors(placement))
-    print_json(verification(found)) if as_json else show(found)
-    context.exit(0 if found.fine else 1)
+    outcome = verify(rest, job_id(rest, job), read_vectors(placement))
+    print_json(verification(outcome)) if as_json else show(outcome)
+    context.exit(0 if outcome.fine else 1)

@@ -27,7 +27,7 @@ from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.move import Move, Plan
+    from streamplace.engines.flink.move import FlinkMove, MovePlan
     from streamplace.engines.flink.pinning import Vectors
     from streamplace.engines.flink.rest import Rest
     from streamplace.engines.flink.transaction import Moved
@@ -125,14 +125,14 @@ def move_(
     moved if that raises its rate.
     """
     from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.move import Move
+    from streamplace.engines.flink.move import FlinkMove
     from streamplace.engines.flink.settling import Settling
     from streamplace.engines.flink.transaction import Saving
 
     if resume and (placement is not None or dry_run):
         raise SettingError("--resume goes by the placement of the move that was broken off")
     program = program_of(**submitted)
-    move = Move(
+    move = FlinkMove(
         rest,
         find_flink(flink_home),
         program,
@@ -162,7 +162,7 @@ def move_(
         _show(None, running, {} if plan is None else plan.moved, as_json)
 
 
-def _running_job(move: "Move", given: str | None) -> str:
+def _running_job(move: "FlinkMove", given: str | None) -> str:
     """Id of the job that is meant; where none runs, a move may have been broken off."""
     try:
         job = job_id(move.rest, given)
@@ -181,8 +181,8 @@ def _running_job(move: "Move", given: str | None) -> str:
 
 
 def _planned_anew(
-    move: "Move", job: str, seconds: float, mips: str, cluster_file: Path | None
-) -> "Plan | None":
+    move: "FlinkMove", job: str, seconds: float, mips: str, cluster_file: Path | None
+) -> "MovePlan | None":
     """Plan for a job that is measured now; None where moving it would gain nothing."""
     from streamplace.api import place
     from streamplace.engines.flink.background import background
@@ -224,7 +224,7 @@ def _planned_anew(
     return plan
 
 
-def _tell(plan: "Plan") -> None:
+def _tell(plan: "MovePlan") -> None:
     for name, (source, target) in plan.moved.items():
         say(f"  {name}: {in_words(source)} → {in_words(target)}")
     if not plan.moved:

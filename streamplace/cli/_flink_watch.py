@@ -12,7 +12,7 @@ from streamplace.cli._output import print_line, say
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.watch import Run
+    from streamplace.engines.flink.watch import PlacedJob
 
 
 @click.command(
@@ -70,14 +70,14 @@ def watch_(
     """
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.watch import Run, Watch
+    from streamplace.engines.flink.watch import PlacedJob, Watch
 
     if output is not None:
         spare_inputs(output)
     vectors = read_vectors(placement)
     document = json.loads(placement.read_bytes())
 
-    def moved(run: "Run") -> None:
+    def moved(run: "PlacedJob") -> None:
         print_line(run.job)
         if output is not None:
             _write(document, run, output)
@@ -85,12 +85,12 @@ def watch_(
     program, flink = program_of(**submitted), find_flink(flink_home)
     watch = Watch(rest, flink, program, spares, say, moved, patience, timeout)
     try:
-        watch.run(Run(job_id(rest, job), vectors))
+        watch.run(PlacedJob(job_id(rest, job), vectors))
     except KeyboardInterrupt:
         say("stopped watching; the job goes on")
 
 
-def _write(document: dict[str, Any], run: "Run", output: Path) -> None:
+def _write(document: dict[str, Any], run: "PlacedJob", output: Path) -> None:
     """Write a placement in which spares stand in for what is lost."""
     from streamplace.io.files import write_text
 

@@ -123,10 +123,10 @@ def _graph_beside(placement: Path) -> Path:
         if graph and Path(graph).name == graph:
             names.insert(0, f"{graph}.json")
     for name in names:
-        found = placement.with_name(name)
-        if found != placement and is_file(found):
-            LOG.info("the graph is %s", found)
-            return _options.reads(found)
+        path = placement.with_name(name)
+        if path != placement and is_file(path):
+            LOG.info("the graph is %s", path)
+            return _options.reads(path)
     raise SettingError(
         f"which graph does {placement} place? Give --graph FILE (there is no "
         f"{' or '.join(names)} beside it)"

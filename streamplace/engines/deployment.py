@@ -33,7 +33,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class DeployedFlow:
     """What a stream carries at the sources' full rate, in tuples/s and bytes/s."""
 
     source: str
@@ -137,7 +137,7 @@ class Deployment:
         )
 
     @property
-    def flows(self) -> list[Flow]:
+    def flows(self) -> list[DeployedFlow]:
         """The streams, in the graph's order."""
         arrays, names, device = self.placed.instance, self.placement.operators, self.placement.index
         rows = zip(
@@ -148,7 +148,7 @@ class Deployment:
             strict=True,
         )
         return [
-            Flow(names[u], names[v], tuples, traffic, bool(device[u] != device[v]))
+            DeployedFlow(names[u], names[v], tuples, traffic, bool(device[u] != device[v]))
             for u, v, tuples, traffic in rows
         ]
 
@@ -167,12 +167,12 @@ class Deployment:
 
         Numbers are positions in `colocated` and `exlocated`, separated by semicolons.
         """
-        found: dict[str, tuple[list[str], list[str]]] = {name: ([], []) for name in self.placement}
+        rows: dict[str, tuple[list[str], list[str]]] = {name: ([], []) for name in self.placement}
         for side, groups in enumerate((self.colocated, self.exlocated)):
             for number, group in enumerate(groups):
                 for name in group:
-                    found[name][side].append(str(number))
-        return {name: (";".join(a), ";".join(b)) for name, (a, b) in found.items()}
+                    rows[name][side].append(str(number))
+        return {name: (";".join(a), ";".join(b)) for name, (a, b) in rows.items()}
 
     def _groups(self, groups: Iterable[frozenset[str]]) -> tuple[tuple[str, ...], ...]:
         index = self.placed.graph.operators.index

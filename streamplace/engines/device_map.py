@@ -28,20 +28,20 @@ def as_device_map(deployment: Deployment) -> str:
     for module in split:
         _check(modules, device, module, main)
     loose = [name for name in _loose(graph.attributes.get(LOOSE)) if not _covered(name, whole)]
-    found = {**dict.fromkeys(loose, main), **whole}
-    ordered = sorted(found.items(), key=lambda entry: entry[1] != main)
+    device_of = {**dict.fromkeys(loose, main), **whole}
+    ordered = sorted(device_of.items(), key=lambda entry: entry[1] != main)
     plain = {name: int(on) if on.isdecimal() else on for name, on in ordered}
     return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 
 
 def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:
     """Outermost modules all of whose operators are on one device, and that device."""
-    found: set[str] = set()
+    outermost: set[str] = set()
     for module, rows in modules.within.items():
         homes = {device[row] for row in rows}
         outer = [path for path in around(module) if path != module]
-        if len(homes) == 1 and found.isdisjoint(outer):
-            found.add(module)
+        if len(homes) == 1 and outermost.isdisjoint(outer):
+            outermost.add(module)
             yield module, homes.pop()
 
 
@@ -77,14 +77,14 @@ def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
             )
 
 
-def _loose(told: object) -> list[str]:
+def _loose(note: object) -> list[str]:
     """Modules and tensors in which nothing is computed, as the import noted them."""
     try:
-        names = json.loads(str(told or "[]"))
+        names = json.loads(str(note or "[]"))
     except (ValueError, RecursionError):
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise FormatError(f"attribute {LOOSE} is {quoted(told)}; import the model again")
+        raise FormatError(f"attribute {LOOSE} is {quoted(note)}; import the model again")
     return names
 
 

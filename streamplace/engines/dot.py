@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from streamplace.engines.deployment import Deployment, Element, Flow
-from streamplace.engines.dot_text import Node, nodes
+from streamplace.engines.deployment import DeployedFlow, Deployment, Element
+from streamplace.engines.dot_text import DotNode, nodes
 from streamplace.engines.registry import export
 from streamplace.engines.text import (
     CHECK,
@@ -66,25 +66,25 @@ def _box(element: Element) -> str:
     return f'  subgraph "cluster_{element.number}" {{\n    label={title};\n{colour}{nodes}  }}\n'
 
 
-def _stream(flow: Flow, label: Callable[[Flow], str]) -> str:
+def _stream(flow: DeployedFlow, label: Callable[[DeployedFlow], str]) -> str:
     """Stream between two operators, dashed inside a device."""
     style = "" if flow.is_remote else ", style=dashed"
     ends = f"{quoted_dot(flow.source)} -> {quoted_dot(flow.target)}"
     return f'  {ends} [label="{label(flow)}"{style}];\n'
 
 
-def _rates(flow: Flow) -> str:
+def _rates(flow: DeployedFlow) -> str:
     """Tuples/s and bytes/s at the sources' full rate."""
     return f"{flow.tuples:.4g}/s, {format_bandwidth(8 * flow.traffic)}"
 
 
-def _bytes(flow: Flow) -> str:
+def _bytes(flow: DeployedFlow) -> str:
     """Bytes that one task hands another."""
     return format_bytes(flow.traffic / flow.tuples) if flow.tuples else format_bytes(0)
 
 
-def _placed(found: Iterable[Node]) -> Iterator[tuple[str, str]]:
+def _placed(nodes: Iterable[DotNode]) -> Iterator[tuple[str, str]]:
     """Operator and device of every node that has one."""
-    for name, attributes in found:
+    for name, attributes in nodes:
         if "device" in attributes:
             yield unquoted_dot(name), unquoted_dot(attributes["device"])

@@ -23,7 +23,7 @@ _DEFAULTS = ("graph", "node", "edge")
 _KEYWORDS = (*_DEFAULTS, "strict", "digraph", "subgraph")
 
 
-class Node(NamedTuple):
+class DotNode(NamedTuple):
     """A node statement."""
 
     name: str
@@ -38,7 +38,7 @@ class _Token(NamedTuple):
     line: int
 
 
-def nodes(text: str) -> Iterator[Node]:
+def nodes(text: str) -> Iterator[DotNode]:
     """Node statements of the one graph in a DOT document, those in subgraphs too.
 
     >>> list(nodes('digraph { subgraph x { a [device="d 0"]; } a -> b }'))
@@ -50,9 +50,9 @@ def nodes(text: str) -> Iterator[Node]:
     while depth:
         token = tokens.next()
         if token.kind == "id":
-            found = tokens.statement(token)
-            if found and not after_arrow:
-                yield found
+            node = tokens.statement(token)
+            if node and not after_arrow:
+                yield node
         elif token.kind == "keyword":
             tokens.keyword(token)
         elif token.text in ("{", "}"):
@@ -94,7 +94,7 @@ class _Tokens:
             self.identifier()
         self.expect("{")
 
-    def statement(self, first: _Token) -> Node | None:
+    def statement(self, first: _Token) -> DotNode | None:
         """Take the rest of what begins with an ID; None where that is no node with attributes."""
         name = self.joined(first)
         if self.taken("="):
@@ -102,7 +102,7 @@ class _Tokens:
             return None
         while self.taken(":"):
             self.identifier()
-        return Node(name, self.attributes()) if self.taken("[") else None
+        return DotNode(name, self.attributes()) if self.taken("[") else None
 
     def keyword(self, token: _Token) -> None:
         """Take the rest of a subgraph's head or of a statement of defaults."""
@@ -117,14 +117,14 @@ class _Tokens:
 
     def attributes(self) -> dict[str, str]:
         """Take attributes after a bracket, and further lists of them."""
-        found: dict[str, str] = {}
+        attributes: dict[str, str] = {}
         while not (self.taken("]") and not self.taken("[")):
             if self._ahead.text == "]":  # an empty list after another
                 continue
             name = self.identifier()
-            found[name] = self.identifier() if self.taken("=") else "true"
+            attributes[name] = self.identifier() if self.taken("=") else "true"
             _ = self.taken(",") or self.taken(";")
-        return found
+        return attributes
 
     def identifier(self) -> str:
         """Take an ID; keywords are one where an attribute's name stands."""

@@ -22,8 +22,8 @@ def read_graphml(content: bytes, where: str) -> dict[str, str]:
                 graph = nx.parse_graphml(decoded(content))
         except (nx.NetworkXException, SyntaxError, ValueError, TypeError, LookupError):
             raise FormatError("is not valid GraphML; export or save it again") from None
-        found = ((str(name), facts.get("device")) for name, facts in graph.nodes(data=True))
-        return unique((name, None if device is None else str(device)) for name, device in found)
+        rows = ((str(name), facts.get("device")) for name, facts in graph.nodes(data=True))
+        return unique((name, None if device is None else str(device)) for name, device in rows)
 
 
 @export("graphml", suffix=".graphml", read=read_graphml)

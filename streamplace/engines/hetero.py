@@ -80,13 +80,13 @@ class Hetero:
         users: dict[int, int] = {}
         for source, target in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
             users.setdefault(source, target)
-        found = []
+        devices = []
         for v in range(problem.n_operators):
             u = v
             while u in held and u in users:
                 u = users[u]
-            found.append(int(row[u]))
-        return found
+            devices.append(int(row[u]))
+        return devices
 
     def _runs(self, compiled: Any) -> list[float]:
         """Seconds of each run on inputs of zeros."""

@@ -66,7 +66,7 @@ def resources(devices: Iterable[str]) -> dict[str, str]:
     ProblemError
         When two devices would offer the same resource.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     taken: dict[str, str] = {}
     for device in devices:
         name = resource(device)
@@ -75,5 +75,5 @@ def resources(devices: Iterable[str]) -> dict[str, str]:
                 f"devices {quoted(taken[name])} and {quoted(device)} would both offer the "
                 f"resource {name!r}; rename one of them"
             )
-        found[device], taken[name] = name, device
-    return found
+        names[device], taken[name] = name, device
+    return names

@@ -170,8 +170,8 @@ def unique(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
     assignment: dict[str, str] = {}
     for operator, device in pairs:
         if not operator or not device:
-            known = f"operator {quoted(operator)}" if operator else f"device {quoted(device)}"
-            raise FormatError(f"{known} has no partner; complete or remove it")
+            partner = f"operator {quoted(operator)}" if operator else f"device {quoted(device)}"
+            raise FormatError(f"{partner} has no partner; complete or remove it")
         if operator in assignment:
             raise FormatError(f"operator {quoted(operator)} stands twice; remove one of them")
         assignment[operator] = device

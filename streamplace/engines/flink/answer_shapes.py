@@ -159,7 +159,7 @@ class PlanNodes(TypedDict):
 
 
 @with_config(_CHECKED)
-class Plan(TypedDict):
+class PlanAnswer(TypedDict):
     """Plan of a job."""
 
     plan: PlanNodes
@@ -227,7 +227,7 @@ class FailureHistory(TypedDict):
 
 
 @with_config(_CHECKED)
-class Failures(TypedDict):
+class FailuresAnswer(TypedDict):
     """What failed in a job."""
 
     exceptionHistory: NotRequired[FailureHistory]
@@ -242,7 +242,7 @@ class CheckpointCounts(TypedDict):
 
 
 @with_config(_CHECKED)
-class Checkpoint(TypedDict):
+class CheckpointAnswer(TypedDict):
     """Where a checkpoint or savepoint lies; the later one of a job has the larger number."""
 
     id: NotRequired[int]
@@ -254,9 +254,9 @@ class Checkpoint(TypedDict):
 class LatestCheckpoints(TypedDict):
     """The last ones of a job, and the one that it began from."""
 
-    completed: NotRequired[Checkpoint | None]
-    savepoint: NotRequired[Checkpoint | None]
-    restored: NotRequired[Checkpoint | None]
+    completed: NotRequired[CheckpointAnswer | None]
+    savepoint: NotRequired[CheckpointAnswer | None]
+    restored: NotRequired[CheckpointAnswer | None]
 
 
 @with_config(_CHECKED)
@@ -315,16 +315,18 @@ class Progress(TypedDict):
 
 Cause = TypedDict("Cause", {"stack-trace": NotRequired[str]})
 with_config(_CHECKED)(Cause)
-Saving = TypedDict("Saving", {"location": NotRequired[str], "failure-cause": NotRequired[Cause]})
-with_config(_CHECKED)(Saving)
+SavingAnswer = TypedDict(
+    "SavingAnswer", {"location": NotRequired[str], "failure-cause": NotRequired[Cause]}
+)
+with_config(_CHECKED)(SavingAnswer)
 
 
 @with_config(_CHECKED)
-class Savepoint(TypedDict):
+class SavepointAnswer(TypedDict):
     """What became of a savepoint that was asked for."""
 
     status: Progress
-    operation: NotRequired[Saving | None]
+    operation: NotRequired[SavingAnswer | None]
 
 
 Removal = TypedDict("Removal", {"failure-cause": NotRequired[Cause | None]})
@@ -340,7 +342,7 @@ class Disposal(TypedDict):
 
 
 @with_config(_CHECKED)
-class Setting(TypedDict):
+class SettingAnswer(TypedDict):
     """A line of the JobManager's configuration."""
 
     key: str

@@ -49,11 +49,11 @@ def background(rest: Rest, job: str | None, seconds: float) -> tuple[Background,
     else:
         time.sleep(seconds)
         sent = 0.0
-    found = background_between(
+    measured = background_between(
         first, {device: java_threads(pid) for device, pid in processes.items()}
     )
-    known = sent > 0 and found.managers == len(rest.task_managers())
-    return found, found.network / (2 * sent) if known else None
+    is_complete = sent > 0 and measured.managers == len(rest.task_managers())
+    return measured, measured.network / (2 * sent) if is_complete else None
 
 
 def background_between(

@@ -112,12 +112,12 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
             yield f"{CHECKPOINTING}.{key}", f"{str(row[field]).lower()}{unit}"
     retention = answer["externalization"]
     if not retention["enabled"]:
-        kept = "no_externalized_checkpoints"
+        policy = "no_externalized_checkpoints"
     elif retention["delete_on_cancellation"]:
-        kept = "delete_on_cancellation"
+        policy = "delete_on_cancellation"
     else:
-        kept = "retain_on_cancellation"
-    yield f"{CHECKPOINTING}.externalized-checkpoint-retention", kept
+        policy = "retain_on_cancellation"
+    yield f"{CHECKPOINTING}.externalized-checkpoint-retention", policy
 
 
 def _storage(rest: Rest, job: str, answer: CheckpointSettings) -> Settings:

@@ -39,7 +39,7 @@ class Fused(NamedTuple):
     about: str = ""
 
 
-def fused_operators(task: str, description: str, known: Iterable[str] = ()) -> list[Fused]:
+def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -> list[Fused]:
     """Operators of a task, from its name and from the tree that the job's plan shows of it.
 
     The tree tells where one name ends and the next begins, be there arrows and commas in them.
@@ -57,17 +57,17 @@ def fused_operators(task: str, description: str, known: Iterable[str] = ()) -> l
     for match in filter(None, map(_LINE.fullmatch, lines[1 : MOST_OPERATORS + 1])):
         nodes.append((len(match[1]) // 3 + 1, match[2]))
     is_tree = tree != description and len(nodes) == len(lines)
-    found = [_NAMESAKE.search(text) for _, text in nodes]
+    namesakes = [_NAMESAKE.search(text) for _, text in nodes]
     names = [_NAMESAKE.sub("", text) for _, text in nodes]
     depths = [depth for depth, _ in nodes]
     if not is_tree or _as_task(list(zip(depths, names, strict=True))) != task:
-        names = unfused(task, known)
-    if not is_tree or len(names) != len(found):
+        names = unfused(task, expected)
+    if not is_tree or len(names) != len(namesakes):
         return [Fused(name) for name in names]
     planned = [_PLANNED.fullmatch(_NAMESAKE.sub("", text)) for _, text in nodes]
     return [
-        Fused(name, int(number[1]) if number else 0, said[1] if said else "")
-        for name, number, said in zip(names, found, planned, strict=True)
+        Fused(name, int(number[1]) if number else 0, about[1] if about else "")
+        for name, number, about in zip(names, namesakes, planned, strict=True)
     ]
 
 
@@ -82,7 +82,7 @@ def _as_task(nodes: list[tuple[int, str]]) -> str:
     return below[0][0]
 
 
-def unfused(task: str, known: Iterable[str] = ()) -> list[str]:
+def unfused(task: str, expected: Iterable[str] = ()) -> list[str]:
     """Operators of a task, from its name alone.
 
     Arrows and commas within brackets belong to names, and so do commas outside of Flink's own
@@ -94,10 +94,10 @@ def unfused(task: str, known: Iterable[str] = ()) -> list[str]:
     ['a -> b', 'c']
     """
     task = _INDEX.sub("", task)
-    names, longest = [], sorted(known, key=len, reverse=True)
+    names, longest = [], sorted(expected, key=len, reverse=True)
     partner, is_list = _brackets(task)
     groups: list[int] = []
-    start, at = 0, _after_known(task, 0, longest)
+    start, at = 0, _after_expected(task, 0, longest)
     while at < len(task):
         inside = bool(groups)
         if inside and at == groups[-1]:
@@ -115,7 +115,7 @@ def unfused(task: str, known: Iterable[str] = ()) -> list[str]:
         if step == len(FUSED) and _is_group(task, start, partner, is_list, groups):
             groups.append(partner[start])
             start += 1
-        at = _after_known(task, start, longest)
+        at = _after_expected(task, start, longest)
     return [name for name in [*names, task[start:]] if name]
 
 
@@ -146,11 +146,11 @@ def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
     return partner, lists
 
 
-def _after_known(text: str, start: int, known: list[str]) -> int:
+def _after_expected(text: str, start: int, expected: list[str]) -> int:
     """End of the known name that begins here; else where it begins."""
     for prefix in ("Source: ", "Sink: "):
         start += len(prefix) if text.startswith(prefix, start) else 0
-    for name in known:
+    for name in expected:
         end = start + len(name)
         if text.startswith(name, start) and (
             end == len(text) or text.startswith((FUSED, BESIDE, ")", ": Writer"), end)

@@ -185,8 +185,8 @@ def _causes(usage: Mapping[str, Usage]) -> list[str]:
     device, top = max(usage.items(), key=lambda pair: pair[1].load)
     text = f"{quoted(device)} took {top.load:.0%} of its CPU"
     parts = {kind: top.kinds.get(kind, 0.0) / top.limit for kind in _NOT_OPERATORS}
-    told = [f"{kind} {part:.0%}" for kind, part in parts.items() if part >= NOTABLE]
-    causes = [f"{text}, of which {', '.join(told)}" if told else text]
+    shares = [f"{kind} {part:.0%}" for kind, part in parts.items() if part >= NOTABLE]
+    causes = [f"{text}, of which {', '.join(shares)}" if shares else text]
     if top.throttled >= NOTABLE:
         causes.append(f"its quota held it back in {top.throttled:.0%} of its periods")
     if top.load < FULL:

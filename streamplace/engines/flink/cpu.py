@@ -66,7 +66,7 @@ def processes_of(rest: Rest) -> dict[str, int]:
     one port; then the addresses of their networks decide.
     """
     ports = {pid: listening_ports(pid) for pid in local_task_managers()}
-    found = {}
+    processes = {}
     for manager in rest.task_managers():
         address = _address(str(manager["path"]))
         port = _port(address)
@@ -75,8 +75,8 @@ def processes_of(rest: Rest) -> dict[str, int]:
             ip = _ip(address.hostname or "")
             here = [pid for pid in here if ip in _local_ips(pid)]
         if len(here) == 1:
-            found[str(manager["id"])] = here[0]
-    return found
+            processes[str(manager["id"])] = here[0]
+    return processes
 
 
 def _address(path: str) -> SplitResult:
@@ -191,10 +191,10 @@ def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> 
     Every thread is measured against its own clock, as looking at a busy process can take seconds.
     """
     before: Mapping[tuple[int, str], JavaThread] = {(t.number, t.name): t for t in first}
-    found = []
+    loads = []
     for thread in second:
         old = before.get((thread.number, thread.name))
         if old is not None and thread.elapsed > old.elapsed:
             cores = (thread.cpu - old.cpu) / (thread.elapsed - old.elapsed)
-            found.append(ThreadLoad(thread.number, thread.name, max(0.0, cores)))
-    return found
+            loads.append(ThreadLoad(thread.number, thread.name, max(0.0, cores)))
+    return loads

@@ -86,10 +86,10 @@ def fetch_flink(version: str = VERSION) -> Flink:
 def find_java(tool: str = "java") -> str:
     """Path of ``java`` or another tool of the JDK."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which(tool, path=str(Path(home) / "bin") if home else None)
-    if found is None:
+    path = shutil.which(tool, path=str(Path(home) / "bin") if home else None)
+    if path is None:
         raise SettingError(f"there is no {tool}; install a JDK 17 or set JAVA_HOME")
-    return found
+    return path
 
 
 def _at(home: Path) -> Flink:

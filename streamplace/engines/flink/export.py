@@ -10,7 +10,7 @@ from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.jars import placed_java
 from streamplace.engines.flink.names import GROUPS, layers_offered
 from streamplace.engines.flink.pinning import Pinning, deployment_vectors, pinning
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, python_table
 
@@ -33,7 +33,7 @@ CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placeme
 def as_flink(deployment: Deployment) -> dict[str, str]:
     """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name
-    limits = Limits.untouched(devices, GROUPS)
+    limits = SpreadLimits.untouched(devices, GROUPS)
     answer = pinning(deployment_vectors(deployment), limits)
     head = [f"{deployment.title}.", *HOW.splitlines(), CHECK]
     placement = {
@@ -106,10 +106,10 @@ Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placem
 from __future__ import annotations
 '''
 _PYTHON_TAIL = '''\
-def placed(env: Any) -> Placed:
+def placed(env: Any) -> PlacedEnvironment:
     """Environment whose job runs where it was placed.
 
     MANAGED may hold TaskManagers whose managed memory is not MANAGED_MB, with theirs in MB.
     """
-    return Placed(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
+    return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
 '''

@@ -12,7 +12,7 @@ from streamplace.engines.flink.names import index_name, limit_name, limited
 from streamplace.engines.flink.pinning import Pinning, Vectors, devices_of, pinning
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.scheduler import cluster_fault
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
 from streamplace.model.messages import listed, quoted
@@ -101,14 +101,14 @@ def slots_of(vectors: Vectors, answer: Pinning) -> dict[str, int]:
     return dict(needed)
 
 
-def limits_of(managers: Managers, used: Collection[str]) -> Limits:
+def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
     """What spread groups may still take of the TaskManagers that are used."""
     rows = {manager["id"]: manager for manager in managers if manager["id"] in used}
-    known = [_known(row) for row in rows.values()]
-    pins = sorted(set[str].intersection(*known).union(map(resource, rows))) if known else []
+    pins_of = [_known(row) for row in rows.values()]
+    pins = sorted(set[str].intersection(*pins_of).union(map(resource, rows))) if pins_of else []
     indexes = {device: _numbers(row, "") for device, row in rows.items()}
     layers = {device: _numbers(row, resource(device)) for device, row in rows.items()}
-    return Limits(tuple(pins), indexes, layers)
+    return SpreadLimits(tuple(pins), indexes, layers)
 
 
 def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -> None:
@@ -202,8 +202,8 @@ def _spread_over(vectors: Vectors) -> set[str]:
 
 
 def _amounts(manager: Mapping[str, Any], kind: str) -> Mapping[str, float]:
-    found: Mapping[str, float] = manager[kind].get("extendedResources", {})
-    return found
+    amounts: Mapping[str, float] = manager[kind].get("extendedResources", {})
+    return amounts
 
 
 def _known(manager: Mapping[str, Any]) -> set[str]:

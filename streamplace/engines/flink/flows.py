@@ -65,19 +65,22 @@ def shares(
     {0: 9.0, 1: 8.0, 2: 4.0, 3: 16.0}
     """
     targets, senders = _sums(streams, received, end=1), _sums(streams, sent, end=0)
-    found = Shares({}, set(), set(), set())
-    _solve(streams, targets, senders, found)
+    answer = Shares({}, set(), set(), set())
+    _solve(streams, targets, senders, answer)
     for task, numbers in _numbers(streams, end=1).items():
-        left = [e for e in numbers if e not in found.amounts]
-        rest = _Sum(numbers, received.get(task, 0.0)).rest(found.amounts)
+        left = [e for e in numbers if e not in answer.amounts]
+        rest = _Sum(numbers, received.get(task, 0.0)).rest(answer.amounts)
         whole = sum(weights.get(e, 0.0) for e in left) or 1.0
-        found.amounts.update({e: rest * weights.get(e, 0.0) / whole for e in left})
-        found.mixed.update(left)
-    return found._replace(amounts=dict(sorted(found.amounts.items())))
+        answer.amounts.update({e: rest * weights.get(e, 0.0) / whole for e in left})
+        answer.mixed.update(left)
+    return answer._replace(amounts=dict(sorted(answer.amounts.items())))
 
 
 def _solve(
-    streams: Sequence[Pair], targets: Mapping[str, _Sum], senders: Mapping[str, _Sum], found: Shares
+    streams: Sequence[Pair],
+    targets: Mapping[str, _Sum],
+    senders: Mapping[str, _Sum],
+    answer: Shares,
 ) -> None:
     """Find every stream that is alone at an end, or the last unknown there, until there is none.
 
@@ -94,12 +97,12 @@ def _solve(
     while todo:
         at = heapq.heappop(todo)[1]
         one = sums[at]
-        for e in [e for e in one.streams if e not in found.amounts]:
-            found.amounts[e] = one.rest(found.amounts)
-            if len(one.streams) > 1 and found.amounts[e] < LEAST_REST * one.total:
-                found.small.add(e)
+        for e in [e for e in one.streams if e not in answer.amounts]:
+            answer.amounts[e] = one.rest(answer.amounts)
+            if len(one.streams) > 1 and answer.amounts[e] < LEAST_REST * one.total:
+                answer.small.add(e)
             if at >= len(targets):
-                found.from_sent.add(e)
+                answer.from_sent.add(e)
             for i in ends[e]:
                 unknown[i] -= 1
                 if unknown[i] == 1:
@@ -113,7 +116,7 @@ def _sums(streams: Sequence[Pair], totals: Mapping[str, float], *, end: int) -> 
 
 def _numbers(streams: Sequence[Pair], *, end: int) -> dict[str, list[int]]:
     """Numbers of the streams at each task."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for e, stream in enumerate(streams):
-        found.setdefault(stream[end], []).append(e)
-    return found
+        numbers.setdefault(stream[end], []).append(e)
+    return numbers

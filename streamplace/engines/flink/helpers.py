@@ -48,10 +48,10 @@ def task_of(thread: str) -> str:
 
 def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
     """Cores that the threads of a TaskManager took, by what they do."""
-    found: dict[str, float] = defaultdict(float)
+    cores: dict[str, float] = defaultdict(float)
     for load in loads:
-        found[kind_of(load.name)] += load.cores
-    return dict(found)
+        cores[kind_of(load.name)] += load.cores
+    return dict(cores)
 
 
 def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
@@ -85,7 +85,7 @@ def shares_of_helpers(
     """
     kinds = {device: cores_by_kind(own) for device, own in loads.items()}
     least, first = java_itself(kinds), frozenset(sources)
-    found = {}
+    shares = {}
     for device, own in tasks.items():
         more = dict.fromkeys(own, 0.0)
         for load in loads[device]:
@@ -94,8 +94,8 @@ def shares_of_helpers(
         _deal_out(kinds[device].get(SOURCES, 0.0), own, more, own.keys() & first or own.keys())
         whole = {thread: own[thread] + more[thread] for thread in own}
         _deal_out(_rest(kinds[device]) - least, whole, more, own.keys())
-        found[device] = more
-    return found
+        shares[device] = more
+    return shares
 
 
 def _deal_out(

@@ -21,7 +21,7 @@ Counts = dict[str, dict[str, int]]
 """Group → TaskManager → number of its slots there."""
 
 
-class Placed:
+class PlacedEnvironment:
     """A StreamExecutionEnvironment whose job runs where it was placed."""
 
     def __init__(

@@ -23,7 +23,7 @@ MOST_OUTPUTS, MOST_INPUTS = 8, 4
 _PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
 
 
-class Operators(NamedTuple):
+class TaskOperators(NamedTuple):
     """Operators of a task.
 
     Attributes
@@ -50,12 +50,12 @@ class _Bearer(NamedTuple):
     task: int
     place: int
     planned: int
-    told: int
+    numbered: int
 
 
 def operators_of(
-    vertices: Sequence[JobVertex], nodes: Sequence[PlanNode], known: Iterable[str] = ()
-) -> list[Operators]:
+    vertices: Sequence[JobVertex], nodes: Sequence[PlanNode], expected: Iterable[str] = ()
+) -> list[TaskOperators]:
     """Operators of each task of a job.
 
     Parameters
@@ -68,15 +68,15 @@ def operators_of(
     plan = {node["id"]: node for node in nodes}
     texts = [plan[v["id"]].get("description", "") if v["id"] in plan else "" for v in vertices]
     fused = [
-        fused_operators(vertex["name"], text, known)
+        fused_operators(vertex["name"], text, expected)
         for vertex, text in zip(vertices, texts, strict=True)
     ]
     bearers: dict[str, list[_Bearer]] = {}
     for i, operators in enumerate(fused):
         text = html.unescape(texts[i])
-        for k, (shown, told, _) in enumerate(operators):
+        for k, (shown, numbered, _) in enumerate(operators):
             stem, planned = _stem(operator_name(shown), text)
-            bearers.setdefault(stem, []).append(_Bearer(i, k, planned, told))
+            bearers.setdefault(stem, []).append(_Bearer(i, k, planned, numbered))
     has_namesakes = any(len(group) > 1 for group in bearers.values())
     return _named(bearers, fused, _places(vertices, plan, fused) if has_namesakes else {})
 
@@ -85,19 +85,19 @@ def _named(
     bearers: Mapping[str, list[_Bearer]],
     fused: Sequence[Sequence[Fused]],
     places: Mapping[int, int],
-) -> list[Operators]:
+) -> list[TaskOperators]:
     names = [[""] * len(operators) for operators in fused]
     unsure: list[list[str]] = [[] for _ in fused]
     for stem, group in bearers.items():
         is_sure = _number(group, places)
         for n, bearer in enumerate(group, 1):
-            number = bearer.told or n
+            number = bearer.numbered or n
             name = f"{stem} ({number})" if number > 1 else stem
             names[bearer.task][bearer.place] = name
             if not is_sure:
                 unsure[bearer.task].append(name)
     return [
-        Operators(
+        TaskOperators(
             tuple(one.shown for one in operators),
             tuple(own),
             tuple(doubtful),
@@ -110,8 +110,8 @@ def _named(
 def _number(group: list[_Bearer], places: Mapping[int, int]) -> bool:
     """Put the bearers of a name into their order; whether it is known."""
     tasks = {bearer.task for bearer in group}
-    if len(tasks) == 1 or any(bearer.told > 1 for bearer in group):
-        group.sort(key=lambda bearer: bearer.told or 1)
+    if len(tasks) == 1 or any(bearer.numbered > 1 for bearer in group):
+        group.sort(key=lambda bearer: bearer.numbered or 1)
     elif all(bearer.planned for bearer in group):
         group.sort(key=lambda bearer: bearer.planned)
     elif all(bearer.place == 0 and bearer.task in places for bearer in group):
@@ -143,18 +143,18 @@ def _places(
     The id of a chain is that of its first operator; what comes after a longer chain is not known.
     """
     most = sum(map(len, fused))
-    known = {
+    place_of = {
         place_hash(place, chained): place
         for place, chained in product(range(most), range(MOST_OUTPUTS + 1))
     }
     single = {v["id"] for v, operators in zip(vertices, fused, strict=True) if len(operators) == 1}
-    found = {}
+    places = {}
     for i, vertex in enumerate(vertices):
         inputs = [row["id"] for row in plan.get(vertex["id"], {"id": ""}).get("inputs", ())]
         if len(inputs) > MOST_INPUTS or not single.issuperset(inputs):
             continue
         for order in permutations(map(id_bytes, inputs)):
             own = unmixed(id_bytes(vertex["id"]), order)
-            if own in known:
-                found[i] = known[own]
-    return found
+            if own in place_of:
+                places[i] = place_of[own]
+    return places

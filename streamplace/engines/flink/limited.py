@@ -92,9 +92,9 @@ def cgroups() -> Path | None:
 
 
 def _groups() -> Path:
-    if (found := cgroups()) is None:
+    if (folder := cgroups()) is None:
         raise SettingError(NO_CGROUP)
-    return found
+    return folder
 
 
 def _sweep() -> None:

@@ -157,13 +157,13 @@ class LocalCluster:
         SettingError
             When the JobManager has ended; it quotes its log.
         """
-        told: set[int] = set()
+        reported: set[int] = set()
         while True:
             self._check_alive(JOB_MANAGER)
             for device in self.devices:
                 process = self.processes[device]
-                if process.poll() is not None and process.pid not in told:
-                    told.add(process.pid)
+                if process.poll() is not None and process.pid not in reported:
+                    reported.add(process.pid)
                     tell(f"TaskManager {device} (process {process.pid}) has ended")
             time.sleep(0.5)
 

@@ -43,7 +43,7 @@ BEGIN_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MovePlan:
     """What moving a job means.
 
     Attributes
@@ -72,7 +72,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class FlinkMove:
     """A cluster, and what is needed to submit the job to it again.
 
     Attributes
@@ -104,7 +104,7 @@ class Move:
     settling: Settling = field(default_factory=Settling)
     resume_by: str = "streamplace flink move JAR --resume"
 
-    def plan(self, job: str, vectors: Vectors) -> Plan:
+    def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Find out where a job runs and whether it can be moved and, if need be, moved back.
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
@@ -121,9 +121,9 @@ class Move:
             self.tell(f"note: which of {names} is which is not known, should the job go back")
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the placement, and its present one")
-        return Plan(job, before, after, self._checked(job, before, after))
+        return MovePlan(job, before, after, self._checked(job, before, after))
 
-    def run(self, plan: Plan) -> Moved:
+    def run(self, plan: MovePlan) -> Moved:
         """Move a job.
 
         Raises

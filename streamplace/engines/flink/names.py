@@ -71,13 +71,13 @@ def unborn(devices: Iterable[str], number: int) -> list[str]:
     ['new-2', 'new-3']
     """
     taken = {resource(device) for device in devices}
-    found: list[str] = []
+    names: list[str] = []
     i = 1
-    while len(found) < number:
+    while len(names) < number:
         if resource(f"{UNBORN}{i}") not in taken:
-            found.append(f"{UNBORN}{i}")
+            names.append(f"{UNBORN}{i}")
         i += 1
-    return found
+    return names
 
 
 def operator_name(task: str) -> str:
@@ -103,5 +103,5 @@ def subtask_owner(name: str, names: Iterable[str]) -> str | None:
     if match is None:
         return None
     stem = name[: match.start(2)]
-    known = names if isinstance(names, set | frozenset | dict) else set(names)
-    return match[1] if all(f"{stem}{i}" in known for i in range(int(match[2]) + 1)) else None
+    every = names if isinstance(names, set | frozenset | dict) else set(names)
+    return match[1] if all(f"{stem}{i}" in every for i in range(int(match[2]) + 1)) else None

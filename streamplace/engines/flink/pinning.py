@@ -12,7 +12,7 @@ from pathlib import Path
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.chains import unfused
 from streamplace.engines.flink.names import subtask_owner
-from streamplace.engines.flink.spread import Limits, pin_demand
+from streamplace.engines.flink.spread import SpreadLimits, pin_demand
 from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
@@ -40,7 +40,7 @@ class Pinning:
 
     Examples
     --------
-    >>> limits = Limits.untouched(["a", "b"])
+    >>> limits = SpreadLimits.untouched(["a", "b"])
     >>> answer = pinning({"src": "a", "map": ["a", "b", "b"]}, limits)
     >>> answer.operators, answer.parallelism
     ({'src': 'a', 'map': 'spread-0'}, {'map': 3})
@@ -56,7 +56,7 @@ class Pinning:
     spread: dict[str, dict[str, int]]
 
 
-def pinning(vectors: Vectors, limits: Limits) -> Pinning:
+def pinning(vectors: Vectors, limits: SpreadLimits) -> Pinning:
     """Pinning of operators on the devices of a cluster.
 
     Parameters
@@ -85,7 +85,7 @@ def devices_of(vector: Sequence[str] | str) -> Sequence[str]:
     return [vector] if isinstance(vector, str) else vector
 
 
-def _spread(answer: Pinning, vector: Sequence[str], limits: Limits) -> str:
+def _spread(answer: Pinning, vector: Sequence[str], limits: SpreadLimits) -> str:
     """Name of a new spread group."""
     group = f"spread-{len(answer.spread)}"
     answer.spread[group] = counts(vector)
@@ -99,10 +99,10 @@ def counts(vector: Sequence[str]) -> dict[str, int]:
     >>> counts(["a", "b", "a"])
     {'a': 2, 'b': 1}
     """
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for device in vector:
-        found[device] = found.get(device, 0) + 1
-    return found
+        numbers[device] = numbers.get(device, 0) + 1
+    return numbers
 
 
 def vectors_of(

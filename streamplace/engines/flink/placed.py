@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.engines.flink.fitting import check_cluster, fitted
-from streamplace.engines.flink.hook import Placed
+from streamplace.engines.flink.hook import PlacedEnvironment
 from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 
 
 def placed(
@@ -17,7 +17,7 @@ def placed(
     *,
     rest: str | None = None,
     devices: Sequence[str] = (),
-) -> Placed:
+) -> PlacedEnvironment:
     """Environment of a PyFlink program whose job runs where it was placed.
 
     Parameters
@@ -39,10 +39,12 @@ def placed(
     else:
         vectors = read_vectors(Path(placement))
     if rest is None:
-        answer = pinning(vectors, Limits.untouched(devices))
+        answer = pinning(vectors, SpreadLimits.untouched(devices))
     else:
         cluster = Rest(rest)
         check_cluster(cluster, vectors)
         cluster.wait_released()
         answer, managed = fitted(cluster, vectors)
-    return Placed(env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed)
+    return PlacedEnvironment(
+        env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed
+    )

@@ -14,7 +14,7 @@ _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class FlinkTask:
     """A vertex of the plan; its operators are fused, so they are placed together.
 
     Attributes
@@ -56,7 +56,7 @@ class Edge:
     copies: int = 1
 
 
-def read_plan(rest: Rest, job: str) -> tuple[str, list[Task], list[Edge]]:
+def read_plan(rest: Rest, job: str) -> tuple[str, list[FlinkTask], list[Edge]]:
     """Name, tasks in topological order and streams of a job."""
     document = rest.running_job(job)
     nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
@@ -64,18 +64,18 @@ def read_plan(rest: Rest, job: str) -> tuple[str, list[Task], list[Edge]]:
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
 
 
-def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Task]:
+def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:
     return [
-        Task(
+        FlinkTask(
             row["id"],
-            FUSED.join(dict.fromkeys(found.names)),
+            FUSED.join(dict.fromkeys(operators.names)),
             row["name"],
             row["parallelism"],
-            found.shown,
-            found.unsure,
-            FUSED.join(dict.fromkeys(filter(None, found.about))),
+            operators.shown,
+            operators.unsure,
+            FUSED.join(dict.fromkeys(filter(None, operators.about))),
         )
-        for row, found in zip(vertices, operators_of(vertices, nodes), strict=True)
+        for row, operators in zip(vertices, operators_of(vertices, nodes), strict=True)
     ]
 
 

@@ -12,7 +12,7 @@ from streamplace.engines.flink.cpu import processes_of, python_workers
 from streamplace.engines.flink.flows import Shares, shares
 from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
-from streamplace.engines.flink.plan import Edge, Task, read_plan
+from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, sample_all, sent_by
 from streamplace.engines.flink.task_cpu import (
@@ -39,7 +39,7 @@ ALIKE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class JobProfile:
     """What was seen of a job.
 
     Attributes
@@ -55,7 +55,7 @@ class Profile:
     """
 
     name: str
-    tasks: Sequence[Task]
+    tasks: Sequence[FlinkTask]
     edges: Sequence[Edge]
     activity: Mapping[str, Activity]
     cpu: Mapping[str, TaskCpu]
@@ -110,11 +110,11 @@ class Profile:
         if self.present is None:
             return graph
         tuples = {task.name: self.tuples[task.id] for task in self.tasks}
-        found = consistency(graph, self.present, tuples, is_blocked=self._is_blocked())
-        if found is None:
+        agreement = consistency(graph, self.present, tuples, is_blocked=self._is_blocked())
+        if agreement is None:
             text = "unchecked, for not all TaskManagers of the job run on this machine"
         else:
-            text = str(found)
+            text = str(agreement)
         return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
 
     def _is_blocked(self) -> bool:
@@ -124,14 +124,14 @@ class Profile:
             for task in _sources(self.tasks, self.edges)
         )
 
-    def _operator(self, task: Task, payload: float, rate: float, mips: float) -> Operator:
+    def _operator(self, task: FlinkTask, payload: float, rate: float, mips: float) -> Operator:
         tuples = self.tuples[task.id]
         if not tuples:
             self.doubts.append(f"ipt of {task.name}: it took in nothing")
         ipt = self.cpu[task.id].cores / tuples * mips * 1e6 if tuples else 0.0
         return Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
 
-    def _rate(self, source: Task) -> float:
+    def _rate(self, source: FlinkTask) -> float:
         if not self.tuples[source.id]:
             raise FlinkError(f"source {quoted(source.name)} sent nothing; profile while data flows")
         blocked = self.activity[source.id].back_pressured / source.parallelism
@@ -151,9 +151,9 @@ class Profile:
         written = self._rates("numRecordsOut")
         weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(self.edges)}
         sent = {self.edges[e].source: tuples for e, tuples in self._sent().items()}
-        found = shares(self._pairs(), self._rates("numRecordsIn"), sent, weights)
-        self._doubt("selectivity", _reasons(found, "guessed"), name_of)
-        return found.amounts
+        tuples = shares(self._pairs(), self._rates("numRecordsIn"), sent, weights)
+        self._doubt("selectivity", _reasons(tuples, "guessed"), name_of)
+        return tuples.amounts
 
     def _sent(self) -> dict[int, float]:
         """Tuples/s on streams that are the only one of their source, as it counts them itself.
@@ -173,14 +173,14 @@ class Profile:
     ) -> dict[int, float]:
         """Bytes per tuple of each stream that carries any, by its number."""
         sent = self._rates("numBytesOut")  # counts what goes to several tasks once for each
-        found = shares(self._pairs(), self._rates("numBytesIn"), sent, carried)
+        sizes = shares(self._pairs(), self._rates("numBytesIn"), sent, carried)
         blur = self._blur()
-        few = (e for e in found.from_sent if found.amounts[e] < blur[self.edges[e].source])
+        few = (e for e in sizes.from_sent if sizes.amounts[e] < blur[self.edges[e].source])
         reasons = dict.fromkeys(few, "few bytes passed; profile for longer")
-        reasons |= _reasons(found, "a mean")
+        reasons |= _reasons(sizes, "a mean")
         reasons |= {e: "no tuple passed" for e, tuples in carried.items() if not tuples}
         self._doubt("payload", reasons, name_of)
-        return {e: found.amounts[e] / tuples for e, tuples in carried.items() if tuples}
+        return {e: sizes.amounts[e] / tuples for e, tuples in carried.items() if tuples}
 
     def _blur(self) -> dict[str, float]:
         """Task → bytes/s that it must have sent for them to be told well.
@@ -212,7 +212,7 @@ class Profile:
         return [(edge.source, edge.target) for edge in self.edges]
 
 
-def profile(rest: Rest, job: str, seconds: float) -> Profile:
+def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     """Watch a running job for about ``seconds``.
 
     CPU time is that of the tasks' threads where their TaskManagers run on this machine, or run the
@@ -267,12 +267,12 @@ def profile(rest: Rest, job: str, seconds: float) -> Profile:
             "measured, run the job with python.execution-mode: thread"
         )
     present = _present(job, tasks, edges, interval, activity, processes, held)
-    return Profile(name, tasks, edges, activity, cpu, tuples, doubts, present)
+    return JobProfile(name, tasks, edges, activity, cpu, tuples, doubts, present)
 
 
 def _present(
     job: str,
-    tasks: Sequence[Task],
+    tasks: Sequence[FlinkTask],
     edges: Sequence[Edge],
     interval: ClusterInterval,
     activity: Mapping[str, Activity],
@@ -306,17 +306,17 @@ def _present(
     )
 
 
-def _sources(tasks: Sequence[Task], edges: Sequence[Edge]) -> list[Task]:
+def _sources(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
     fed = {edge.target for edge in edges}
     return [task for task in tasks if task.id not in fed]
 
 
-def _generated(source: Task) -> str:
+def _generated(source: FlinkTask) -> str:
     """Metric that counts what a source lets into the job, be it fused to others."""
     return sent_by(source.operators[0])
 
 
-def _taken_in(doubts: list[str], task: Task, generated: str | None, seen: Activity) -> float:
+def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
     """Tuples/s that a task works on."""
     if generated is None:
         return seen.records_in
@@ -332,7 +332,7 @@ def _taken_in(doubts: list[str], task: Task, generated: str | None, seen: Activi
 
 
 def _held_back(
-    doubts: list[str], task: Task, generated: str | None, seen: Activity, age: float
+    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, age: float
 ) -> float:
     """Tuples/s of a source that sent nothing while it was watched: its mean since the start."""
     sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
@@ -347,7 +347,7 @@ def _held_back(
 
 
 def _unknown(
-    tasks: Sequence[Task], edges: Sequence[Edge], activity: Mapping[str, Activity]
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
 ) -> Iterator[str]:
     """Doubts about counts that Flink does not tell."""
     fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
@@ -358,10 +358,10 @@ def _unknown(
             yield f"{task.name}: Flink does not tell its {' and '.join(missing)}"
 
 
-def _reasons(found: Shares, mixed: str) -> dict[int, str]:
+def _reasons(amounts: Shares, mixed: str) -> dict[int, str]:
     """Why streams' amounts are not measured."""
-    reasons = dict.fromkeys(found.small, "the small difference of large numbers")
-    return reasons | dict.fromkeys(found.mixed, f"{mixed}, several inputs mix")
+    reasons = dict.fromkeys(amounts.small, "the small difference of large numbers")
+    return reasons | dict.fromkeys(amounts.mixed, f"{mixed}, several inputs mix")
 
 
 def _label(edge: Edge, name_of: Mapping[str, str]) -> str:

@@ -112,8 +112,8 @@ class _Watch:
             totals = self.previous or {}
             return Activity(dict.fromkeys(totals, 0.0), 0.0, totals)
         before, after = self.first[1], self.last[1]
-        known = before.keys() & after.keys()
-        rates = {name: max(0.0, (after[name] - before[name]) / self.span) for name in known}
+        metrics = before.keys() & after.keys()
+        rates = {name: max(0.0, (after[name] - before[name]) / self.span) for name in metrics}
         return Activity(rates, self.span, after)
 
 
@@ -203,11 +203,11 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     if watch.first is None and not watch.offered.issuperset(watch.wanted):
         rows = rest.get(watch.path.partition("?")[0])
         watch.offered = frozenset(row["id"] for row in rows)
-    known = [name for name in watch.wanted if name in watch.offered]
-    if not known:
+    offered = [name for name in watch.wanted if name in watch.offered]
+    if not offered:
         return
     # a metric that Flink does not have makes it answer nothing at all, so it is not asked for
-    now, query = time.monotonic(), ",".join(quote(name, safe="") for name in known)
+    now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
     counters = _numbers(rest.get(f"{watch.path}get={query}"))
     if watch.has_fallen(counters):
         raise FlinkError(
@@ -219,12 +219,12 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
 
 def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
     """Sums over the subtasks, or values of a TaskManager, of what is a number."""
-    found = {}
+    numbers = {}
     for row in rows:
         try:
             value = float(row.get("sum", row.get("value", math.nan)))
         except ValueError:
             continue
         if math.isfinite(value):
-            found[row["id"]] = value
-    return found
+            numbers[row["id"]] = value
+    return numbers

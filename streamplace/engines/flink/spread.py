@@ -39,7 +39,7 @@ Demand = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SpreadLimits:
     """What spread groups may still take of TaskManagers.
 
     Attributes
@@ -51,7 +51,7 @@ class Limits:
 
     Examples
     --------
-    >>> limits = Limits.untouched(["a", "b", "c"])
+    >>> limits = SpreadLimits.untouched(["a", "b", "c"])
     >>> limits.take({"a": 2, "b": 1})
     {'lim-0': 500000, 'lim-0-dev-b': 1000000, 'lim-0-dev-c': 1000001}
     >>> limits.take({"b": 1, "c": 1})
@@ -63,7 +63,7 @@ class Limits:
     layers: dict[str, set[int]]
 
     @classmethod
-    def untouched(cls, devices: Sequence[str], layers: int | None = None) -> "Limits":
+    def untouched(cls, devices: Sequence[str], layers: int | None = None) -> "SpreadLimits":
         """Limits of TaskManagers on which nothing runs."""
         count = layers_offered(len(devices)) if layers is None else layers
         indexes = {device: set(range(GROUPS)) for device in devices}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.answer_shapes import Checkpoint, Job
-from streamplace.engines.flink.answer_shapes import Savepoint as SavepointAnswer
+from streamplace.engines.flink.answer_shapes import CheckpointAnswer, Job, SavepointAnswer
 from streamplace.engines.flink.rest import (
     ENDED,
     SUBMIT_SECONDS,
@@ -91,11 +90,11 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
     completed = int(answer["counts"]["completed"])
     if not completed:
         return None
-    latest: dict[str, Checkpoint | None] = answer.get("latest") or {}
-    found = ((kind, latest.get(kind)) for kind in ("savepoint", "completed"))
-    kept = [(kind, row) for kind, row in found if row is not None and _path(row)]
-    nothing: tuple[str, Checkpoint] = ("", {})
-    kind, row = max(kept, key=lambda pair: pair[1].get("id", 0), default=nothing)
+    latest: dict[str, CheckpointAnswer | None] = answer.get("latest") or {}
+    latest_of = ((kind, latest.get(kind)) for kind in ("savepoint", "completed"))
+    rows = [(kind, row) for kind, row in latest_of if row is not None and _path(row)]
+    nothing: tuple[str, CheckpointAnswer] = ("", {})
+    kind, row = max(rows, key=lambda pair: pair[1].get("id", 0), default=nothing)
     name, state = str(document["name"]), str(document["state"])
     return Saved(job, name, state, completed, _path(row), kind == "savepoint")
 
@@ -113,7 +112,7 @@ def resumable(rest: Rest, job: str) -> str | None:
 def completed_path(rest: Rest, job: str) -> str | None:
     """Path of the last checkpoint of a job that lies in a file."""
     latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
-    row: Checkpoint | None = latest.get("completed")
+    row: CheckpointAnswer | None = latest.get("completed")
     return None if row is None else _path(row)
 
 
@@ -123,14 +122,14 @@ def last_checkpoint_seconds(rest: Rest, job: str) -> float:
         latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
     except Refusal:  # it takes none
         return 0.0
-    row: Checkpoint | None = latest.get("completed")
+    row: CheckpointAnswer | None = latest.get("completed")
     return 0.0 if row is None else row.get("end_to_end_duration", 0) / 1000
 
 
 def restored_path(rest: Rest, job: str) -> str | None:
     """Path of what a job was started from."""
     latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
-    row: Checkpoint | None = latest.get("restored")
+    row: CheckpointAnswer | None = latest.get("restored")
     return None if row is None else _path(row)
 
 
@@ -140,8 +139,8 @@ def outlives(rest: Rest, job: str) -> bool:
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
     except FlinkError:  # it takes none
         return False
-    kept = settings["externalization"]
-    return bool(kept["enabled"] and not kept["delete_on_cancellation"])
+    retention = settings["externalization"]
+    return bool(retention["enabled"] and not retention["delete_on_cancellation"])
 
 
 class CheckpointTotals(NamedTuple):
@@ -157,7 +156,7 @@ def checkpoint_counts(rest: Rest, job: str) -> CheckpointTotals:
     return CheckpointTotals(counts["completed"], counts.get("failed", 0))
 
 
-def _path(row: Checkpoint) -> str | None:
+def _path(row: CheckpointAnswer) -> str | None:
     """Where a checkpoint lies, if in a file."""
     path = row.get("external_path")
     return path if path and not path.startswith("<") else None
@@ -165,11 +164,11 @@ def _path(row: Checkpoint) -> str | None:
 
 def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
     """What the youngest job of these operators has saved, be it running or ended."""
-    known = set(operators)
+    names = set(operators)
     jobs = rest.get("/jobs/overview")["jobs"]
     for row in sorted(jobs, key=lambda row: row["start-time"], reverse=True):
         with suppress(FlinkError):  # Flink forgets jobs that ended long ago
-            if _is_of(rest.job(row["jid"]), known):
+            if _is_of(rest.job(row["jid"]), names):
                 return saved_by(rest, row["jid"])
     return None
 

@@ -136,7 +136,7 @@ def between(
 
 def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
     document: Job = rest.job(job)
-    found = []
+    subtasks = []
     for vertex in document["vertices"]:
         path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
         for i, row in enumerate(rest.get(path)["subtasks"]):
@@ -145,8 +145,8 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
             device = str(row.get("taskmanager-id") or "")
             busy = _number(row.get("metrics", {}).get("accumulated-busy-time"))
             thread = f"{vertex['name']} {number}"
-            found.append(RunningSubtask(job, vertex["id"], index, device, thread, busy))
-    return found
+            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, busy))
+    return subtasks
 
 
 def _number(value: float | str | None) -> float:
@@ -194,7 +194,7 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
     bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
     for one in interval.subtasks:
         bearers[one.device, one.thread].append(one)
-    found: dict[Key, TaskCpu] = {}
+    cpu: dict[Key, TaskCpu] = {}
     own: dict[str, dict[str, float]] = {}
     for device, loads in interval.loads.items():
         threads: dict[str, list[ThreadLoad]] = defaultdict(list)
@@ -205,12 +205,12 @@ def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
         numbers = {name: [load.number for load in same] for name, same in threads.items()}
         runs = owners(numbers, interval.received.get(device, ()))
         for name, same in threads.items():
-            found |= _of_one_name(same, bearers[device, name], runs)
+            cpu |= _of_one_name(same, bearers[device, name], runs)
     more = shares_of_helpers(interval.loads, own, interval.sources)
     where = {one.key: (one.device, one.thread) for one in interval.subtasks}
     return {
         key: one._replace(cores=one.cores * _raised(own, more, *where[key]))
-        for key, one in found.items()
+        for key, one in cpu.items()
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from streamplace.engines.flink.answer_shapes import Job
-from streamplace.engines.flink.identity import Operators, operators_of
+from streamplace.engines.flink.identity import TaskOperators, operators_of
 from streamplace.engines.flink.rest import Rest
 
 
@@ -30,28 +30,36 @@ class Vertex:
     devices: dict[str, int]
 
 
-def read_vertices(rest: Rest, job: str, document: Job, known: Iterable[str] = ()) -> list[Vertex]:
-    """Vertices of a job with the devices of their subtasks; known names may hold anything."""
+def read_vertices(
+    rest: Rest, job: str, document: Job, expected: Iterable[str] = ()
+) -> list[Vertex]:
+    """Vertices of a job with the devices of their subtasks; expected names may hold anything."""
     return [
         Vertex(
-            row["id"], found.names, found.unsure, row["parallelism"], _devices(rest, job, row["id"])
+            row["id"],
+            operators.names,
+            operators.unsure,
+            row["parallelism"],
+            _devices(rest, job, row["id"]),
         )
-        for row, found in zip(document["vertices"], job_operators(document, known), strict=True)
+        for row, operators in zip(
+            document["vertices"], job_operators(document, expected), strict=True
+        )
     ]
 
 
-def job_operators(document: Job, known: Iterable[str] = ()) -> list[Operators]:
+def job_operators(document: Job, expected: Iterable[str] = ()) -> list[TaskOperators]:
     """Operators of each vertex of a job."""
     plan = document.get("plan") or {"nodes": []}
-    return operators_of(document["vertices"], plan["nodes"], known)
+    return operators_of(document["vertices"], plan["nodes"], expected)
 
 
 def _devices(rest: Rest, job: str, vertex: str) -> dict[str, int]:
     subtasks = rest.get(f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}")[
         "subtasks"
     ]
-    found: dict[str, int] = {}
+    devices: dict[str, int] = {}
     for subtask in subtasks:
         device = str(subtask.get("taskmanager-id") or "(unassigned)")
-        found[device] = found.get(device, 0) + 1
-    return dict(sorted(found.items()))
+        devices[device] = devices.get(device, 0) + 1
+    return dict(sorted(devices.items()))

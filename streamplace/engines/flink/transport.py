@@ -21,7 +21,7 @@ CHUNK = 2**16
 PORTS = {"http": 80, "https": 443}
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """Status, content, and where it says to look instead."""
 
     status: int
@@ -89,7 +89,7 @@ def exchange(
     body: bytes | None,
     kind: str,
     seconds: float,
-) -> Answer:
+) -> HttpAnswer:
     """Ask and return the answer, whatever its status; redirections are not followed.
 
     Parameters
@@ -116,7 +116,7 @@ def exchange(
             connection.sock.do_handshake()
         connection.request(method, address.path + path, body, headers)
         with connection.getresponse() as answer:
-            return Answer(answer.status, _content(answer), answer.headers["Location"])
+            return HttpAnswer(answer.status, _content(answer), answer.headers["Location"])
 
 
 def _connected(address: Address, context: ssl.SSLContext | None, seconds: float) -> HTTPConnection:

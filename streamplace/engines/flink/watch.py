@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PlacedJob:
     """A job and where it runs.
 
     Attributes
@@ -51,7 +51,7 @@ class Run:
         """Devices that it needs."""
         return {device for vector in self.vectors.values() for device in devices_of(vector)}
 
-    def without(self, stand_ins: Mapping[str, str]) -> "Run":
+    def without(self, stand_ins: Mapping[str, str]) -> "PlacedJob":
         """Return the same job with other devices in the place of some."""
         vectors: dict[str, list[str] | str] = {
             name: stand_ins.get(vector, vector)
@@ -87,11 +87,11 @@ class Watch:
     program: Program
     spares: tuple[str, ...]
     tell: Tell
-    moved: Callable[[Run], None]
+    moved: Callable[[PlacedJob], None]
     patience: float = 30.0
     seconds: float = 120.0
 
-    def check(self, run: Run) -> None:
+    def check(self, run: PlacedJob) -> None:
         """Raise what would hinder a spare from standing in."""
         self._answered(lambda: check_upload(self.rest))
         if taken := run.devices.intersection(self.spares):
@@ -104,26 +104,26 @@ class Watch:
     def _unkept(self, job: str) -> str | None:
         """Why a spare could not go on from the checkpoints of a job."""
         try:
-            found = self._answered(
+            settings = self._answered(
                 lambda: self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
             )
         except Refusal:
             self.tell(f"note: job {job} takes no checkpoints; it would start without state")
             return None
-        kept = found["externalization"]
-        if "JobManager" in found.get("checkpoint_storage", ""):
+        retention = settings["externalization"]
+        if "JobManager" in settings.get("checkpoint_storage", ""):
             return (
                 f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
                 "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
             )
-        if not kept["enabled"] or kept["delete_on_cancellation"]:
+        if not retention["enabled"] or retention["delete_on_cancellation"]:
             return (
                 f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
                 f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
             )
         return None
 
-    def run(self, run: Run) -> str:
+    def run(self, run: PlacedJob) -> str:
         """Watch a job until it ends by itself or by someone; returns its last state.
 
         A job that failed is given up only when Flink has heard of all of its devices since.
@@ -153,7 +153,7 @@ class Watch:
                 run = self._replaced(run, list(health.lost), shortages)
             time.sleep(LOOK_SECONDS)
 
-    def _words(self, run: Run, health: Health) -> str:
+    def _words(self, run: PlacedJob, health: Health) -> str:
         """What to tell of a job that lacks devices; nothing where it lacks none."""
         if health.lost:
             return f"lost: {listed(health.lost)}; waiting {self.patience:g} s for it"
@@ -163,7 +163,7 @@ class Watch:
             return f"job {run.job} has failed, and {listed(health.renewed)} is back"
         return ""
 
-    def _look(self, run: Run) -> Health:
+    def _look(self, run: PlacedJob) -> Health:
         """Return what Flink knows, as soon as it answers.
 
         A JobManager that takes over does not know the job at once.
@@ -191,19 +191,19 @@ class Watch:
                 breakdowns(f"{error}; asking again")
             time.sleep(LOOK_SECONDS)
 
-    def _addressed(self, run: Run) -> Run:
+    def _addressed(self, run: PlacedJob) -> PlacedJob:
         """Job with the addresses that its TaskManagers have now."""
         addresses = self._answered(lambda: addresses_of(self.rest, run.devices))
         return replace(run, addresses=addresses)
 
-    def _ended(self, run: Run, state: str) -> str:
+    def _ended(self, run: PlacedJob, state: str) -> str:
         if state == FAILED:
             cause = self.rest.failure(run.job)
             raise FlinkError(f"job {run.job} failed on devices that are all there: {cause}")
         self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
         return state
 
-    def _replaced(self, run: Run, lost: list[str], shortages: "_Notices") -> Run:
+    def _replaced(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
         """Start a job anew with spares in the place of lost devices; it waits where none is left.
 
         What was lost and came back is a spare, too.
@@ -216,14 +216,14 @@ class Watch:
             return run
         return self._moved(run, dict(zip(lost, free, strict=False)))
 
-    def _moved(self, run: Run, stand_ins: Mapping[str, str]) -> Run:
+    def _moved(self, run: PlacedJob, stand_ins: Mapping[str, str]) -> PlacedJob:
         """End a job and start it from what it saved last, some of its devices replaced."""
         path = self._answered(lambda: resumable(self.rest, run.job))
         self.tell(f"ending job {run.job}; it goes on from {path or 'its beginning'}")
         self._answered(lambda: self.rest.cancel(run.job))
         return self._started(run.without(stand_ins), path)
 
-    def _started(self, run: Run, path: str | None) -> Run:
+    def _started(self, run: PlacedJob, path: str | None) -> PlacedJob:
         saved = None if path is None else Savepoint(path)
         try:
             job = apply(

@@ -6,7 +6,7 @@ import numpy as np
 from streamsim import bottleneck, resource_loads
 
 from streamplace.engines.flink.chains import unfused
-from streamplace.engines.flink.profile import Profile
+from streamplace.engines.flink.profile import JobProfile
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import last_checkpoint_seconds
 from streamplace.model.cluster import Cluster
@@ -77,7 +77,7 @@ class Worth:
 def worth_of(
     rest: Rest,
     job: str,
-    profile: Profile,
+    profile: JobProfile,
     graph: StreamGraph,
     cluster: Cluster,
     before: dict[str, list[str]],

@@ -10,7 +10,7 @@ import pytest
 
 from streamplace.engines.flink.carried import UNTOLD, lost, running_settings
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.move import Move
+from streamplace.engines.flink.move import FlinkMove
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.settling import Settling
@@ -69,7 +69,7 @@ def test_settings_and_maximum_parallelisms_are_kept(
         time.sleep(0.2)
     steps: list[str] = []
     saved = (tmp_path / "saved").as_uri()
-    move = Move(rest, flink, program, steps.append, saved, settling=Settling(5.0, 0.0))
+    move = FlinkMove(rest, flink, program, steps.append, saved, settling=Settling(5.0, 0.0))
     for places in (APART, TOGETHER):
         job = move.run(move.plan(job, places)).job
         after = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
@@ -92,7 +92,7 @@ def test_what_is_asked_for_counts_more_than_what_was(
     job = started(rest, jobs, {"state.backend.type": "rocksdb"})
     program = Program(jobs, "MixedJob", ("200",), settings={"state.backend.type": "hashmap"})
     steps: list[str] = []
-    move = Move(rest, flink, program, steps.append, (tmp_path / "saved").as_uri())
+    move = FlinkMove(rest, flink, program, steps.append, (tmp_path / "saved").as_uri())
     plan = move.plan(job, APART)
     assert "state.backend.type" not in plan.settings
     assert "note: state.backend.type is rocksdb and becomes hashmap, as -D says" in steps

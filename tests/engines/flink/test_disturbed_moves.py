@@ -15,7 +15,7 @@ from flink_proxy import FaultyProxy, faulty_proxy
 
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.journal import MoveUnderWay
-from streamplace.engines.flink.move import Move, Plan
+from streamplace.engines.flink.move import FlinkMove, MovePlan
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
 from streamplace.engines.flink.settling import Settling
@@ -69,10 +69,10 @@ class Tally:
         rest.wait_running(self.job)
         self.goal = HERE
 
-    def move(self, url: str, settling: Settling = NO_SETTLING) -> Move:
+    def move(self, url: str, settling: Settling = NO_SETTLING) -> FlinkMove:
         """A move by a REST interface, direct or disturbed."""
         rest = Rest(url)
-        return Move(
+        return FlinkMove(
             rest, self.flink, self.program, self.steps.append, self.saved, settling=settling
         )
 
@@ -171,7 +171,7 @@ def test_any_request_may_be_disturbed(tally: Tally, fault: str) -> None:
 
 
 def started_until(
-    tally: Tally, plan: Plan, at: int | str, when: str = "after"
+    tally: Tally, plan: MovePlan, at: int | str, when: str = "after"
 ) -> multiprocessing.process.BaseProcess:
     """A move in a process of its own, which is killed before a request or before its answer."""
     child = multiprocessing.get_context("fork").Process(
@@ -267,7 +267,7 @@ def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Pat
     new: list[str] = []
 
     def run(folder: str) -> None:
-        move = Move(
+        move = FlinkMove(
             tally.rest,
             tally.flink,
             tally.program,

@@ -11,14 +11,14 @@ from flink_proxy import faulty_proxy
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.local import JOB_MANAGER
-from streamplace.engines.flink.move import Move
+from streamplace.engines.flink.move import FlinkMove
 from streamplace.engines.flink.pinning import Vectors
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import resumable
 from streamplace.engines.flink.verify import verify
-from streamplace.engines.flink.watch import RETENTION, Run, Watch
+from streamplace.engines.flink.watch import RETENTION, PlacedJob, Watch
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 TALLY: Vectors = {
@@ -52,10 +52,10 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
         job = apply(rest, flink, program, TALLY)
         while resumable(rest, job) is None:
             time.sleep(0.1)
-        runs: list[Run] = []
+        runs: list[PlacedJob] = []
         steps: list[str] = []
         watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=20)
-        thread = Thread(target=watch.run, args=(Run(job, TALLY),), daemon=True)
+        thread = Thread(target=watch.run, args=(PlacedJob(job, TALLY),), daemon=True)
         thread.start()
         cluster.kill(JOB_MANAGER)
         while not any("asking again" in step for step in steps):
@@ -96,7 +96,7 @@ def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
             time.sleep(0.1)
         with faulty_proxy(url) as proxy:
             saved = (tmp_path / "saved").as_uri()
-            move = Move(
+            move = FlinkMove(
                 Rest(proxy.url),
                 flink,
                 program,

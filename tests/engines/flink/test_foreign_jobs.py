@@ -14,13 +14,13 @@ from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink, find_java
 from streamplace.engines.flink.jars import compile_java, placed_java
 from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.move import Move
+from streamplace.engines.flink.move import FlinkMove
 from streamplace.engines.flink.pinning import pinning
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 from streamplace.engines.flink.state import Savepoint, left_behind, stop
 from streamplace.engines.flink.verify import verify
 
@@ -136,7 +136,7 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
 
     In a process of its own the planner numbers operators from 1, in the JobManager it goes on.
     """
-    for name, text in placed_java(pinning(SQL, Limits.untouched(cluster.devices))).items():
+    for name, text in placed_java(pinning(SQL, SpreadLimits.untouched(cluster.devices))).items():
         (tmp_path / name).write_text(text)
     compile_java(flink, sorted(tmp_path.glob("*.java")), tmp_path)
     jar = shutil.copyfile(jobs, tmp_path / "jobs.jar")
@@ -164,6 +164,6 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     elsewhere = {name: ["dev-0" for _ in devices] for name, devices in SQL.items()}
     steps: list[str] = []
     program, saved = Program(jobs, "SqlJob"), tmp_path.as_uri()
-    move = Move(rest, flink, program, steps.append, saved, settling=Settling(0.0))
+    move = FlinkMove(rest, flink, program, steps.append, saved, settling=Settling(0.0))
     job = move.run(move.plan(job, elsewhere)).job
     assert verify(rest, job, elsewhere).fine

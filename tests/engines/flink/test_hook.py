@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.hook import Placed, managed_shares
+from streamplace.engines.flink.hook import PlacedEnvironment, managed_shares
 from streamplace.engines.flink.pinning import Vectors, pinning
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 
 DEVICES = ["a", "b"]
 
@@ -128,8 +128,8 @@ def executed(nodes: list[Node], vectors: Vectors, managed: dict[str, int]) -> di
             getTransformations=lambda: nodes, executeAsync=lambda graph: graph
         ),
     )
-    answer = pinning(vectors, Limits.untouched(DEVICES))
-    Placed(
+    answer = pinning(vectors, SpreadLimits.untouched(DEVICES))
+    PlacedEnvironment(
         env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed
     ).execute_async()
     return {group: profile.managed for group, profile in resources.items()}

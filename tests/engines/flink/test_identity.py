@@ -4,7 +4,7 @@ import pytest
 
 from streamplace.engines.flink.answer_shapes import JobVertex, PlanNode
 from streamplace.engines.flink.hashes import place_hash
-from streamplace.engines.flink.identity import Operators, operators_of
+from streamplace.engines.flink.identity import TaskOperators, operators_of
 
 
 def identifier(place: int, *inputs: str, chained: int = 0) -> str:
@@ -15,7 +15,7 @@ def identifier(place: int, *inputs: str, chained: int = 0) -> str:
     return own.hex()
 
 
-def found(*tasks: tuple[str, str, str, list[str]]) -> list[Operators]:
+def found(*tasks: tuple[str, str, str, list[str]]) -> list[TaskOperators]:
     """Operators of tasks: id, name, description, inputs."""
     vertices: list[JobVertex] = [
         {"id": i, "name": name, "parallelism": 1, "status": "RUNNING"} for i, name, _, _ in tasks
@@ -101,4 +101,4 @@ def test_namesakes_whose_place_is_not_known_are_told(ids: tuple[str, str]) -> No
 def test_the_order_of_namesakes_within_one_task_makes_no_difference() -> None:
     """They are placed together."""
     (task,) = found(("v0", "Map -> Map", "", []))
-    assert task == Operators(("Map", "Map"), ("Map", "Map (2)"), about=("", ""))
+    assert task == TaskOperators(("Map", "Map"), ("Map", "Map (2)"), about=("", ""))

@@ -24,7 +24,7 @@ from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
 from streamplace.engines.flink.state import resumable, stop
 from streamplace.engines.flink.verify import verify
-from streamplace.engines.flink.watch import RETENTION, Run, Watch
+from streamplace.engines.flink.watch import RETENTION, PlacedJob, Watch
 
 pytestmark = pytest.mark.xdist_group("flink")
 DEVICES = ["dev-0", "dev-1", "dev-2"]
@@ -161,7 +161,7 @@ def test_a_job_whose_checkpoints_go_with_it_is_refused_by_the_watch(
     job = apply(rest, flink, bare, TALLY)
     watch = Watch(rest, flink, bare, ("dev-2",), lambda _: None, lambda _: None)
     with pytest.raises(FlinkError, match=r"deletes its checkpoints.*=RETAIN_ON_CANCELLATION"):
-        watch.run(Run(job, TALLY))
+        watch.run(PlacedJob(job, TALLY))
     assert rest.live_jobs() == [job]
 
 
@@ -194,11 +194,11 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     job = apply(rest, flink, program, TALLY)
     while resumable(rest, job) is None:
         time.sleep(0.1)
-    runs: list[Run] = []
+    runs: list[PlacedJob] = []
     steps: list[str] = []
     watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
     ended: list[str] = []
-    thread = Thread(target=lambda: ended.append(watch.run(Run(job, TALLY))), daemon=True)
+    thread = Thread(target=lambda: ended.append(watch.run(PlacedJob(job, TALLY))), daemon=True)
     thread.start()
     for lost, number in (("dev-1", 1), ("dev-2", 2)):
         roomy.kill(lost)
@@ -233,10 +233,10 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     job = apply(rest, flink, fragile, TALLY)
     while resumable(rest, job) is None:
         time.sleep(0.1)
-    runs: list[Run] = []
+    runs: list[PlacedJob] = []
     steps: list[str] = []
     watch = Watch(rest, flink, fragile, ("dev-2",), steps.append, runs.append, patience=0.5)
-    thread = Thread(target=watch.run, args=(Run(job, TALLY),), daemon=True)
+    thread = Thread(target=watch.run, args=(PlacedJob(job, TALLY),), daemon=True)
     thread.start()
     roomy.kill("dev-1")
     while not runs:

@@ -14,7 +14,7 @@ import pytest
 from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.identity import operators_of
-from streamplace.engines.flink.move import Move
+from streamplace.engines.flink.move import FlinkMove
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import ENDED, Rest
 from streamplace.engines.flink.settling import Settling
@@ -136,7 +136,7 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     program = Program(empty, "TallyJob", (str(told), RATE), settings=given, **classes)
     steps: list[str] = []
     saved = (tmp_path / "saved").as_uri()
-    move = Move(rest, flink, program, steps.append, saved, settling=NO_SETTLING)
+    move = FlinkMove(rest, flink, program, steps.append, saved, settling=NO_SETTLING)
     for wanted in (SPREAD, ELSEWHERE):
         moved = move.run(move.plan(job, wanted))
         job, path = moved.job, moved.savepoint
@@ -175,7 +175,7 @@ def test_files_that_nobody_has_read_yet_are_read_once(
         assert time.monotonic() < deadline
         time.sleep(0.1)
     saved = (tmp_path / "saved").as_uri()
-    move = Move(rest, flink, program, lambda _: None, saved, settling=NO_SETTLING)
+    move = FlinkMove(rest, flink, program, lambda _: None, saved, settling=NO_SETTLING)
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
     job = move.run(move.plan(job, vectors)).job
     before = len(lines(told, "lines"))

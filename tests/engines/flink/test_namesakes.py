@@ -7,7 +7,7 @@ import pytest
 
 from streamplace.engines.flink import profile as profiling
 from streamplace.engines.flink import task_cpu
-from streamplace.engines.flink.profile import Profile, profile
+from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.rest import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -16,7 +16,7 @@ ROUNDS = ("1000", "400000", "40000")
 RATE, SECONDS = "150", 6.0
 
 
-def profiled(rest: Rest, jar: Path, settings: Mapping[str, str]) -> Profile:
+def profiled(rest: Rest, jar: Path, settings: Mapping[str, str]) -> JobProfile:
     """A profile of the job, every subtask of which shares a TaskManager with its namesakes."""
     document = {
         "programArgsList": [RATE, *ROUNDS],
@@ -31,7 +31,7 @@ def profiled(rest: Rest, jar: Path, settings: Mapping[str, str]) -> Profile:
         rest.cancel(job)
 
 
-def worked(seen: Profile) -> list[float]:
+def worked(seen: JobProfile) -> list[float]:
     """Core seconds per second of the tasks with work, in their order."""
     maps = [task for task in seen.tasks if task.thread_name.startswith("Map")]
     return [seen.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 from streamplace.errors import PlacementError
 from streamplace.io.graphs import write_graph
 from streamplace.model import Operator, Stream, StreamGraph
@@ -14,7 +14,9 @@ DEVICES = ["a", "b", "c"]
 
 def test_operators_on_one_device_share_its_group() -> None:
     """A group is a processing element; parallelism inside it is free."""
-    answer = pinning({"src": ["a"], "map": ["a", "a"], "sink": ["b"]}, Limits.untouched(DEVICES))
+    answer = pinning(
+        {"src": ["a"], "map": ["a", "a"], "sink": ["b"]}, SpreadLimits.untouched(DEVICES)
+    )
     assert answer.operators == {"src": "a", "map": "a", "sink": "b"}
     assert answer.parallelism == {"src": 1, "map": 2, "sink": 1}
     assert answer.spread == {}
@@ -22,14 +24,16 @@ def test_operators_on_one_device_share_its_group() -> None:
 
 def test_operators_placed_alike_subtask_by_subtask_share_a_spread_group() -> None:
     """So that Flink may fuse them; equal counts in another order are another group."""
-    answer = pinning({"u": ["a", "b"], "v": ["a", "b"], "w": ["b", "a"]}, Limits.untouched(DEVICES))
+    answer = pinning(
+        {"u": ["a", "b"], "v": ["a", "b"], "w": ["b", "a"]}, SpreadLimits.untouched(DEVICES)
+    )
     assert answer.operators == {"u": "spread-0", "v": "spread-0", "w": "spread-1"}
 
 
 def test_spread_groups_take_what_is_left() -> None:
     """What other jobs hold is left alone, and running out of it is told by where it is scarce."""
     vectors = {"u": ["a", "b"], "v": ["b", "a"]}
-    limits = Limits.untouched(DEVICES)
+    limits = SpreadLimits.untouched(DEVICES)
     limits.indexes["a"] &= {1, 4, 9}
     limits.indexes["b"] &= {2, 4, 9}
     groups = pinning(vectors, limits).groups
@@ -47,7 +51,7 @@ def test_spread_groups_take_what_is_left() -> None:
 
 def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() -> None:
     """Even ones none at all, and groups that share no device the same ones."""
-    limits = Limits.untouched([*DEVICES, "d"], layers=1)
+    limits = SpreadLimits.untouched([*DEVICES, "d"], layers=1)
     pinning({"even": ["a", "b"], "same": ["b", "a"], "ab": ["a", "a", "b"]}, limits)
     pinning({"ba": ["b", "b", "a"], "cd": ["c", "d", "d"]}, limits)
     assert limits.layers == {"a": set(), "b": set(), "c": set(), "d": {0}}
@@ -122,7 +126,7 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
 
 def test_a_placement_that_does_not_say_leaves_the_number_of_subtasks_open() -> None:
     """A device alone, for however many there are."""
-    answer = pinning(vectors_of({"map": "a"}), Limits.untouched(DEVICES))
+    answer = pinning(vectors_of({"map": "a"}), SpreadLimits.untouched(DEVICES))
     assert answer.operators == {"map": "a"}
     assert answer.parallelism == {}
 

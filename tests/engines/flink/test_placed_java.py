@@ -7,7 +7,7 @@ from pathlib import Path
 from streamplace.engines.flink.dist import Flink, find_java
 from streamplace.engines.flink.jars import compile_java, placed_java
 from streamplace.engines.flink.pinning import pinning
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 
 MAIN = """
 import java.nio.charset.StandardCharsets;
@@ -53,7 +53,7 @@ NAMES = (
 def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_path: Path) -> None:
     """Those too that hold what the class separates its own cells with."""
     devices = {name: f"on {name}" for name in NAMES}
-    limits = Limits.untouched(list(devices.values()))
+    limits = SpreadLimits.untouched(list(devices.values()))
     answer = pinning({name: [device] for name, device in devices.items()}, limits)
     for name, text in (placed_java(answer) | {"Main.java": MAIN}).items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from streamplace.engines.flink import cpu as processes
 from streamplace.engines.flink import profile as profiling
 from streamplace.engines.flink import sampling, task_cpu
 from streamplace.engines.flink.cpu import JavaThread
-from streamplace.engines.flink.profile import Profile, profile
+from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.received import ReceivedTask
 from streamplace.engines.flink.rest import FlinkError
 
@@ -84,7 +84,7 @@ def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def doubts(seen: Profile) -> list[str]:
+def doubts(seen: JobProfile) -> list[str]:
     """What a profile tells, but for where CPU times come from."""
     seen.graph(MIPS)
     return [doubt for doubt in seen.doubts if not doubt.startswith("ipt of ")]

@@ -12,7 +12,7 @@ from streamplace.engines.flink.export import placed_py
 from streamplace.engines.flink.local import LocalCluster
 from streamplace.engines.flink.pinning import pinning
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.spread import Limits
+from streamplace.engines.flink.spread import SpreadLimits
 from streamplace.engines.flink.verify import verify
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -65,7 +65,7 @@ def test_a_program_runs_where_it_was_placed(
 ) -> None:
     """One line of the program is changed, and nothing of streamplace is needed to run it."""
     vectors = {operator: [device] for operator, device in placement.items()}
-    code = placed_py(pinning(vectors, Limits.untouched(cluster.devices)))
+    code = placed_py(pinning(vectors, SpreadLimits.untouched(cluster.devices)))
     (tmp_path / "placed.py").write_text(code, encoding="utf-8")
     shutil.copy(PROGRAMS / f"{program}.py", tmp_path)
     address = cluster.url.removeprefix("http://").split(":")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.move import Move
+from streamplace.engines.flink.move import FlinkMove
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.settling import Settling
@@ -37,7 +37,7 @@ def test_a_savepoint_stays_until_its_job_has_a_checkpoint(
     job = rest.post(f"/jars/{rest.upload(jobs)}/run", request)["jobid"]
     rest.wait_running(job)
     saved = (tmp_path / "saved").as_uri()
-    move = Move(rest, flink, program, lambda _: None, saved, settling=Settling(0.0))
+    move = FlinkMove(rest, flink, program, lambda _: None, saved, settling=Settling(0.0))
     moved = move.run(move.plan(job, PLACES))
     command = ("flink", "savepoints", "--rest", rest.url, "--flink-home", str(flink.home))
     command = (*command, "--savepoints", saved)

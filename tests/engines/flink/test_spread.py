@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamplace.engines.flink.config import cluster_settings
 from streamplace.engines.flink.names import GROUPS, unborn
-from streamplace.engines.flink.spread import MOST_SLOTS, Limits, offers
+from streamplace.engines.flink.spread import MOST_SLOTS, SpreadLimits, offers
 from streamplace.errors import PlacementError
 
 Vectors = list[list[int]]
@@ -61,7 +61,7 @@ def test_any_order_of_slots_ends_with_the_counts(
     size = len(vectors[0]) if vectors else 2
     devices = [f"dev-{d}" for d in range(size)]
     every = [*devices, *unborn(devices, room)]
-    limits = Limits.untouched(every, layers=len(vectors))
+    limits = SpreadLimits.untouched(every, layers=len(vectors))
     managers = {d: TaskManager(offers(d, every, len(vectors))) for d in every}
     managers["bare"] = TaskManager({"dev-bare": 10_000})
     wanted = [{d: n for d, n in zip(devices, vector, strict=True) if n} for vector in vectors]
@@ -87,7 +87,7 @@ def test_what_a_task_manager_offers_does_not_grow_with_the_cluster() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 500, 998, MOST_SLOTS])
 def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
     """Count slots fit, one more does not, be it the largest number of the group or not."""
-    demand = Limits.untouched(["a", "b"]).take({"a": count, "b": MOST_SLOTS})
+    demand = SpreadLimits.untouched(["a", "b"]).take({"a": count, "b": MOST_SLOTS})
     for device, number in {"a": count, "b": MOST_SLOTS}.items():
         offered = offers(device, ["a", "b"])
         assert min(offered[name] // amount for name, amount in demand.items()) == number
@@ -96,6 +96,6 @@ def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
 def test_what_the_scheme_cannot_count_is_refused() -> None:
     """More slots than the amounts can tell apart, and devices that are not there."""
     with pytest.raises(PlacementError, match="at most 999"):
-        Limits.untouched(["a"]).take({"a": MOST_SLOTS + 1})
+        SpreadLimits.untouched(["a"]).take({"a": MOST_SLOTS + 1})
     with pytest.raises(PlacementError, match="'z' is no device"):
-        Limits.untouched(["a"]).take({"z": 1})
+        SpreadLimits.untouched(["a"]).take({"z": 1})

@@ -17,7 +17,7 @@ from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import Savepoint, resumable, saved_by
 from streamplace.engines.flink.verify import Verification
-from streamplace.engines.flink.watch import Run, Watch
+from streamplace.engines.flink.watch import PlacedJob, Watch
 from streamplace.errors import StreamplaceError
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
@@ -55,7 +55,7 @@ class Watched:
 
     def __init__(self) -> None:
         self.steps: list[str] = []
-        self.runs: list[Run] = []
+        self.runs: list[PlacedJob] = []
         self.paths: list[str | None] = []
 
     def apply(self, *_: Any, savepoint: Savepoint | None, seconds: float) -> str:
@@ -80,10 +80,10 @@ def watch(flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[...
             Rest(flink.url), home, program, spares, found.steps.append, found.runs.append, 0.0
         )
         if raises is None:
-            one.run(Run("old", VECTORS))
+            one.run(PlacedJob("old", VECTORS))
         else:
             with pytest.raises(raises, match=match):
-                one.run(Run("old", VECTORS))
+                one.run(PlacedJob("old", VECTORS))
         return found
 
     return call

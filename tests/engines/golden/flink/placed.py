@@ -29,7 +29,7 @@ Counts = dict[str, dict[str, int]]
 """Group → TaskManager → number of its slots there."""
 
 
-class Placed:
+class PlacedEnvironment:
     """A StreamExecutionEnvironment whose job runs where it was placed."""
 
     def __init__(
@@ -237,9 +237,9 @@ MANAGED = {
 }
 
 
-def placed(env: Any) -> Placed:
+def placed(env: Any) -> PlacedEnvironment:
     """Environment whose job runs where it was placed.
 
     MANAGED may hold TaskManagers whose managed memory is not MANAGED_MB, with theirs in MB.
     """
-    return Placed(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
+    return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
