@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamplace import Cluster, Problem, read_graphs
-from streamplace.io.weights import read_weights, shipped
-from streamplace.learn.dream.placing import place_many
-from streamplace.learn.pilot.placing import trained
+from streamplace.io.weights import read_weights
+from streamplace.learn.loading import shipped
+from streamplace.learn.models.dream.placing import place_many
+from streamplace.learn.models.pilot.placing import trained
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 

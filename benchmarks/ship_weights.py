@@ -8,6 +8,7 @@ graphs of the standard benchmark, or where task graphs are placed on the test pr
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import getfile
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from streamplace.placers.registry import Budget
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "datasets" / "branched.jsonl.gz"
-SHIPPED = ROOT / "streamplace" / "weights"
 RATES = (1e4, 2e4)
 RECIPES = ("training", "training-more")
 HALVED = "\nThe last training began from weights in half precision.\n"
@@ -70,16 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Halve, measure, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+", help="folders of trained models")
-    SHIPPED.mkdir(exist_ok=True)
     for run in parser.parse_args(arguments).runs:
         weights = read_weights(run / "best.safetensors")
         document = dict(weights.document)
         training = document["training"]
         command = training["command"].replace(str(run), f"runs/{weights.model}")
         document["training"] = {**training, "command": command}
-        path = SHIPPED / f"{weights.model}.safetensors"
+        folder = Path(getfile(MODELS[weights.model].learner)).parent
+        path = folder / f"{weights.model}.safetensors"
         write_weights(path, document, halved(weights.tensors))
-        (SHIPPED / f"{weights.model}.md").write_text(card(path), encoding="utf-8")
+        (folder / f"{weights.model}.md").write_text(card(path), encoding="utf-8")
         print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
 
 

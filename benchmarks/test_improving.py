@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from streamplace.io.weights import shipped
+from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
 from streamplace.model.sampling import random_placements

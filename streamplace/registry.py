@@ -18,11 +18,22 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Named things found in the modules of one package and in the entry points of its name."""
+    """Named things found in the modules of one package and in the entry points of its name.
 
-    def __init__(self, package: str, noun: str) -> None:
+    Parameters
+    ----------
+    package
+        Its modules register what they define when they are imported.
+    noun
+        What the things are called in messages.
+    module
+        Module of every sub-package that is imported in its place; None for the sub-package itself.
+    """
+
+    def __init__(self, package: str, noun: str, module: str | None = None) -> None:
         self._package = package
         self._noun = noun
+        self._module = module
         self._found: dict[str, T] = {}
         self._loaded = False
 
@@ -53,7 +64,9 @@ class Registry(Generic[T]):
         self._loaded = True
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self._package}.{module.name}")
+            name = f"{self._package}.{module.name}"
+            inside = module.ispkg and self._module is not None
+            importlib.import_module(f"{name}.{self._module}" if inside else name)
         for point in entry_points(group=self._package):
             point.load()
 

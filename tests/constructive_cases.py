@@ -7,10 +7,10 @@ from problems import PROBLEMS, fork_join
 
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.constructive.traits import Traits
-from streamplace.learn.hdp import teaching as hdp
-from streamplace.learn.hdp.options import HdpConfig
-from streamplace.learn.hsdag import teaching as hsdag
-from streamplace.learn.hsdag.options import HsdagConfig
+from streamplace.learn.models.hdp import teaching as hdp
+from streamplace.learn.models.hdp.options import HdpConfig
+from streamplace.learn.models.hsdag import teaching as hsdag
+from streamplace.learn.models.hsdag.options import HsdagConfig
 from streamplace.model import Problem
 
 PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))

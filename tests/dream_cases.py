@@ -9,12 +9,12 @@ from torch import Tensor
 
 from streamplace.learn import registry
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.dream.decoder import Encoded
-from streamplace.learn.dream.features import Scale
-from streamplace.learn.dream.graphs import GraphBatch, Graphs, padded_orders
-from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.paper_model import PaperModel
-from streamplace.learn.dream.policy import Policy
+from streamplace.learn.models.dream.decoder import Encoded
+from streamplace.learn.models.dream.features import Scale
+from streamplace.learn.models.dream.graphs import GraphBatch, Graphs, padded_orders
+from streamplace.learn.models.dream.model import PaperModel
+from streamplace.learn.models.dream.options import AllocatorConfig
+from streamplace.learn.models.dream.policy import Policy
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]

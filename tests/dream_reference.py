@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.dream.features import Scale
-from streamplace.learn.dream.graph_encoder import GraphEncoder, Hop
-from streamplace.learn.dream.policy import Policy
-from streamplace.learn.dream.sequence_encoder import SequenceEncoder
+from streamplace.learn.models.dream.features import Scale
+from streamplace.learn.models.dream.graph_encoder import GraphEncoder, Hop
+from streamplace.learn.models.dream.policy import Policy
+from streamplace.learn.models.dream.sequence_encoder import SequenceEncoder
 from streamplace.model.problem import Problem
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.learn.pilot.measures import MOST
-from streamplace.learn.pilot.view import View
+from streamplace.learn.models.pilot.measures import MOST
+from streamplace.learn.models.pilot.view import View
 from streamplace.model import Problem
 
 Place = Mapping[int, int]

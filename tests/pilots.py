@@ -8,14 +8,14 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
-from streamplace.learn.models.pilot import PilotConfig
+from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
+from streamplace.learn.models.pilot.module import Pilot
+from streamplace.learn.models.pilot.network import Network, heads_of, network_of
+from streamplace.learn.models.pilot.options import PilotConfig
+from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
+from streamplace.learn.models.pilot.rollout import Trail, places_after, rollouts
+from streamplace.learn.models.pilot.view import View
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.pilot.module import Pilot
-from streamplace.learn.pilot.network import Network, heads_of, network_of
-from streamplace.learn.pilot.placing import FEATURES, TrainedPilot
-from streamplace.learn.pilot.rollout import Trail, places_after, rollouts
-from streamplace.learn.pilot.view import View
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
 Ints = NDArray[np.int32]

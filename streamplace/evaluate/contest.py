@@ -7,7 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from streamplace.io.files import is_file
-from streamplace.io.weights import shipped, stamped
+from streamplace.io.weights import stamped
+from streamplace.learn.loading import shipped
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import Condition, subject_to
 from streamplace.objectives.registry import Objective, named_objective

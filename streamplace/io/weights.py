@@ -17,7 +17,7 @@ from pydantic import Field, with_config
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import FormatError
 from streamplace.io.files import read_bytes, spot, writing
 from streamplace.io.schema import STRICT, Finite, checked
 from streamplace.model.messages import quoted
@@ -113,18 +113,6 @@ def read_weights(
     _check_use(where, document, model, features)
     check_finite(tensors, where)
     return Weights(document, {name: _widened(array) for name, array in tensors.items()})
-
-
-def shipped(name: str) -> Path:
-    """File of the weights that come with streamplace for a model."""
-    folder = Path(__file__).parents[1] / "weights"
-    path = folder / f"{name}{SUFFIX}"
-    if not path.is_file():
-        raise SettingError(
-            f"no weights of {quoted(name)} come with streamplace; train it (streamplace train "
-            f"{name}) and name the file: --weights FILE"
-        )
-    return path
 
 
 def halved(tensors: Mapping[str, NDArray[Any]]) -> Arrays:

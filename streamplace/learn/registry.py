@@ -106,7 +106,7 @@ class Model:
             )
 
 
-MODELS: Registry[Model] = Registry("streamplace.learn.models", "model")
+MODELS: Registry[Model] = Registry("streamplace.learn.models", "model", "model")
 
 
 def register(model: Model) -> Model:

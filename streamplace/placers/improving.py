@@ -46,7 +46,7 @@ def placer_of(model: Model, read: Callable[[Path], Improver]) -> Placer:
             Placer whose answer the walk begins with, such as ``heft``; by default a random
             placement.
         """
-        from streamplace.io.weights import shipped
+        from streamplace.learn.loading import shipped
 
         with importing_torch():
             improver = read(Path(weights) if weights else shipped(model.name))

@@ -36,7 +36,7 @@ def placer_of(model: Model, read: Callable[[Path], Allocator]) -> Placer:
             Placements drawn from the policy besides the greedy one, within the budget's
             evaluations.
         """
-        from streamplace.io.weights import shipped
+        from streamplace.learn.loading import shipped
 
         if samples < 0:
             raise SettingError(f"samples is {samples}; it must be at least 0")

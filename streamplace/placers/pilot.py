@@ -50,8 +50,8 @@ def pilot(
     refine
         Placer that goes on from there, or ``none``.
     """
-    from streamplace.io.weights import shipped
-    from streamplace.learn.pilot.placing import trained
+    from streamplace.learn.loading import shipped
+    from streamplace.learn.models.pilot.placing import trained
 
     if min(looks, walks) < 1 or (samples or 0) < 0:
         raise SettingError(

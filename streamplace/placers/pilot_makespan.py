@@ -40,8 +40,8 @@ def pilot_makespan(
     refine
         Placer that goes on from there, or ``none``.
     """
-    from streamplace.io.weights import shipped
-    from streamplace.placers.rebuilding import rebuilt
+    from streamplace.learn.loading import shipped
+    from streamplace.placers.pilot_makespan_schedules import rebuilt
 
     if looks < 1 or (samples or 0) < 0:
         raise SettingError(f"looks={looks}, samples={samples}; looks are at least 1, samples 0")

@@ -249,7 +249,8 @@ class PreparedRun:
 
 def _start(run: TrainingRun) -> "tuple[Weights | None, str | None]":
     """Weights to begin from and their digest, none where training begins from nothing."""
-    from streamplace.io.weights import read_weights, shipped
+    from streamplace.io.weights import read_weights
+    from streamplace.learn.loading import shipped
 
     if run.start is None:
         return None, None

@@ -8,8 +8,9 @@ import pytest
 from fuzz.trial import refused_in_little
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.weights import halved, read_weights, shipped, write_tensors, write_weights
-from streamplace.learn.dream.placing import trained
+from streamplace.io.weights import halved, read_weights, write_tensors, write_weights
+from streamplace.learn.loading import shipped
+from streamplace.learn.models.dream.placing import trained
 
 DOCUMENT = {
     "model": "dream",

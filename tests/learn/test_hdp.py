@@ -13,8 +13,8 @@ from problems import chain
 from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.hdp.module import Hdp
-from streamplace.learn.hdp.teaching import TeachableHdp
+from streamplace.learn.models.hdp.module import Hdp
+from streamplace.learn.models.hdp.teaching import TeachableHdp
 from streamplace.learn.registry import MODELS, Task
 from streamplace.learn.threads import one_thread
 from streamplace.model import Cluster, Problem

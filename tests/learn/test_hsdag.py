@@ -16,9 +16,9 @@ from strategies import problems as any_problem
 
 from streamplace.errors import SettingError
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.hsdag.module import Hsdag
-from streamplace.learn.hsdag.parsing import ALONE, parse
-from streamplace.learn.hsdag.teaching import Described, Episode
+from streamplace.learn.models.hsdag.module import Hsdag
+from streamplace.learn.models.hsdag.parsing import ALONE, parse
+from streamplace.learn.models.hsdag.teaching import Described, Episode
 from streamplace.learn.registry import MODELS, Task
 from streamplace.learn.threads import one_thread
 from streamplace.model import Cluster, Problem

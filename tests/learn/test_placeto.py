@@ -16,12 +16,12 @@ from streamplace.errors import SettingError
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.improving.policy import Walked
+from streamplace.learn.models.placeto.network import shapes
+from streamplace.learn.models.placeto.options import PlacetoConfig
+from streamplace.learn.models.placeto.policy import PlacetoWalker
+from streamplace.learn.models.placeto.teaching import TeachablePlaceto
+from streamplace.learn.models.placeto.walk import N_OPERATOR
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.placeto.network import shapes
-from streamplace.learn.placeto.options import PlacetoConfig
-from streamplace.learn.placeto.policy import PlacetoWalker
-from streamplace.learn.placeto.teaching import TeachablePlaceto
-from streamplace.learn.placeto.walk import N_OPERATOR
 from streamplace.learn.registry import MODELS
 from streamplace.model import Problem
 from streamplace.model.sampling import random_placements

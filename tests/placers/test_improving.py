@@ -9,7 +9,8 @@ from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.generate.giph import Giph, giph
-from streamplace.io.weights import read_weights, shipped, write_weights
+from streamplace.io.weights import read_weights, write_weights
+from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES

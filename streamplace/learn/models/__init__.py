@@ -1,1 +1,5 @@
-"""Models that can be trained: one file, one model; light modules that import torch when built."""
+"""Models that can be trained: one folder for each, or for those of one paper.
+
+`model.py` registers a model and imports neither torch nor numba; weights that come with streamplace
+and their model cards lie beside it.
+"""

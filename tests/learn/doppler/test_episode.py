@@ -13,10 +13,10 @@ from strategies import problems
 from streamplace.errors import SettingError
 from streamplace.generate.chainmm import ChainMM, chainmm
 from streamplace.generate.giph import Giph, giph
-from streamplace.learn.doppler.episode import Trail, new_trail
-from streamplace.learn.doppler.module import Doppler, choices
-from streamplace.learn.doppler.options import DopplerConfig
-from streamplace.learn.doppler.policy import Seat, numbers_of
+from streamplace.learn.models.doppler.episode import Trail, new_trail
+from streamplace.learn.models.doppler.module import Doppler, choices
+from streamplace.learn.models.doppler.options import DopplerConfig
+from streamplace.learn.models.doppler.policy import Seat, numbers_of
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
 

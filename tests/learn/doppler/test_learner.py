@@ -11,9 +11,9 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.generate.chainmm import ChainMM, chainmm
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.config import configured
-from streamplace.learn.doppler.learner import DopplerLearner
-from streamplace.learn.doppler.options import DopplerConfig
-from streamplace.learn.doppler.plan import FEATURES
+from streamplace.learn.models.doppler.learner import DopplerLearner
+from streamplace.learn.models.doppler.options import DopplerConfig
+from streamplace.learn.models.doppler.plan import FEATURES
 from streamplace.learn.registry import MODELS, Task
 from streamplace.objectives.registry import OBJECTIVES, named_objective
 
@@ -85,7 +85,7 @@ def test_the_loss_weighs_choices_by_what_their_placements_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Against the mean cost before, in multiples of the least makespan, discounted."""
-    from streamplace.learn.doppler import learner as module
+    from streamplace.learn.models.doppler import learner as module
 
     seen: list[Any] = []
     choices = module.choices

@@ -7,7 +7,7 @@ from problems import PROBLEMS, chain, diamond, lone
 from strategies import problems
 
 from streamplace.errors import FormatError
-from streamplace.learn.dream.features import LEAST, Scale, operator_features, stream_features
+from streamplace.learn.models.dream.features import LEAST, Scale, operator_features, stream_features
 from streamplace.model import Cluster, Problem
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))

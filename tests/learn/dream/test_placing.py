@@ -12,7 +12,7 @@ from problems import chain, constrained
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import read_weights, write_weights
-from streamplace.learn.dream.placing import CELLS, alike, place_many, trained, trained_from
+from streamplace.learn.models.dream.placing import CELLS, alike, place_many, trained, trained_from
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES

@@ -20,8 +20,8 @@ from problems import constrained, diamond, fork_join, heterogeneous
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.dream.graphs import GraphBatch
-from streamplace.learn.dream.policy import Policy
+from streamplace.learn.models.dream.graphs import GraphBatch
+from streamplace.learn.models.dream.policy import Policy
 from streamplace.model import Cluster, Problem, StreamGraph
 
 DIAMOND, CHAIN, FORK, WIDE, LONE = PROBLEMS

@@ -13,9 +13,9 @@ from streamplace.learn.algorithms.baselines import advantages, mean
 from streamplace.learn.algorithms.memory import PlacementMemory
 from streamplace.learn.constructive.learner import ConstructiveLearner
 from streamplace.learn.constructive.recall import Remembering
-from streamplace.learn.dream.features import Scale
-from streamplace.learn.dream.options import AllocatorConfig
-from streamplace.learn.dream.teaching import TeachableDream
+from streamplace.learn.models.dream.features import Scale
+from streamplace.learn.models.dream.options import AllocatorConfig
+from streamplace.learn.models.dream.teaching import TeachableDream
 from streamplace.learn.registry import MODELS as REGISTERED
 from streamplace.learn.registry import Task
 from streamplace.model import Problem

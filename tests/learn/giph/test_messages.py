@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from streamplace.learn.giph.messages import Heard, hearing_of
+from streamplace.learn.models.giph.messages import Heard, hearing_of
 
 # two graphs side by side: 0 → 2 ← 1, 2 → 3, twice; and 4 → 5, beside 6, which nobody hears
 SENDER = np.array([0, 1, 2, 2, 4], np.int32)

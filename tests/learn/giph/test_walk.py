@@ -12,15 +12,15 @@ from problems import PROBLEMS
 from strategies import problems
 
 from streamplace.generate.giph import Giph, giph
-from streamplace.learn.giph.measures import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
-from streamplace.learn.giph.module import Giph as Module
-from streamplace.learn.giph.module import Steps
-from streamplace.learn.giph.network import network_of, scores, shapes
-from streamplace.learn.giph.options import GiphConfig
-from streamplace.learn.giph.policy import GiphImprover, GiphWalker
-from streamplace.learn.giph.view import view_of
-from streamplace.learn.giph.walk import Trail
 from streamplace.learn.improving.policy import walks
+from streamplace.learn.models.giph.measures import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
+from streamplace.learn.models.giph.module import Giph as Module
+from streamplace.learn.models.giph.module import Steps
+from streamplace.learn.models.giph.network import network_of, scores, shapes
+from streamplace.learn.models.giph.options import GiphConfig
+from streamplace.learn.models.giph.policy import GiphImprover, GiphWalker
+from streamplace.learn.models.giph.view import view_of
+from streamplace.learn.models.giph.walk import Trail
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
 from streamplace.model.sampling import random_placements

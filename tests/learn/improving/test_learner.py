@@ -9,10 +9,10 @@ from problems import PROBLEMS, joined, many_sources
 
 from streamplace.errors import FormatError
 from streamplace.generate.giph import Giph, giph
-from streamplace.learn.giph.options import GiphConfig
-from streamplace.learn.giph.policy import GiphWalker
-from streamplace.learn.giph.teaching import TeachableGiph
 from streamplace.learn.improving.learner import ImprovingLearner
+from streamplace.learn.models.giph.options import GiphConfig
+from streamplace.learn.models.giph.policy import GiphWalker
+from streamplace.learn.models.giph.teaching import TeachableGiph
 from streamplace.learn.registry import MODELS, Task
 from streamplace.learn.reward import costs_of, reward_of
 from streamplace.model import Cluster, Problem

@@ -5,9 +5,9 @@ import pytest
 from pilots import draw, explore, pilot_network, tangle, torn, uneven
 from problems import PROBLEMS, constrained
 
-from streamplace.learn.pilot.alternatives import alternatives
-from streamplace.learn.pilot.rollout import Trail
-from streamplace.learn.pilot.view import view_of
+from streamplace.learn.models.pilot.alternatives import alternatives
+from streamplace.learn.models.pilot.rollout import Trail
+from streamplace.learn.models.pilot.view import view_of
 from streamplace.model import Problem
 
 NETWORK = pilot_network()

@@ -11,11 +11,11 @@ from pilots import draw, explore, follow, likeliest, pilot_module, tangle, torn,
 from problems import PROBLEMS, diamond
 from strategies import problems
 
+from streamplace.learn.models.pilot.module import Steps, Views
+from streamplace.learn.models.pilot.network import heads_of, network_of
+from streamplace.learn.models.pilot.rollout import Trail
+from streamplace.learn.models.pilot.view import view_of
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.pilot.module import Steps, Views
-from streamplace.learn.pilot.network import heads_of, network_of
-from streamplace.learn.pilot.rollout import Trail
-from streamplace.learn.pilot.view import view_of
 from streamplace.model import Cluster, Problem
 
 ALL = [*PROBLEMS.values(), Problem(tangle(), uneven()), torn()]

@@ -15,10 +15,10 @@ from streamplace.generate.branched import Branched, branched
 from streamplace.io.weights import read_tensors, write_tensors, write_weights
 from streamplace.learn.crew import working
 from streamplace.learn.learner import StepReport
-from streamplace.learn.models.pilot import PilotConfig
+from streamplace.learn.models.pilot.learner import PilotLearner
+from streamplace.learn.models.pilot.options import PilotConfig
+from streamplace.learn.models.pilot.placing import FEATURES, LOOKS, WALKS, trained
 from streamplace.learn.parameters import arrays_of, put_arrays
-from streamplace.learn.pilot.learner import PilotLearner
-from streamplace.learn.pilot.placing import FEATURES, LOOKS, WALKS, trained
 from streamplace.learn.registry import MODELS, Task
 from streamplace.learn.shards import Shard
 from streamplace.model import Cluster, Problem

@@ -8,7 +8,7 @@ from pilots import tangle, torn, uneven
 from problems import PROBLEMS, constrained
 from strategies import problems
 
-from streamplace.learn.pilot.view import UNIT_FEATURES, View, on_walk, view_of
+from streamplace.learn.models.pilot.view import UNIT_FEATURES, View, on_walk, view_of
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
 

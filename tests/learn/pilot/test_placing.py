@@ -12,7 +12,7 @@ from problems import PROBLEMS, chain
 from strategies import problems
 
 from streamplace.errors import FormatError
-from streamplace.learn.pilot.placing import TrainedPilot, trained
+from streamplace.learn.models.pilot.placing import TrainedPilot, trained
 from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 SEEDS = range(4)
@@ -216,7 +216,7 @@ def test_placing_needs_no_torch(tmp_path: Any) -> None:
     path = weights_file(tmp_path / "w.safetensors")
     script = (
         "import sys; from pathlib import Path; from problems import PROBLEMS; "
-        "from streamplace.learn.pilot.placing import trained; "
+        "from streamplace.learn.models.pilot.placing import trained; "
         f"trained(Path({str(path)!r})).greedy(PROBLEMS['diamond'], 2, 2); "
         "assert 'torch' not in sys.modules"
     )

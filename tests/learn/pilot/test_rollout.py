@@ -25,10 +25,10 @@ from problems import PROBLEMS, chain, fork_join
 from strategies import placements, problems
 from streamsim import resource_loads, throughput
 
-from streamplace.learn.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
-from streamplace.learn.pilot.network import heads_of
-from streamplace.learn.pilot.rollout import NOTHING, rollouts
-from streamplace.learn.pilot.view import view_of
+from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
+from streamplace.learn.models.pilot.network import heads_of
+from streamplace.learn.models.pilot.rollout import NOTHING, rollouts
+from streamplace.learn.models.pilot.view import view_of
 from streamplace.model import Cluster, Constraints, Problem
 
 NETWORK = pilot_network()

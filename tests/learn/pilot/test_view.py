@@ -9,7 +9,7 @@ from problems import PROBLEMS, chain
 from strategies import placements, problems
 from streamsim import resource_loads
 
-from streamplace.learn.pilot.view import PAIR_FEATURES, UNIT_FEATURES, view_of
+from streamplace.learn.models.pilot.view import PAIR_FEATURES, UNIT_FEATURES, view_of
 from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 
 powers = st.integers(-8, 8).map(lambda i: 2.0**i)

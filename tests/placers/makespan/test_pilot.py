@@ -9,7 +9,8 @@ from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 
 from streamplace.errors import FormatError
 from streamplace.generate.registry import FAMILIES
-from streamplace.io.weights import read_weights, shipped, write_tensors
+from streamplace.io.weights import read_weights, write_tensors
+from streamplace.learn.loading import shipped
 from streamplace.model import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.named import named_placer

@@ -1,0 +1,35 @@
+"""Doppler: one policy for the next task, one for its device (Yao et al. 2025)."""
+
+from pathlib import Path
+
+from streamplace.learn.config import Preset
+from streamplace.learn.learner import Learner
+from streamplace.learn.models.doppler.options import PAPER, PAPER_TRAINING, TRAINING, DopplerConfig
+from streamplace.learn.registry import Allocator, Model, Task, register
+
+
+def _learner(task: Task, config: DopplerConfig) -> Learner:
+    from streamplace.learn.models.doppler.learner import DopplerLearner
+
+    return DopplerLearner(task, config)
+
+
+def _allocator(path: Path) -> Allocator:
+    from streamplace.learn.models.doppler.placing import trained
+
+    return trained(path)
+
+
+register(
+    Model(
+        "doppler",
+        "Learns which task comes next and where it goes, for one pass (Doppler).",
+        DopplerConfig,
+        {
+            "fast": Preset(DopplerConfig(), TRAINING),
+            "paper": Preset(DopplerConfig().model_copy(update=PAPER), PAPER_TRAINING),
+        },
+        _learner,
+        _allocator,
+    )
+)

@@ -1,0 +1,189 @@
+"""Doppler's networks in torch: what they say before an episode, and how likely its choices were.
+
+With N(v) the neighbours of v, e the seconds of the stream between and whether it leads away or
+here, and FFNN a linear map with a bias, section 5.2 of the paper reads
+
+    h_v ← LeakyReLU(W [h_v : mean over u in N(v) of LeakyReLU(W [h_u : h_v : e_uv])])
+    SEL = softmax over ready v of w · LeakyReLU(W [h_v : Σ h on b-path : Σ h on t-path : FFNN(x_v)])
+    PLC = softmax over open d of w · LeakyReLU(W [h_v : Σ h of tasks on d : FFNN(y_d) : FFNN(x_v)])
+
+where every W and w is another one, but the same in all rounds; h begins as a linear map of x_v.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu, linear, one_hot
+
+from streamplace.errors import SettingError
+from streamplace.learn.models.doppler.episode import SLOPE, Heads, Trail
+from streamplace.learn.models.doppler.options import DopplerConfig
+from streamplace.learn.models.doppler.plan import N_DEVICE, N_TASK, Plan, members_of_paths
+from streamplace.model.arrays import Ints
+
+N_EDGE = 2
+ALMOST = 1 - 1e-6
+EACH = 0.1
+"""What a member adds to a sum over a path or a device, which thus weighs no more than a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A problem as tensors (N tasks, E streams, each seen from both ends)."""
+
+    tasks: Tensor  # [N, 5]
+    source: Tensor  # [2 E]
+    target: Tensor  # [2 E]
+    edges: Tensor  # [2 E, 2]
+    degree: Tensor  # [N, 1]
+    before: tuple[Tensor, Tensor]  # pairs (v, u), u on the b-level path of v
+    after: tuple[Tensor, Tensor]  # the same of the t-level paths
+
+    @classmethod
+    def of(cls, plan: Plan, device: str = "cpu") -> "Graph":
+        """See a problem."""
+        source, target = (_rows(ends) for ends in (plan.base.source, plan.base.target))
+        both = torch.cat([target, source])
+        seconds = torch.from_numpy(plan.sending.astype(np.float32))
+        way = torch.ones_like(seconds)
+        edges = torch.stack([seconds.repeat(2), torch.cat([way, -way])], 1)
+        degree = torch.bincount(both, minlength=len(plan.tasks)).clamp(min=1)[:, None]
+        return cls(
+            torch.from_numpy(plan.tasks.astype(np.float32)).to(device),
+            torch.cat([source, target]).to(device),
+            both.to(device),
+            edges.to(device),
+            degree.to(device),
+            _paths(plan.before, device),
+            _paths(plan.after, device),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`Heads` with gradients."""
+
+    score: Tensor
+    start: Tensor
+    carried: Tensor
+    seen: Tensor
+    out: Tensor
+
+    def heads(self) -> Heads:
+        """Return the same for the episodes."""
+        parts = (self.score, self.start, self.carried, self.seen, self.out)
+        return Heads(*(np.ascontiguousarray(part.detach().cpu().numpy()) for part in parts))
+
+
+class Doppler(nn.Module):
+    """Both policies."""
+
+    def __init__(self, config: DopplerConfig) -> None:
+        super().__init__()
+        width, hidden = config.width, config.hidden
+        self.rounds = config.rounds
+        self.enter = nn.Linear(N_TASK, width)
+        self.message = nn.Linear(2 * width + N_EDGE, width)
+        self.update = nn.Linear(2 * width, width)
+        self.sel_task, self.plc_task = nn.Linear(N_TASK, width), nn.Linear(N_TASK, width)
+        self.plc_device = nn.Linear(N_DEVICE, width)
+        self.sel_hidden, self.plc_hidden = (nn.Linear(4 * width, hidden) for _ in "ab")
+        self.sel_out, self.plc_out = (nn.Linear(hidden, 1, bias=False) for _ in "ab")
+
+    def forward(self, graph: Graph) -> Said:
+        """What there is to say of a problem before an episode."""
+        known = self.known(graph)
+        parts = [known, *(_summed(known, path) for path in (graph.before, graph.after))]
+        joined = torch.cat([*parts, self.sel_task(graph.tasks)], 1)
+        score = self.sel_out(leaky_relu(self.sel_hidden(joined), SLOPE))[:, 0]
+        of_task, of_placed, of_device, of_features = self.plc_hidden.weight.chunk(4, 1)
+        start = linear(known, of_task, self.plc_hidden.bias)
+        start = start + linear(self.plc_task(graph.tasks), of_features)
+        start = start + linear(self.plc_device.bias, of_device)
+        seen = linear(self.plc_device.weight.T, of_device)
+        return Said(score, start, EACH * linear(known, of_placed), seen, self.plc_out.weight[0])
+
+    def known(self, graph: Graph) -> Tensor:
+        """What messages tell of every task [N, W]."""
+        known = self.enter(graph.tasks)
+        for _ in range(self.rounds):
+            ends = known[graph.source], known[graph.target], graph.edges
+            told = leaky_relu(self.message(torch.cat(ends, 1)), SLOPE)
+            heard = torch.zeros_like(known).index_add(0, graph.target, told) / graph.degree
+            known = leaky_relu(self.update(torch.cat([known, heard], 1)), SLOPE)
+        return known
+
+
+class Choices(NamedTuple):
+    """Log-probability and entropy [S, T] of the choices at every step of S episodes."""
+
+    log_p: Tensor
+    entropy: Tensor
+
+
+def choices(said: Said, trail: Trail, config: DopplerConfig, exploration: float) -> Choices:
+    """How likely what was judged on a trail is, as far as it is learned who decides.
+
+    Of a share of the choices that explore, any is as likely as any other: the probability of what
+    was chosen then is (1 - share) · π + share / open choices, whose logarithm has a floor.
+    """
+    both = []
+    if config.select == "learned":
+        both.append(_tasks(said, trail, exploration))
+    if config.place == "learned":
+        both.append(_devices(said, trail, exploration))
+    if not both:
+        raise SettingError("nothing is learned: of select and place, leave one learned")
+    return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
+
+
+def _tasks(said: Said, trail: Trail, exploration: float) -> Choices:
+    """What SEL chose."""
+    ready, task = torch.from_numpy(trail.ready).to(said.score.device), _rows(trail.task)
+    log_p = said.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
+    return _chosen(log_p, ready, task, exploration)
+
+
+def _devices(said: Said, trail: Trail, exploration: float) -> Choices:
+    """What PLC chose."""
+    at = said.out.device
+    is_open, looks = (torch.from_numpy(part).to(at) for part in (trail.open, trail.looks))
+    start = said.start[_rows(trail.task).to(at)][:, :, None]
+    logits = leaky_relu(start + _carried(said, trail) + looks @ said.seen, SLOPE) @ said.out
+    log_p = logits.masked_fill(~is_open, -torch.inf).log_softmax(-1)
+    return _chosen(log_p, is_open, _rows(trail.device), exploration)
+
+
+def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) -> Choices:
+    """Log-probability of the choices, and the entropy in nats; what is not open has none."""
+    chosen = log_p.gather(-1, choice.to(log_p.device)[..., None])[..., 0]
+    if exploration > 0:
+        any_of = math.log(exploration) - is_open.sum(-1).log()
+        chosen = torch.logaddexp(chosen + math.log1p(-min(exploration, ALMOST)), any_of)
+    return Choices(chosen, -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1))
+
+
+def _carried(said: Said, trail: Trail) -> Tensor:
+    """What earlier tasks left on the devices at every step [S, T, D, H]."""
+    at, d = said.score.device, trail.open.shape[-1]
+    done = one_hot(_rows(trail.done_device), d).to(at, said.carried.dtype)
+    added = said.carried[_rows(trail.done_task).to(at)][:, :, None] * done[..., None]
+    return added.cumsum(1) - added
+
+
+def _summed(known: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
+    owner, member = pairs
+    return EACH * torch.zeros_like(known).index_add(0, owner, known[member])
+
+
+def _paths(follower: Ints, device: str) -> tuple[Tensor, Tensor]:
+    owner, member = members_of_paths(follower)
+    return _rows(owner).to(device), _rows(member).to(device)
+
+
+def _rows(numbers: Ints) -> Tensor:
+    return torch.from_numpy(numbers.astype(np.int64))

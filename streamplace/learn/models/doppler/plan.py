@@ -1,0 +1,149 @@
+"""What Doppler knows of a problem before its first decision: appendix D.1, and the longest paths.
+
+As in the paper, the b-level path of a task is the longest one to an entry, the t-level path the
+longest one to an exit; both count computing and sending, and begin with the task itself.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim.jit import kernel
+
+from streamplace.learn.models.giph.view import View, view_of
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.problem import Problem
+
+TASK_FEATURES = ("computing", "sending in", "sending out", "t-level", "b-level")
+DEVICE_FEATURES = ("computing", "inputs' computing", "first start", "last end", "earliest start")
+"""Appendix D.2; what is about inputs is about those of the task that were placed on the device."""
+N_TASK, N_DEVICE = len(TASK_FEATURES), len(DEVICE_FEATURES)
+FEATURES = [*TASK_FEATURES, *DEVICE_FEATURES]
+FLAT = 1e-9
+"""Features that differ by a smaller share than this do not differ."""
+
+
+class Plan(NamedTuple):
+    """A problem as Doppler sees it (N tasks, E streams, D devices)."""
+
+    base: View
+    group: Ints  # [D] class of interchangeable devices
+    core_start: Ints  # [D + 1] the cores of d are core_start[d]:core_start[d + 1]
+    out_start: Ints  # [N] the streams out of v are out_start[v]:out_end[v]
+    out_end: Ints  # [N]
+    tasks: Floats  # [N, 5] `TASK_FEATURES`, each with mean 0 and deviation 1
+    sending: Floats  # [E] mean seconds, with mean 0 and deviation 1
+    to_exit: Floats  # [N] seconds of the t-level path
+    before: Ints  # [N] next task on the b-level path, -1 at its end
+    after: Ints  # [N] next task on the t-level path, -1 at its end
+    unit: float  # seconds in which devices are compared, 0 for standard deviations
+
+
+def plan_of(problem: Problem, looks: str) -> Plan:
+    """See a problem; ``looks`` as in `streamplace.learn.models.doppler.options`."""
+    view = view_of(problem, pairs=False)
+    sending = _sending(view)
+    n = view.n_tasks
+    levels = longest_paths(view, view.compute, sending)
+    columns = (
+        view.compute,
+        np.bincount(view.target, sending, n),
+        np.bincount(view.source, sending, n),
+        levels.to_exit,
+        levels.to_entry,
+    )
+    instance = problem.instance
+    return Plan(
+        view,
+        problem.interchangeable.astype(np.int32),
+        np.concatenate(([0], np.cumsum(problem.one_pass.devices["cores"]))).astype(np.int32),
+        np.array(instance.out_start),
+        np.array(instance.out_end),
+        np.stack([standardised(column) for column in columns], axis=1),
+        standardised(sending),
+        levels.to_exit,
+        levels.before,
+        levels.after,
+        _unit(view, sending) if looks == "seconds" else 0.0,
+    )
+
+
+class Levels(NamedTuple):
+    """Longest paths from every task [N]."""
+
+    to_entry: Floats
+    before: Ints
+    to_exit: Floats
+    after: Ints
+
+
+def standardised(values: NDArray[Any]) -> Floats:
+    """Values with mean 0 and deviation 1, zeros where all are alike.
+
+    >>> standardised(np.array([1.0, 3.0])).tolist()
+    [-1.0, 1.0]
+    """
+    spread = values.std() if len(values) else 0.0
+    if spread <= FLAT * np.abs(values).max(initial=0.0):
+        return np.zeros_like(values)
+    return np.asarray((values - values.mean()) / spread)
+
+
+@kernel
+def longest_paths(view: View, compute: Floats, sending: Floats) -> Levels:
+    """Longest paths by what tasks compute and streams send; of equal ones the first stream's."""
+    n = len(compute)
+    to_entry, to_exit = compute.copy(), compute.copy()
+    before, after = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    for v in view.order:
+        for i in range(view.in_start[v], view.in_start[v + 1]):
+            e = view.in_stream[i]
+            u = view.source[e]
+            length = compute[v] + sending[e] + to_entry[u]
+            if before[v] < 0 or length > to_entry[v]:
+                to_entry[v], before[v] = length, u
+    for v in view.order[::-1]:
+        for i in range(view.in_start[v], view.in_start[v + 1]):
+            e = view.in_stream[i]
+            u = view.source[e]
+            length = compute[u] + sending[e] + to_exit[v]
+            if after[u] < 0 or length > to_exit[u]:
+                to_exit[u], after[u] = length, v
+    return Levels(to_entry, before, to_exit, after)
+
+
+@kernel
+def members_of_paths(follower: Ints) -> tuple[Ints, Ints]:
+    """Pairs (v, u) for every task u on the path that begins with v."""
+    n, pairs = len(follower), 0
+    for v in range(n):
+        u = v
+        while u >= 0:
+            pairs += 1
+            u = follower[u]
+    owner, member = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
+    pairs = 0
+    for v in range(n):
+        u = v
+        while u >= 0:
+            owner[pairs], member[pairs] = v, u
+            pairs += 1
+            u = follower[u]
+    return owner, member
+
+
+def _sending(view: View) -> Floats:
+    """Seconds that every stream takes [E] in the mean over ordered pairs of devices."""
+    d = len(view.latency)
+    apart = ~np.eye(d, dtype=np.bool_)
+    if d == 1:
+        return np.zeros(len(view.size))
+    mean = view.latency[apart].mean(), view.wire[apart].mean()
+    return np.asarray(mean[0] + view.size * mean[1] + view.besides)
+
+
+def _unit(view: View, sending: Floats) -> float:
+    """Seconds of a mean task that takes time, with what it sends."""
+    busy = view.compute[view.compute > 0]
+    seconds = (busy.mean() if len(busy) else 0.0) + (sending.mean() if len(sending) else 0.0)
+    return float(seconds) or 1.0

@@ -1,0 +1,127 @@
+"""Graph-aware decoder of the DREAM paper (§3.2): an LSTM over decisions, attention, an MLP.
+
+Shapes: G graphs, N operators, S samples per graph, R = G · S rows, W width, D devices.
+
+s_t = LSTM(s_{t-1}, [h_v : D^(up)(v) : e(d_{t-1})]), where s_0 is the graph's vector, e embeds
+devices and D^(up)(v) is the mean of e over the devices of v's upstream operators;
+α_j = s_t · h_j, α̃ = softmax(α) over the operators of the graph;
+P(d_v) = softmax(MLP([s_t : Σ_j α̃_j h_j])) over the devices that are open.
+
+Linear maps of an operator are computed once per graph: its part of the LSTM's input, and its part
+of the MLP's first layer, which goes through the attention's sum because both are linear.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from streamplace.learn.models.dream.decisions import Past, Seen
+from streamplace.learn.models.dream.graphs import GraphBatch
+from streamplace.learn.models.dream.recurrence import lstm_states, lstm_step
+
+CLOSED = -1e9
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderShape:
+    """Sizes and inputs of a decoder."""
+
+    width: int
+    devices: int
+    embedding: int  # dimensions of a device's embedding
+    upstream: bool  # whether D^(up) is an input
+    device_state: bool  # whether loads and incoming transfers of the devices are inputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """What the decoder needs of encoded graphs, computed once for all samples and steps."""
+
+    past: Past
+    inputs: Tensor  # [G, N, 4W] operators' part of the LSTM's input, and its bias
+    weight: Tensor  # [4W, W + K] what the state and earlier decisions add to it
+    keys: Tensor  # [G, W, N] operators, transposed
+    values: Tensor  # [G, N, W] operators' part of the MLP's first layer
+    hidden_from: Tensor  # [G, 1, N] 0 for operators, -∞ for padding
+    start: Tensor  # [G, W] s_0
+
+
+class Decoder(nn.Module):
+    """Decides operator after operator."""
+
+    def __init__(self, shape: DecoderShape) -> None:
+        super().__init__()
+        width, e, d = shape.width, shape.embedding, shape.devices
+        self.shape = shape
+        self.devices = nn.Parameter(torch.randn(d, e) / e**0.5)
+        self.read = nn.Linear(width, 4 * width)
+        self.read_previous = nn.Linear(e, 4 * width, bias=False)
+        self.read_upstream = nn.Linear(e, 4 * width, bias=False) if shape.upstream else None
+        self.read_state = nn.Linear(2 * d, 4 * width, bias=False) if shape.device_state else None
+        self.recurrent = nn.Parameter(torch.empty(4 * width, width))
+        self.state_layer = nn.Linear(width, width)
+        self.context_layer = nn.Linear(width, width, bias=False)
+        self.output = nn.Linear(width, d)
+        nn.init.orthogonal_(self.recurrent)
+
+    def encode(self, batch: GraphBatch, nodes: Tensor, graph: Tensor) -> Encoded:
+        """Prepare encoded operators [G, N, W] and graphs [G, W] for decoding."""
+        padding = torch.zeros_like(batch.present, dtype=nodes.dtype)
+        return Encoded(
+            past=Past(batch),
+            inputs=self.read(nodes),
+            weight=torch.cat([self.recurrent, *self._choices()], dim=1),
+            keys=nodes.transpose(1, 2),
+            values=self.context_layer(nodes),
+            hidden_from=padding.masked_fill(~batch.present, -torch.inf)[:, None],
+            start=graph,
+        )
+
+    def step(
+        self, encoded: Encoded, chosen: Tensor, t: int, state: Tensor, cell: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities [G, S, D] of decision t, and the state and cell [R, W] after it."""
+        seen = encoded.past.seen(chosen, slice(t, t + 1))
+        read = self._read(encoded, seen, chosen, slice(t, t + 1)).flatten(0, 2)
+        gates = encoded.inputs[:, t].repeat_interleave(chosen.shape[2], dim=0)
+        gates.addmm_(torch.cat([state, read], dim=1), encoded.weight.t())
+        state, cell = lstm_step(gates, cell)
+        states = state.view(chosen.shape[0], chosen.shape[2], -1)
+        return self._log_probabilities(encoded, states, seen.open.squeeze(1)), state, cell
+
+    def all_steps(self, encoded: Encoded, chosen: Tensor) -> Tensor:
+        """Log-probabilities [G, N, S, D] of all decisions, given those before each."""
+        (graphs, n, samples, _), every = chosen.shape, slice(None)
+        seen = encoded.past.seen(chosen, every)
+        read = self._read(encoded, seen, chosen, every).transpose(0, 1)
+        start = encoded.start.repeat_interleave(samples, dim=0)
+        states = lstm_states(encoded.inputs.transpose(0, 1), read, start, encoded.weight)
+        by_graph = states.reshape(n, graphs, samples, -1).transpose(0, 1).flatten(1, 2)
+        found = self._log_probabilities(encoded, by_graph, seen.open.flatten(1, 2))
+        return found.view(graphs, n, samples, -1)
+
+    def _choices(self) -> list[Tensor]:
+        """What the device decided before, upstream devices and the devices' state add: [4W, ·]."""
+        parts = [self.read_previous(self.devices).t()]
+        if self.read_upstream is not None:
+            parts.append(self.read_upstream(self.devices).t())
+        if self.read_state is not None:
+            parts.append(self.read_state.weight)
+        return parts
+
+    def _read(self, encoded: Encoded, seen: Seen, chosen: Tensor, steps: slice) -> Tensor:
+        """What the LSTM reads of earlier decisions [G, T, S, K], see `Encoded.weight`."""
+        parts = [seen.previous]
+        if self.shape.upstream:
+            parts.append(seen.upstream)
+        if self.shape.device_state:
+            parts.append(encoded.past.device_state(chosen, steps))
+        return torch.cat(parts, dim=-1)
+
+    def _log_probabilities(self, encoded: Encoded, states: Tensor, opened: Tensor) -> Tensor:
+        """Attention, MLP and softmax: [G, X, D] from states [G, X, W]."""
+        scores = torch.baddbmm(encoded.hidden_from, states, encoded.keys)
+        context = scores.softmax(-1) @ encoded.values
+        hidden = torch.relu(self.state_layer(states) + context)
+        return self.output(hidden).masked_fill(~opened, CLOSED).log_softmax(-1)

@@ -1,0 +1,210 @@
+"""Many problems as padded tensors, and batches of them in the order of decision.
+
+Shapes: P problems, G graphs of a batch, N operators and M streams (each the most), D devices that
+the model knows. Position t of a graph is its t-th decision; what is padding may only be put on the
+first device, so that deciding about it costs no probability.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from streamplace.errors import SettingError
+from streamplace.learn.constructive.nodes import check_devices
+from streamplace.learn.models.dream.features import Scale, stream_transfers
+from streamplace.model.problem import Problem
+
+Ints = NDArray[np.int64]
+Arrays = dict[str, NDArray[Any]]
+
+MOST_OPERATORS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphBatch:
+    """G problems for a policy, operators in the order of decision."""
+
+    features: Tensor  # [G, N, F] standardised
+    present: Tensor  # [G, N] false for padding
+    edges: Tensor  # [2, E] real streams, as rows of the flattened operators [G · N]
+    stream_features: Tensor  # [E, 1] standardised
+    upstream: Tensor  # [G, N, N] weights that average over the upstream operators decided before
+    inbound: Tensor  # [G, N, N] share of a link from operators decided before
+    allowed: Tensor  # [G, N, D] devices that an operator may use
+    lower: Tensor  # [G, D, D] 1 where the row's device must be in use before the column's
+    load: Tensor  # [G, N, D] share of a device
+    mates: Tensor | None  # [G, N, N] 1 for operators decided before to share with; None: no rules
+    rivals: Tensor | None  # [G, N, N] 1 for operators decided before to keep apart from
+
+    @property
+    def n_graphs(self) -> int:
+        """Number of graphs, G."""
+        return len(self.features)
+
+    @property
+    def n_operators(self) -> int:
+        """Operators of the largest graph, N."""
+        return self.features.shape[1]
+
+    @property
+    def n_devices(self) -> int:
+        """Devices that the model knows, D."""
+        return self.allowed.shape[2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graphs:
+    """P problems as tensors, operators in the order of their graphs; [n, m] is "n takes from m"."""
+
+    features: Tensor  # [P, N, F] standardised
+    present: Tensor  # [P, N]
+    ends: Tensor  # [P, 2, M] operators at both ends of every stream, -1 for padding
+    stream_features: Tensor  # [P, M, 1] standardised
+    upstream: Tensor  # [P, N, N] 1 where there is a stream
+    inbound: Tensor  # [P, N, N] share of a link
+    allowed: Tensor  # [P, N, D]
+    lower: Tensor  # [P, D, D]
+    load: Tensor  # [P, N, D] share of a device
+    mates: Tensor | None  # [P, N, N] 1 where two operators must share a device; None: no rules
+    rivals: Tensor | None  # [P, N, N] 1 where two must not
+
+    @classmethod
+    def of(
+        cls, problems: Sequence[Problem], scale: Scale, devices: int, canonical: bool
+    ) -> "Graphs":
+        """Problems for a model of so many devices.
+
+        ``canonical`` opens only the first unused of interchangeable devices.
+        """
+        single = [_arrays(problem, scale, devices) for problem in problems]
+        filling = {"present": False, "ends": -1, "allowed": False}
+        columns: dict[str, Any] = {
+            name: _padded([arrays[name] for arrays in single], filling.get(name, 0))
+            for name in single[0]
+        }
+        columns["allowed"][:, :, 0] |= ~columns["present"]
+        if not canonical:
+            columns["lower"][:] = 0
+        if all(problem.rules is None for problem in problems):
+            columns["mates"] = columns["rivals"] = None
+        return cls(**_each(columns, torch.from_numpy))
+
+    def to(self, device: torch.device | str) -> "Graphs":
+        """Return the same on another device."""
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Graphs(**_each(parts, lambda part: part.to(device)))
+
+    def batch(self, rows: Tensor, order: Tensor) -> GraphBatch:
+        """Batch of rows [G], decided in these orders [G, N] (padding last, in its place)."""
+
+        def sorted_rows(of_operators: Tensor) -> Tensor:
+            index = order[:, :, None].expand(-1, -1, of_operators.shape[2])
+            return of_operators[rows].gather(1, index)
+
+        def earlier(pairs: Tensor) -> Tensor:
+            return (
+                sorted_rows(pairs).gather(2, order[:, None].expand(-1, len(order[0]), -1)).tril(-1)
+            )
+
+        upstream = earlier(self.upstream)
+        edges, real = self._edges(rows, order)
+        return GraphBatch(
+            features=sorted_rows(self.features),
+            present=self.present[rows].gather(1, order),
+            edges=edges,
+            stream_features=self.stream_features[rows][real],
+            upstream=upstream / upstream.sum(2, keepdim=True).clamp(min=1),
+            inbound=earlier(self.inbound),
+            allowed=sorted_rows(self.allowed),
+            lower=self.lower[rows],
+            load=sorted_rows(self.load),
+            mates=None if self.mates is None else earlier(self.mates),
+            rivals=None if self.rivals is None else earlier(self.rivals),
+        )
+
+    def _edges(self, rows: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+        """Real streams [2, E] between rows of flattened operators, and which [G, M] are real."""
+        ends = self.ends[rows]
+        real = ends[:, 0] >= 0
+        graphs, n = order.shape
+        position = order.argsort(1)[:, None].expand(-1, 2, -1)
+        start = torch.arange(graphs, device=ends.device)[:, None, None] * n
+        found = position.gather(2, ends.clamp(min=0)) + start
+        return found.transpose(0, 1)[:, real], real
+
+
+def padded_orders(orders: Sequence[Ints]) -> Ints:
+    """Orders of different lengths as rows [G, N]; padding comes last and stays in its place."""
+    n = max(len(order) for order in orders)
+    rows = np.tile(np.arange(n), (len(orders), 1))
+    for row, order in zip(rows, orders, strict=True):
+        row[: len(order)] = order
+    return rows
+
+
+def check_size(problem: Problem, devices: int) -> None:
+    """Raise SettingError for a problem larger than a model answers."""
+    check_devices(problem, devices)
+    if problem.n_operators > MOST_OPERATORS:
+        raise SettingError(
+            f"the graph has {problem.n_operators} operators, but the model takes {MOST_OPERATORS} "
+            "at most; use the placer pilot or anneal"
+        )
+
+
+def _arrays(problem: Problem, scale: Scale, devices: int) -> Arrays:
+    check_size(problem, devices)
+    instance, n, d = problem.instance, problem.n_operators, problem.n_devices
+    load = np.zeros((n, devices), np.float32)
+    load[:, :d] = instance.load[:, instance.device_type]
+    upstream, inbound = np.zeros((2, n, n), np.float32)
+    upstream[instance.target, instance.source] = 1
+    np.add.at(inbound, (instance.target, instance.source), stream_transfers(problem))
+    lower = np.zeros((devices, devices), np.float32)
+    classes = problem.interchangeable
+    lower[:d, :d] = np.triu(classes[:, None] == classes, 1)
+    return {
+        "features": scale.operators(problem).astype(np.float32),
+        "present": np.ones(n, bool),
+        "ends": np.stack([instance.source, instance.target]).astype(np.int64),
+        "stream_features": scale.streams(problem).astype(np.float32),
+        "upstream": upstream,
+        "inbound": inbound,
+        "lower": lower,
+        "load": load,
+        **_rules(problem, devices),
+    }
+
+
+def _rules(problem: Problem, devices: int) -> Arrays:
+    n, d, rules = problem.n_operators, problem.n_devices, problem.rules
+    allowed = np.zeros((n, devices), bool)
+    if rules is None:
+        allowed[:, :d] = True
+        nobody = np.zeros((n, n), np.float32)
+        return {"allowed": allowed, "mates": nobody, "rivals": nobody}
+    allowed[:, :d] = rules.allowed[rules.unit]
+    mates = rules.unit[:, None] == rules.unit
+    apart = np.zeros((rules.n_units, rules.n_units), np.float32)
+    apart[rules.apart[:, 0], rules.apart[:, 1]] = apart[rules.apart[:, 1], rules.apart[:, 0]] = 1
+    rivals = apart[rules.unit][:, rules.unit]
+    return {"allowed": allowed, "mates": mates.astype(np.float32), "rivals": rivals}
+
+
+def _each(parts: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Parts changed, but for those that are None."""
+    return {name: None if part is None else change(part) for name, part in parts.items()}
+
+
+def _padded(arrays: Sequence[NDArray[Any]], fill: Any) -> NDArray[Any]:
+    """Arrays of different sizes in one, padded at their ends."""
+    shape = np.max([array.shape for array in arrays], axis=0)
+    padded = np.full((len(arrays), *shape), fill, arrays[0].dtype)
+    for row, array in zip(padded, arrays, strict=True):
+        row[tuple(slice(size) for size in array.shape)] = array
+    return padded

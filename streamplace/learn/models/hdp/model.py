@@ -1,0 +1,39 @@
+"""The RNN placer: reads operators as a sequence and answers with one of devices (Mirhoseini)."""
+
+from pathlib import Path
+
+from streamplace.learn.config import Preset
+from streamplace.learn.learner import Learner
+from streamplace.learn.models.hdp.options import FAST_TRAINING, PAPER, PAPER_TRAINING, HdpConfig
+from streamplace.learn.registry import Allocator, Model, Task, register
+
+
+def _learner(task: Task, config: HdpConfig) -> Learner:
+    from streamplace.learn.constructive.learner import ConstructiveLearner
+    from streamplace.learn.constructive.traits import known_or
+    from streamplace.learn.models.hdp.teaching import build, traits_of
+
+    traits = known_or(task.features, lambda: traits_of(task.training, config))
+    return ConstructiveLearner(task, config, build(traits, config))
+
+
+def _allocator(path: Path) -> Allocator:
+    from streamplace.learn.constructive.placing import trained
+    from streamplace.learn.models.hdp.teaching import build
+
+    return trained(path, "hdp", HdpConfig, build)
+
+
+register(
+    Model(
+        "hdp",
+        "Reads operators as a sequence, decides by an LSTM with attention (the RNN placer).",
+        HdpConfig,
+        {
+            "fast": Preset(HdpConfig(), FAST_TRAINING),
+            "paper": Preset(HdpConfig.model_validate(PAPER), PAPER_TRAINING),
+        },
+        _learner,
+        _allocator,
+    )
+)

@@ -1,0 +1,39 @@
+"""HSDAG: learns groups of operators, their number, and where each goes (Duan et al. 2024)."""
+
+from pathlib import Path
+
+from streamplace.learn.config import Preset
+from streamplace.learn.learner import Learner
+from streamplace.learn.models.hsdag.options import FAST_TRAINING, PAPER, PAPER_TRAINING, HsdagConfig
+from streamplace.learn.registry import Allocator, Model, Task, register
+
+
+def _learner(task: Task, config: HsdagConfig) -> Learner:
+    from streamplace.learn.constructive.learner import ConstructiveLearner
+    from streamplace.learn.constructive.traits import known_or
+    from streamplace.learn.models.hsdag.teaching import build, traits_of
+
+    traits = known_or(task.features, lambda: traits_of(task.training, config))
+    return ConstructiveLearner(task, config, build(traits, config))
+
+
+def _allocator(path: Path) -> Allocator:
+    from streamplace.learn.constructive.placing import trained
+    from streamplace.learn.models.hsdag.teaching import build
+
+    return trained(path, "hsdag", HsdagConfig, build)
+
+
+register(
+    Model(
+        "hsdag",
+        "Learns to group operators, as many groups as fit, and where each goes (HSDAG).",
+        HsdagConfig,
+        {
+            "fast": Preset(HsdagConfig(), FAST_TRAINING),
+            "paper": Preset(HsdagConfig.model_validate(PAPER), PAPER_TRAINING),
+        },
+        _learner,
+        _allocator,
+    )
+)

@@ -1,0 +1,127 @@
+"""HSDAG in torch: graphs side by side, encoded, grouped and placed round after round.
+
+Shapes: V nodes of G graphs side by side, E edges (v, u) from v to u, C groups, W width, D devices,
+F features.
+
+    h      = MLP(x)                                                     before the first round
+    Z      = ReLU(D̂^(-1/2) Â D̂^(-1/2) · norm(h) · W)  with Â = A + I, D̂ its row sums  (equation 6)
+    S_vu   = σ(φ(z_v ⊙ z_u))  for every edge                                           (equation 7)
+    groups = what the best edges of all nodes connect                             (equations 9, 10)
+    z'_c   = mean over nodes v of group c of  S(best edge of v) · z_v
+    P(d_c) = softmax over open devices of MLP(z'_c)
+    h_v    = h_v + z'_(group of v)                                              after every round
+
+The paper does not say how pooling lets gradients reach φ; here a node counts as much as the edge
+that it keeps, and one without edges fully. A norm without parameters keeps what twenty rounds add
+up from growing without limit.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import layer_norm
+
+from streamplace.learn.models.hsdag.options import HsdagConfig
+from streamplace.learn.models.hsdag.parsing import ALONE, parse
+
+CLOSED = -1e9
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """G graphs side by side."""
+
+    features: Tensor  # [V, F]
+    owner: Tensor  # [V] graph of every node
+    edges: Tensor  # [2, E]
+    open: Tensor  # [V, D] devices that a node may use
+
+    @cached_property
+    def n_graphs(self) -> int:
+        """Number of graphs, G."""
+        return int(self.owner[-1]) + 1
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """[V] edges out of a node, and itself."""
+        source = self.edges[0]
+        return torch.ones(len(self.owner), device=source.device).index_add(
+            0, source, torch.ones(len(source), device=source.device)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """What one round says."""
+
+    group: Tensor  # [V]
+    first: Tensor  # [C] first node of every group
+    owner: Tensor  # [C] graph of every group
+    log_p: Tensor  # [C, D]
+    scores: Tensor  # [E'] of the edges that groups may grow along
+
+
+class Hsdag(nn.Module):
+    """The policy."""
+
+    def __init__(self, features: int, config: HsdagConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.config = config
+        self.enter = two_layers(features, width, width)
+        self.hops = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(config.hops))
+        self.score = two_layers(width, width, 1)
+        self.place = two_layers(width, width, config.devices)
+
+    def rounds(self, graphs: Side, kept: list[Tensor]) -> list[Round]:
+        """Go through an episode; edges [E] that are not kept in a round join nobody in it."""
+        h, found = self.enter(graphs.features), []
+        for there in kept:
+            z = self.encoded(graphs, h)
+            now, pooled = self._round(graphs, z, graphs.edges[:, there])
+            found.append(now)
+            h = h + pooled[now.group]
+        return found
+
+    def encoded(self, graphs: Side, h: Tensor) -> Tensor:
+        """Z [V, W] of states h [V, W]."""
+        (source, target), scale = graphs.edges, graphs.degree.rsqrt()[:, None]
+        z = layer_norm(h, h.shape[1:])
+        for hop in self.hops:
+            sent = scale * hop(z)
+            z = torch.relu(scale * sent.index_add(0, source, sent[target]))
+        return z
+
+    def _round(self, graphs: Side, z: Tensor, edges: Tensor) -> tuple[Round, Tensor]:
+        """What a round says of embeddings [V, W], and the groups' embeddings [C, W]."""
+        scores = torch.sigmoid(self.score(z[edges[0]] * z[edges[1]]).squeeze(1))
+        found = parse(edges.cpu().numpy(), scores.detach().cpu().numpy(), len(z))
+        group = torch.from_numpy(found.group).to(z.device)
+        kept = torch.from_numpy(found.kept).to(z.device)
+        weight = z.new_ones(len(z))
+        joined = kept != ALONE
+        weight = weight.masked_scatter(joined, scores[kept[joined]])
+        count = torch.bincount(group)
+        pooled = z.new_zeros(len(count), z.shape[1]).index_add(0, group, weight[:, None] * z)
+        pooled = pooled / count[:, None]
+        first = torch.full_like(count, len(z)).scatter_reduce(
+            0, group, torch.arange(len(z), device=z.device), "amin"
+        )
+        logits = self.place(pooled).masked_fill(~_open(graphs, group, count), CLOSED)
+        now = Round(group, first, graphs.owner[first], logits.log_softmax(-1), scores)
+        return now, pooled
+
+
+def two_layers(n_in: int, width: int, n_out: int) -> nn.Sequential:
+    """Build a perceptron with one hidden layer."""
+    return nn.Sequential(nn.Linear(n_in, width), nn.ReLU(), nn.Linear(width, n_out))
+
+
+def _open(graphs: Side, group: Tensor, count: Tensor) -> Tensor:
+    """[C, D] devices that all of a group may use, or where there is none those of any."""
+    may = graphs.open.to(torch.int64)
+    able = may.new_zeros(len(count), may.shape[1]).index_add(0, group, may)
+    together = able == count[:, None]
+    return torch.where(together.any(1, keepdim=True), together, able > 0)

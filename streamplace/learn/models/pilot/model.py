@@ -1,0 +1,32 @@
+"""Pilot: our own policy, for any number of devices of any speed."""
+
+from streamplace.learn.config import Preset, TrainingConfig
+from streamplace.learn.learner import Learner
+from streamplace.learn.models.pilot.options import PilotConfig
+from streamplace.learn.registry import Model, Task, register
+
+
+def _learner(task: Task, config: PilotConfig) -> Learner:
+    from streamplace.learn.models.pilot.learner import PilotLearner
+
+    return PilotLearner(task, config)
+
+
+register(
+    Model(
+        "pilot",
+        "Places operators one by one, seeing what every device carries; any cluster.",
+        PilotConfig,
+        {
+            "fast": Preset(
+                PilotConfig(),
+                TrainingConfig(
+                    epochs=40, learning_rate=2e-3, final_learning_rate=4e-5, clip=5.0, batch=64
+                ),
+            )
+        },
+        _learner,
+        supervised=True,
+        objectives=("throughput",),
+    )
+)

@@ -1,0 +1,88 @@
+"""Placements by pilot, greedy and sampled; numpy alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.errors import FormatError
+from streamplace.io.files import spot
+from streamplace.io.weights import read_weights, stamped
+from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
+from streamplace.learn.models.pilot.network import Network, heads_of, network_of
+from streamplace.learn.models.pilot.rollout import NOTHING, places_after, rollouts
+from streamplace.learn.models.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View, on_walk, view_of
+from streamplace.model.problem import Problem
+
+Ints = NDArray[np.int32]
+Singles = NDArray[np.float32]
+
+FEATURES = [
+    *(f"unit {name}" for name in UNIT_FEATURES),
+    *(f"pair {name}" for name in PAIR_FEATURES),
+    *(f"device {name}" for name in DEVICE_FEATURES),
+    *(f"step {name}" for name in STEP_FEATURES),
+]
+"""What pilot looks at; weights fit only the features that they were trained on."""
+
+WALKS, LOOKS = 2, 3
+"""Beginnings, and times that every operator is decided about in each, by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedPilot:
+    """A network that places."""
+
+    network: Network
+
+    def greedy(self, problem: Problem, walks: int, looks: int) -> Ints:
+        """Devices [walks · looks, N] after every look, at every decision the likeliest."""
+        return np.concatenate(list(islice(self.walks(problem, looks), walks)))
+
+    def walks(self, problem: Problem, looks: int) -> Iterator[Ints]:
+        """Devices [looks, N] of one walk after the other, at every decision the likeliest."""
+        view = view_of(problem)
+        for walk in count():
+            seen = on_walk(view, walk) if walk else view
+            chosen = self._chosen(seen, np.full((1, looks * len(seen.order)), -1, np.float32))
+            yield np.concatenate(
+                [_legal(problem, places_after(seen, chosen, look + 1)) for look in range(looks)]
+            )
+
+    def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
+        """Devices [samples, N] drawn from the policy, looked at once."""
+        view, rng = view_of(problem), np.random.default_rng(seed)
+        chosen = self._chosen(view, rng.random((samples, len(view.order)), np.float32))
+        return _legal(problem, places_after(view, chosen, 1))
+
+    def _chosen(self, view: View, uniform: Singles) -> Ints:
+        given = np.full(uniform.shape, -1, np.int32)
+        return rollouts(view, heads_of(self.network, view), given, uniform, NOTHING)[0]
+
+
+def trained(path: Path) -> TrainedPilot:
+    """Pilot from a weights file, read once as long as the file stays what it is."""
+    return _trained(*stamped(path))
+
+
+@lru_cache(maxsize=8)
+def _trained(path: Path, stamp: tuple[int, int]) -> TrainedPilot:
+    weights = read_weights(path, model="pilot", features=FEATURES)
+    try:
+        return TrainedPilot(network_of(weights.tensors))
+    except KeyError as error:
+        fault = f"lacks parameter {error}"
+    except ValueError as error:
+        fault = f"parameter {error}"
+    raise FormatError(f"{spot(path)}: {fault}; fetch or make it again")
+
+
+def _legal(problem: Problem, places: Ints) -> Ints:
+    """Where the rules left no choice, take the rules' own example."""
+    if problem.rules is not None:
+        places[places[:, 0] < 0] = problem.rules.witness[problem.rules.unit]
+    return places

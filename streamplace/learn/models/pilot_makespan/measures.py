@@ -1,0 +1,246 @@
+"""What running a task on a device would do, measured while a schedule comes about.
+
+All times are shares of the span of the schedule before. The networks, in numba and in torch, see
+these numbers and nothing else.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim.jit import kernel
+
+from streamplace.learn.models.pilot_makespan.view import Before, View
+from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.scheduling.insertion import (
+    NOWHERE,
+    Gaps,
+    all_free,
+    earliest_on,
+    find_open,
+    ready_on,
+    take,
+    wider,
+)
+from streamplace.scheduling.tasks import transfer
+
+Singles = NDArray[np.float32]
+
+DEVICE_FEATURES = (
+    "finish",
+    "finish-and-way-to-the-end",
+    "wait",
+    "ready",
+    "work",
+    "late",
+    "later-than-elsewhere",
+    "busy-until",
+    "coming-load",
+    "before",
+    "share-of-inputs-at-home",
+    "share-of-outputs-at-home",
+    "share-of-partners-at-home",
+    "way-to-the-end",
+)
+STEP_FEATURES = (
+    "slack",
+    "position",
+    "outputs",
+    "inputs",
+    "work",
+    "sending",
+    "tasks",
+    "devices",
+    "open",
+    "load",
+)
+N_DEVICE, N_STEP = len(DEVICE_FEATURES), len(STEP_FEATURES)
+AHEAD = 1
+"""Column of what foresight chooses by."""
+MOST = 4.0
+
+
+class State(NamedTuple):
+    """A schedule in the making."""
+
+    place: Ints  # [N] device of every task, -1 while it has none
+    start: Floats  # [N]
+    finish: Floats  # [N]
+    home: Ints  # [U] device of what stays together, -1 while it has none
+    used: Floats  # [D] memory
+    coming: Floats  # [D] seconds that tasks still to come worked there before
+    may: Bools  # [D] whether the task at hand may run there
+    ready: Floats  # [D] when its inputs are there
+    core: Ints  # [D] where it would run
+    gap: Ints  # [D]
+    begin: Floats  # [D] and when
+
+
+@kernel
+def empty(view: View, before: Before) -> tuple[State, Gaps]:
+    """Nothing is decided."""
+    n, d = view.tasks.work.shape
+    state = State(
+        np.full(n, NOWHERE, np.int32),
+        np.zeros(n),
+        np.zeros(n),
+        np.full(len(view.tasks.member_start) - 1, NOWHERE, np.int32),
+        np.zeros(d),
+        before.loads.copy(),
+        np.ones(d, np.bool_),
+        np.zeros(d),
+        np.zeros(d, np.int32),
+        np.zeros(d, np.int32),
+        np.zeros(d),
+    )
+    return state, all_free(view.tasks)
+
+
+@kernel
+def find(view: View, state: State, gaps: Gaps, v: int) -> int:
+    """Find when a task could begin on every device; returns how many are open."""
+    tasks, count = view.tasks, 0
+    find_open(tasks, state.home, state.used, tasks.unit[v], state.may)
+    ready_on(tasks, state.place, state.finish, v, state.ready)
+    for a in range(len(state.may)):
+        state.may[a] = state.may[a] and tasks.work[v, a] < np.inf
+        if state.may[a]:
+            count += 1
+            state.core[a], state.gap[a], state.begin[a] = earliest_on(
+                tasks, gaps, a, state.ready[a], tasks.work[v, a], True
+            )
+    return count
+
+
+@kernel
+def run(view: View, before: Before, state: State, gaps: Gaps, v: int, a: int) -> Gaps:
+    """Run a task on a device; gaps may move to a wider place."""
+    tasks, u, was = view.tasks, view.tasks.unit[v], before.place[v]
+    if state.home[u] < 0:
+        state.home[u] = a
+        if len(tasks.memory):
+            state.used[a] += tasks.memory[u]
+    cores = tasks.core_start[was + 1] - tasks.core_start[was]
+    state.coming[was] -= tasks.work[v, was] / cores
+    state.place[v], state.start[v] = a, state.begin[a]
+    state.finish[v] = state.begin[a] + tasks.work[v, a]
+    if gaps.size[state.core[a]] + 1 >= gaps.start.shape[1]:
+        gaps = wider(gaps)
+    take(gaps, state.core[a], state.gap[a], state.start[v], state.finish[v], view.shortest)
+    return gaps
+
+
+@kernel
+def look(
+    view: View,
+    before: Before,
+    state: State,
+    gaps: Gaps,
+    v: int,
+    t: int,
+    rows: Singles,
+    row: Singles,
+) -> None:
+    """Measure the open devices [D, 14] and the step [10] of a task that `find` has found."""
+    tasks, span, d = view.tasks, before.span, len(state.may)
+    least = np.full(6, np.inf)  # finish, ahead, ready, work, late, busy
+    late, busy = np.zeros(d), np.zeros(d)
+    begin, count, load = np.inf, 0, 0.0
+    for a in range(d):
+        load += state.coming[a] / d
+        if not state.may[a]:
+            continue
+        count += 1
+        finish = state.begin[a] + tasks.work[v, a]
+        late[a], busy[a] = _late(view, before, v, a, finish), _busy_until(view, gaps, a)
+        begin = min(begin, state.begin[a])
+        least[0] = min(least[0], finish)
+        least[1] = min(least[1], finish + view.after[v, a])
+        least[2] = min(least[2], state.ready[a])
+        least[3] = min(least[3], tasks.work[v, a])
+        least[4] = min(least[4], late[a])
+        least[5] = min(least[5], busy[a])
+    for a in range(d):
+        rows[a] = 0
+        if not state.may[a]:
+            continue
+        finish = state.begin[a] + tasks.work[v, a]
+        rows[a, 0] = _share(finish - least[0], span)
+        rows[a, 1] = _share(finish + view.after[v, a] - least[1], span)
+        rows[a, 2] = _share(state.begin[a] - state.ready[a], span)
+        rows[a, 3] = _share(state.ready[a] - least[2], span)
+        rows[a, 4] = _share(tasks.work[v, a] - least[3], span)
+        rows[a, 5] = _share(late[a], span)
+        rows[a, 6] = _share(late[a] - least[4], span)
+        rows[a, 7] = _share(busy[a] - least[5], span)
+        rows[a, 8] = _share(state.coming[a], span)
+        rows[a, 9] = before.place[v] == a
+        rows[a, 13] = _share(view.after[v, a], span)
+    _homes(view, before, state, v, rows)
+    row[0] = _share(before.latest[v] - begin, span)
+    row[1] = t / len(state.place)
+    row[2] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
+    row[3] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
+    row[4] = _share(view.least[v], span)
+    row[5] = _share(view.after[v].min(), span)
+    row[6], row[7] = np.log(len(state.place)) / 5, np.log(d) / 3
+    row[8] = count / d
+    row[9] = _share(load, span)
+
+
+@kernel
+def _share(seconds: float, span: float) -> float:
+    return min(MOST, max(-MOST, seconds / span)) if span > 0 else 0.0
+
+
+@kernel
+def _late(view: View, before: Before, v: int, a: int, finish: float) -> float:
+    """Seconds by which the pass would take longer if all else were as before."""
+    tasks, late = view.tasks, finish - before.span
+    for e in range(tasks.out_start[v], tasks.out_end[v]):
+        u = tasks.target[e]
+        there = finish + transfer(tasks, e, a, before.place[u])
+        late = max(late, there - before.latest[u])
+    return late
+
+
+@kernel
+def _busy_until(view: View, gaps: Gaps, a: int) -> float:
+    until = np.inf
+    for c in range(view.tasks.core_start[a], view.tasks.core_start[a + 1]):
+        until = min(until, gaps.start[c, gaps.size[c] - 1])
+    return until
+
+
+@kernel
+def _homes(view: View, before: Before, state: State, v: int, rows: Singles) -> None:
+    """Shares of the bytes received and sent whose other end is there, or was there before.
+
+    And of the bytes that go where its own do: who feeds the same tasks is a partner.
+    """
+    tasks, partners = view.tasks, 0.0
+    if view.coming[v] > 0:
+        for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
+            e = tasks.in_stream[i]
+            rows[state.place[tasks.source[e]], 10] += tasks.size[e] / view.coming[v]
+    for e in range(tasks.out_start[v], tasks.out_end[v]):
+        u = tasks.target[e]
+        partners += view.coming[u] - tasks.size[e]
+        if view.going[v] > 0:
+            rows[before.place[u], 11] += tasks.size[e] / view.going[v]
+    if partners > 0:
+        for e in range(tasks.out_start[v], tasks.out_end[v]):
+            _add_partners(view, before, state, v, tasks.target[e], partners, rows)
+
+
+@kernel
+def _add_partners(
+    view: View, before: Before, state: State, v: int, u: int, whole: float, rows: Singles
+) -> None:
+    tasks = view.tasks
+    for i in range(tasks.in_start[u], tasks.in_start[u + 1]):
+        e = tasks.in_stream[i]
+        w = tasks.source[e]
+        if w != v:
+            a = state.place[w] if state.place[w] >= 0 else before.place[w]
+            rows[a, 12] += tasks.size[e] / whole

@@ -1,0 +1,32 @@
+"""Pilot for one pass: our own policy for task graphs, on any devices and links."""
+
+from streamplace.learn.config import Preset, TrainingConfig
+from streamplace.learn.learner import Learner
+from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
+from streamplace.learn.registry import Model, Task, register
+
+
+def _learner(task: Task, config: PilotMakespanConfig) -> Learner:
+    from streamplace.learn.models.pilot_makespan.learner import PilotMakespanLearner
+
+    return PilotMakespanLearner(task, config)
+
+
+register(
+    Model(
+        "pilot-makespan",
+        "Rebuilds schedules task by task, in sight of the one before; any devices and links.",
+        PilotMakespanConfig,
+        {
+            "fast": Preset(
+                PilotMakespanConfig(),
+                TrainingConfig(
+                    epochs=60, learning_rate=5e-3, final_learning_rate=4e-5, clip=5.0, batch=64
+                ),
+            )
+        },
+        _learner,
+        supervised=True,
+        objectives=("makespan",),
+    )
+)

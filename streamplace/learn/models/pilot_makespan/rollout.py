@@ -1,0 +1,97 @@
+"""The walk through the tasks: at every step the devices are measured, and one is chosen.
+
+A rollout can follow given choices, which is how alternatives are looked at.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from streamsim.jit import kernel
+
+from streamplace.learn.algorithms.drawing import drawn
+from streamplace.learn.models.pilot_makespan.measures import (
+    N_DEVICE,
+    N_STEP,
+    empty,
+    find,
+    look,
+    run,
+)
+from streamplace.learn.models.pilot_makespan.network import Network, preferences
+from streamplace.learn.models.pilot_makespan.view import Before, View
+from streamplace.model.arrays import Bools, Ints
+from streamplace.scheduling.insertion import Schedule
+
+Singles = NDArray[np.float32]
+
+
+class Trail(NamedTuple):
+    """What was seen on the way (S rollouts); of length 0 where nobody wants to know."""
+
+    devices: Singles  # [S, N, D, 14]
+    steps: Singles  # [S, N, 10]
+    open: Bools  # [S, N, D] devices that could be chosen
+
+
+def new_record(rollouts: int, view: View) -> Trail:
+    """Room for what so many rollouts see."""
+    n, d = view.tasks.work.shape
+    return Trail(
+        np.zeros((rollouts, n, d, N_DEVICE), np.float32),
+        np.zeros((rollouts, n, N_STEP), np.float32),
+        np.zeros((rollouts, n, d), np.bool_),
+    )
+
+
+NOTHING = Trail(
+    np.zeros((0, 0, 0, N_DEVICE), np.float32),
+    np.zeros((0, 0, N_STEP), np.float32),
+    np.zeros((0, 0, 0), np.bool_),
+)
+
+
+@kernel
+def rollouts(
+    view: View, before: Before, net: Network, given: Ints, uniform: Singles, record: Trail
+) -> tuple[Ints, Schedule]:
+    """Schedule all tasks, once per row of ``given``.
+
+    Parameters
+    ----------
+    given
+        [S, N] devices to follow, step by step; -1 where the policy is to choose.
+    uniform
+        [S, N] numbers in [0, 1) that choices are drawn with; below 0, the likeliest is taken.
+
+    Returns
+    -------
+    The devices [S, N] by step, -1 from where the rules left no choice, and the schedules [S, N].
+    """
+    s, n = given.shape
+    d, keep = len(before.loads), len(record.open) > 0
+    rows, row = np.zeros((d, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
+    first, logits = np.zeros((d, len(net.out)), np.float32), np.zeros(d)
+    chosen = np.full((s, n), -1, np.int32)
+    place, start, finish = np.full((s, n), -1, np.int32), np.zeros((s, n)), np.zeros((s, n))
+    for i in range(s):
+        state, gaps = empty(view, before)
+        for t in range(n):
+            v, to = before.order[t], given[i, t]
+            count = find(view, state, gaps, v)
+            if count == 0 or (to >= 0 and not state.may[to]):
+                break
+            if keep or (to < 0 and count > 1):
+                look(view, before, state, gaps, v, t, rows, row)
+            if keep:
+                record.devices[i, t], record.steps[i, t] = rows, row
+                record.open[i, t] = state.may
+            if to < 0 and count == 1:
+                to = np.argmax(state.may)
+            elif to < 0:
+                preferences(net, rows, row, state.may, first, logits)
+                to = drawn(logits, uniform[i, t])
+            gaps = run(view, before, state, gaps, v, to)
+            chosen[i, t] = to
+        place[i], start[i], finish[i] = state.place, state.start, state.finish
+    return chosen, Schedule(place, start, finish)
