@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamplace.evaluate.on_ray import mapped_on_ray
+from streamplace.evaluate.on_ray import map_on_ray
 from streamplace.evaluate.placing import Placing
+from streamplace.evaluate.processes import available_cores
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.standings import standings
-from streamplace.evaluate.tally import Tally
-from streamplace.evaluate.workers import available_cores
+from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.rows import standings
 from streamplace.generate.branched import Branched
 from streamplace.generate.dataset import write_dataset
 from streamplace.io.datasets import DataSet
@@ -55,9 +55,9 @@ def scaling(data: DataSet, evaluations: int) -> dict[int, float]:
     for cores in range(1, available_cores() + 1):
         ray.init("local", num_cpus=cores, include_dashboard=False, log_to_driver=False)
         try:
-            list(mapped_on_ray(placing, lines[: 4 * cores], "ray"))
+            list(map_on_ray(placing, lines[: 4 * cores], "ray"))
             begin = time.perf_counter()
-            list(mapped_on_ray(placing, lines, "ray"))
+            list(map_on_ray(placing, lines, "ray"))
             found[cores] = len(lines) / (time.perf_counter() - begin)
         finally:
             ray.shutdown()
@@ -71,11 +71,11 @@ def driving(data: DataSet, graphs: int) -> dict[str, Any]:
     source = list(data.lines())
     ray.init("local", num_cpus=available_cores(), include_dashboard=False, log_to_driver=False)
     try:
-        list(mapped_on_ray(Idle(), source, "ray"))
+        list(map_on_ray(Idle(), source, "ray"))
         endless: Iterator[Line] = (source[i % len(source)] for i in range(graphs))
         begin, memory = time.process_time(), []
         with tempfile.TemporaryFile() as out:
-            for number, answer in enumerate(mapped_on_ray(Idle(), endless, "ray")):
+            for number, answer in enumerate(map_on_ray(Idle(), endless, "ray")):
                 out.write(answer)
                 if number % (graphs // 10) == 0:
                     memory.append(round(resident(), 1))
@@ -89,7 +89,7 @@ def tallying(records: int) -> dict[str, float]:
     """Memory and seconds of a table of many records of two placers."""
     sample = Record("", "g", 1e4, "metis", "1 s", 0.5, None, 1.0, (0, 1, 2))
     before, begin = resident(), time.perf_counter()
-    tally = Tally()
+    tally = ResultsTable()
     for number in range(records // 2):
         value = (number * 7919 % 10007) / 10007
         tally.add(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from streamplace.evaluate.workers import mapped
+from streamplace.evaluate.parallel import parallel_map
 
 Mapped = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
@@ -18,4 +18,4 @@ def workers_options(parser: argparse.ArgumentParser) -> None:
 
 def workers_of(given: argparse.Namespace) -> Mapped:
     """What maps a function, as the options say."""
-    return partial(mapped, jobs=given.jobs, on=given.on)
+    return partial(parallel_map, jobs=given.jobs, on=given.on)

@@ -36,8 +36,8 @@ def sweep(
     dry_run: bool,
 ) -> int:
     """Place all graphs, or say what that costs; returns the exit status."""
+    from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.placing import Placing, place_all
-    from streamplace.evaluate.workers import reached
     from streamplace.model.units import tuple_rate
 
     rate = None if asked.rate is None else tuple_rate(asked.rate)
@@ -51,7 +51,7 @@ def sweep(
         return 0
     assert output is not None
     failures, values, graphs = Failures(), list[float](), 0
-    with reached(on), progress("placing", _counted(data)) as tick:
+    with ray_connection(on), progress("placing", _counted(data)) as tick:
         for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
             graphs += 1
             if placed.value is None:

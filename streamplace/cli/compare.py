@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table as RichTable
 
-    from streamplace.evaluate.contest import Contest
+    from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.estimate import Estimate
     from streamplace.evaluate.pareto import Point
     from streamplace.evaluate.record_file import RecordFile
     from streamplace.evaluate.records import Record
-    from streamplace.evaluate.standings import Standing, Table
-    from streamplace.evaluate.tally import Optima, Tally
+    from streamplace.evaluate.results import Optima, ResultsTable
+    from streamplace.evaluate.rows import Row, Table
     from streamplace.io.datasets import DataSet
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget
@@ -101,20 +101,20 @@ def command(
     another placer costs only its own time. A graph that breaks a placer down is named and left out.
     """
     from streamplace.evaluate.compare import compare
-    from streamplace.evaluate.contest import Contest
-    from streamplace.evaluate.survey import survey
-    from streamplace.evaluate.workers import reached
+    from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.scan import survey
     from streamplace.model.units import tuple_rate
 
     problems = _options.data_set(data, split, limit, cluster, constraints_file).kept()
     failures = Failures()
-    with reached(on):
+    with ray_connection(on):
         seen = survey(problems, jobs, on)
         if not seen.total:
             of_split = f" of split {quoted(split)}" if split else ""
             raise SettingError(f"{data} holds no graph{of_split}")
         names = tuple(dict.fromkeys(objectives)) or (seen.objective,)
-        own = Contest(
+        own = Comparison(
             tuple(dict.fromkeys(placers.split(","))),
             tuple(dict.fromkeys(map(tuple_rate, rates))) or seen.rate,
             seed,
@@ -136,12 +136,12 @@ def command(
     return failures.status
 
 
-def _estimate(contests: "Sequence[Contest]", problems: "DataSet", total: int) -> "Estimate":
+def _estimate(contests: "Sequence[Comparison]", problems: "DataSet", total: int) -> "Estimate":
     """What all contests will cost, whatever is known already."""
     from streamplace.evaluate.estimate import estimate
-    from streamplace.evaluate.referee import Referee
+    from streamplace.evaluate.runner import Runner
 
-    referees = [Referee(contest, problems.reader) for contest in contests]
+    referees = [Runner(contest, problems.reader) for contest in contests]
     each = sum(len(c.placers) * max(1, len(c.rates)) for c in contests)
     return estimate(lambda line: [referee(line) for referee in referees], problems, total, each)
 
@@ -168,20 +168,20 @@ class _Standings(NamedTuple):
     """What was found by one objective."""
 
     judge: "Objective"
-    tally: "Tally"
+    tally: "ResultsTable"
     best: "Optima"
     table: "Table"
 
 
 def _held(
-    contest: "Contest", file: "RecordFile | None", played: "Iterator[list[Record]]"
+    contest: "Comparison", file: "RecordFile | None", played: "Iterator[list[Record]]"
 ) -> _Standings:
     """Hold a contest; its standings are judged by the optima that the folder proves."""
-    from streamplace.evaluate.standings import standings
-    from streamplace.evaluate.tally import Tally, proven_by
+    from streamplace.evaluate.results import ResultsTable, proven_by
+    from streamplace.evaluate.rows import standings
 
     judge = contest.judge
-    tally = Tally(objective=judge.name, sense=judge.sense)
+    tally = ResultsTable(objective=judge.name, sense=judge.sense)
     for records in played:
         tally.add(records)
     best = tally.optima() if file is None else proven_by(file, judge.name, judge.sense)
@@ -207,7 +207,7 @@ def _results(folder: Path) -> "RecordFile":
 
 
 def _plots(found: "Sequence[_Standings]", front: "Front | None", output: Path) -> None:
-    from streamplace.evaluate import contest_plots as plots
+    from streamplace.evaluate import comparison_plots as plots
     from streamplace.evaluate.figures import save
     from streamplace.evaluate.pareto import draw_front
 
@@ -274,7 +274,7 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
     from rich.table import Table as RichTable
 
     from streamplace.cli._console import titled
-    from streamplace.evaluate.standings import heading
+    from streamplace.evaluate.rows import heading
 
     out = console()
     head, cells = _columns(judge, reference)
@@ -296,7 +296,7 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
             out.print(_pairs(by_placer))
 
 
-def _pairs(by_placer: "dict[str, Standing]") -> "RichTable":
+def _pairs(by_placer: "dict[str, Row]") -> "RichTable":
     """How often each placer is better, equal or worse than each other."""
     from rich.table import Table as RichTable
 
@@ -315,7 +315,7 @@ def show_front(front: "Front") -> None:
     """Print what every placer reaches by all objectives, and who is not dominated."""
     from rich.table import Table as RichTable
 
-    from streamplace.evaluate.standings import heading
+    from streamplace.evaluate.rows import heading
 
     out = console()
     for rate, points in front.items():
@@ -330,7 +330,7 @@ def show_front(front: "Front") -> None:
 
 def _columns(
     judge: "Objective", reference: str
-) -> "tuple[tuple[str, ...], Callable[[Standing], tuple[str, ...]]]":
+) -> "tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]":
     """Heads of the columns, and their cells for one placer.
 
     What is maximised is told as the paper's Table 1 does; what is minimised is told as a multiple
@@ -353,7 +353,7 @@ def _columns(
     )
 
 
-def _signs(standing: "Standing", reference: str) -> str:
+def _signs(standing: "Row", reference: str) -> str:
     if reference not in standing.better_than:
         return "—"
     shares = (standing.better_than, standing.equal_to, standing.worse_than)

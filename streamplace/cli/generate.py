@@ -172,9 +172,9 @@ def _in_one(
 def _spread_over(
     by: _Spread, family: str, parameters: "Parameters", seed: int, output: Path
 ) -> "Manifest":
-    from streamplace.evaluate.workers import mapped
+    from streamplace.evaluate.parallel import parallel_map
     from streamplace.generate.shards import write_shards
 
-    made_by = partial(mapped, jobs=by.jobs, on=by.on, few=1)
+    made_by = partial(parallel_map, jobs=by.jobs, on=by.on, few=1)
     with progress(f"generating shards of {family}", by.shards) as tick:
         return write_shards(family, parameters, seed, output, by.shards or 1, made_by, tick)

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streamplace.evaluate.contest import Contest
-from streamplace.evaluate.known import Known
+from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.optima import is_prover, known_answers, remember
+from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.referee import Answer, Origin, Referee, as_it_is
-from streamplace.evaluate.workers import mapped
+from streamplace.evaluate.runner import Answer, Origin, Runner, as_it_is
 from streamplace.io.datasets import DataSet
 from streamplace.model.problem import Problem
 from streamplace.placers.named import named_placer
@@ -26,7 +26,7 @@ OnFailure = Callable[[str, str], None]
 
 
 def compare(
-    contest: Contest,
+    contest: Comparison,
     problems: Iterable[Problem],
     file: RecordFile | None = None,
     *,
@@ -56,7 +56,7 @@ def compare(
         table = _Table.laid(contest, problems, file, on_failure or _logged)
         LOG.info("%d results are known already", len(table.known or ()))
         lines = problems.lines() if isinstance(problems, DataSet) else problems
-        for played in mapped(table.referee, table.noted(lines), jobs, on, lost=table.lost):
+        for played in parallel_map(table.referee, table.noted(lines), jobs, on, lost=table.lost):
             answers = table.told(played)
             keep([a.record for a in answers if a.origin in (Origin.CACHE, Origin.NEW)])
             remember([a.record for a in answers if a.origin is Origin.NEW])
@@ -77,24 +77,24 @@ def _keeping(file: RecordFile | None) -> Iterator[Callable[[list[Record]], None]
 class _Table:
     """Where answers come together: with what is known, and what is being worked on."""
 
-    referee: Referee
-    known: Known | None
+    referee: Runner
+    known: RecordIndex | None
     on_failure: OnFailure
     under_way: deque[Any] = field(default_factory=deque)
 
     @classmethod
     def laid(
         cls,
-        contest: Contest,
+        contest: Comparison,
         problems: Iterable[Problem],
         file: RecordFile | None,
         on_failure: OnFailure,
     ) -> "_Table":
-        known = None if file is None else Known.of(file)
+        known = None if file is None else RecordIndex.of(file)
         proven = known_answers() if any(map(is_prover, contest.placers)) else None
         reader = problems.reader if isinstance(problems, DataSet) else as_it_is
         hashes = None if known is None else known.hashes
-        return cls(Referee(contest, reader, hashes, proven), known, on_failure)
+        return cls(Runner(contest, reader, hashes, proven), known, on_failure)
 
     def noted(self, items: Iterable[Any]) -> Iterator[Any]:
         """Items, which are remembered until their answers come."""

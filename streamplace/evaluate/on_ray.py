@@ -1,7 +1,7 @@
 """Computing on a Ray cluster: the same results in the same order as on this machine.
 
-Ray itself does again what was under way on a node that is lost. Items are sent as they are needed,
-a few for every core, so that neither they nor the results pile up in its object store.
+Ray itself repeats the tasks of a node that is lost. Items are sent as they are needed, a few for
+every core, so that neither they nor the results pile up in the object store.
 """
 
 import os
@@ -13,8 +13,17 @@ from socket import create_connection
 from typing import Any, Generic, TypeVar
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.chores import Chore, Done, log_level, relogged
-from streamplace.evaluate.workers import AHEAD, KILLED, Lost, available_cores, chunks
+from streamplace.evaluate.processes import available_cores
+from streamplace.evaluate.work import (
+    AHEAD,
+    KILLED,
+    FinishedWork,
+    Lost,
+    Work,
+    chunks,
+    log_level,
+    relog,
+)
 from streamplace.io.extras import extra
 from streamplace.model.messages import quoted
 
@@ -24,10 +33,10 @@ R = TypeVar("R")
 LOCAL = "ray"
 PATIENCE_S = 5.0
 TRIES = 3
-"""How often Ray does again what its worker or node died with."""
+"""How often Ray repeats a task whose worker or node died."""
 
 
-def mapped_on_ray(
+def map_on_ray(
     function: Callable[[T], R], items: Iterable[T], on: str, *, lost: Lost[T, R] | None = None
 ) -> Iterator[R]:
     """Results of a function for every item, in the order of the items.
@@ -35,58 +44,59 @@ def mapped_on_ray(
     Parameters
     ----------
     function
-        What can be pickled; every machine gets a copy once. All machines have this streamplace.
+        A function that can be pickled; every machine gets a copy once. This version of streamplace
+        has to be installed on all machines.
     on
-        ``ray`` for a Ray on this machine, started and stopped here; ``auto`` or an address for one
-        that runs. Where this process is connected already, that is what computes.
+        ``ray`` starts and stops a Ray on this machine; ``auto`` or an address names a running
+        cluster. If this process is connected to a cluster already, that cluster is used.
     lost
-        Result of an item whose workers die with it again and again, also when it is alone; without
-        it, such an item is an error.
+        Result of an item whose workers die repeatedly, also when the item is alone; without it,
+        such an item is an error.
     """
     with connected(on) as ray:
-        crew = _Crew(ray, ray.put(Chore(function, log_level())), lost or _refused)
+        tasks = _RayTasks(ray, ray.put(Work(function, log_level())), lost or _refuse)
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[list[T], Any]] = deque()
         for chunk in chunks(iter(items), cores):
-            under_way.append((chunk, crew.begun(chunk)))
+            under_way.append((chunk, tasks.submit(chunk)))
             if len(under_way) == AHEAD * cores:
-                yield from crew.ended(*under_way.popleft())
+                yield from tasks.results(*under_way.popleft())
         while under_way:
-            yield from crew.ended(*under_way.popleft())
+            yield from tasks.results(*under_way.popleft())
 
 
 @dataclass(frozen=True, slots=True)
-class _Crew(Generic[T, R]):
-    """Those on Ray that work by one chore."""
+class _RayTasks(Generic[T, R]):
+    """Tasks of Ray that do the same work on chunks of items."""
 
     ray: Any
-    chore: Any
+    work: Any
     lost: Lost[T, R]
 
-    def begun(self, chunk: list[T]) -> Any:
-        """Begin with a chunk; Ray does it again where it is lost, some times."""
-        work = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
-        return work.remote(self.chore, chunk)
+    def submit(self, chunk: list[T]) -> Any:
+        """Start the task of a chunk; Ray repeats it a few times if its worker is lost."""
+        task = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
+        return task.remote(self.work, chunk)
 
-    def ended(self, chunk: list[T], under_way: Any) -> Iterator[R]:
-        """Results of a chunk; item by item where its workers die, so that one takes none along."""
+    def results(self, chunk: list[T], under_way: Any) -> Iterator[R]:
+        """Results of a chunk; if its workers die, each item is tried in a task of its own."""
         errors = self.ray.exceptions
         try:
-            done: Done[R] = result(self.ray, under_way)
+            finished: FinishedWork[R] = result(self.ray, under_way)
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
             if len(chunk) == 1:
                 yield self.lost(chunk[0], KILLED)
                 return
             for item in chunk:
-                yield from self.ended([item], self.begun([item]))
+                yield from self.results([item], self.submit([item]))
             return
-        yield from relogged(done)
+        yield from relog(finished)
 
 
 def result(ray: Any, under_way: Any) -> Any:
-    """Result of what was sent to a worker; its error is an error here.
+    """Result of a task; its error is raised here.
 
-    That a worker died with its work, more often than it may, is for others to answer.
+    The errors of Ray that say that the worker of a task died are passed on to the caller.
     """
     errors = ray.exceptions
     try:
@@ -97,28 +107,28 @@ def result(ray: Any, under_way: Any) -> Any:
         raise
     except (errors.RayError, ConnectionError) as error:
         raise SettingError(
-            f"the Ray cluster could not go on: {_first_line(error)}; results that were kept are "
-            "not computed again"
+            f"the Ray cluster stopped working: {_first_line(error)}; saved results are not "
+            "computed again"
         ) from None
 
 
-def _work(chore: Chore[T, R], chunk: list[T]) -> Done[R]:
-    return chore(chunk)
+def _work(work: Work[T, R], chunk: list[T]) -> FinishedWork[R]:
+    return work(chunk)
 
 
-def _refused(item: Any, why: str) -> Any:
+def _refuse(item: Any, why: str) -> Any:
     raise SettingError(
-        "the workers of the Ray cluster were killed again and again, perhaps for want of memory; "
-        "give them more (results that were kept are not computed again)"
+        "the workers of the Ray cluster were killed repeatedly, perhaps because memory ran out; "
+        "give them more memory (saved results are not computed again)"
     )
 
 
 @contextmanager
 def connected(on: str) -> Iterator[Any]:
-    """Ray, connected; a Ray of our own ends with the block, any other goes on.
+    """Connect to Ray; a Ray that was started here ends with the block, any other one runs on.
 
-    Ray runs whatever is sent to it, so one of our own listens on the loopback interface alone. It
-    wants the token that Ray keeps in the user's home, unless RAY_AUTH_MODE says otherwise.
+    Ray runs whatever is sent to it, so a Ray that is started here listens on the loopback interface
+    alone. It asks for the token that Ray keeps in the user's home, unless RAY_AUTH_MODE is set.
     """
     ray = extra("ray")
     if ray.is_initialized():
@@ -173,7 +183,7 @@ def _check_answers(on: str) -> None:
 def _missing(on: str, error: Exception) -> SettingError:
     return SettingError(
         f"no Ray cluster at {quoted(on)}: {_first_line(error)}; start one with `ray start --head`, "
-        "or take --on ray"
+        "or use --on ray"
     )
 
 

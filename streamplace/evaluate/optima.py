@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.known import Known
 from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record
 from streamplace.io.caches import user_cache
 from streamplace.io.files import make_folder, spot
@@ -36,22 +36,22 @@ def cache_path() -> Path:
     return user_cache() / f"optima-{version('streamplace')}.jsonl"
 
 
-def known_answers() -> Known:
+def known_answers() -> RecordIndex:
     """What the exact placer answered before, by problem and terms.
 
     Lines that are no answers are removed from the file, and a file that cannot be used is told of.
     """
     file = RecordFile(cache_path())
     try:
-        return Known.of(file)
+        return RecordIndex.of(file)
     except FormatError:
         pass
     try:
         file.drop_damaged()
-        return Known.of(file)
+        return RecordIndex.of(file)
     except FormatError:
         _tell(file.path)
-        return Known.none(file)
+        return RecordIndex.none(file)
 
 
 def remember(records: Iterable[Record]) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.evaluate.contest_plots import PALETTE
+from streamplace.evaluate.comparison_plots import PALETTE
 from streamplace.evaluate.figures import GREY, new_figure
-from streamplace.evaluate.standings import heading, ratio
-from streamplace.evaluate.tally import Optima, Results, Tally
+from streamplace.evaluate.results import Optima, Results, ResultsTable
+from streamplace.evaluate.rows import heading, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective, Sense
 
@@ -38,7 +38,7 @@ class Point:
 
 
 def points(
-    tallies: Mapping[str, Tally], judges: Sequence[Objective]
+    tallies: Mapping[str, ResultsTable], judges: Sequence[Objective]
 ) -> dict[float | None, list[Point]]:
     """Points by rate, from the tallies of contests for each of the objectives."""
     tables = {name: tally.table() for name, tally in tallies.items()}

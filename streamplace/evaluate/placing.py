@@ -18,9 +18,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.contest import judge_of, terms_of
-from streamplace.evaluate.referee import said
-from streamplace.evaluate.workers import mapped
+from streamplace.evaluate.comparison import judge_of, terms_of
+from streamplace.evaluate.parallel import parallel_map
+from streamplace.evaluate.runner import said
 from streamplace.io.appending import appended, claimed, mended
 from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
@@ -179,7 +179,7 @@ def place_all(
         def lost(line: Line, why: str) -> Placed:
             return placing.failed(line, placing.reader(line).graph.name, why)
 
-        for placed in mapped(placing, lines, jobs, on, lost=lost):
+        for placed in parallel_map(placing, lines, jobs, on, lost=lost):
             appended(file, placed.line, path)
             yield placed
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.contest import Contest
+from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
@@ -79,7 +79,7 @@ class Solver:
 
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[list[Record]]:
         run = self.run
-        contest = Contest((placer,), run.rates, run.seed, EFFORT, run.objective)
+        contest = Comparison((placer,), run.rates, run.seed, EFFORT, run.objective)
         with _script_left_alone():
             found = compare(contest, problems, RecordFile(self.file), on=self.on)
             return list(self.track(found, title, len(problems)))

@@ -11,13 +11,13 @@ from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.contest import Contest
+from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.optima import cache_path
+from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.standings import standings
-from streamplace.evaluate.tally import Tally
-from streamplace.evaluate.workers import FEW
+from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.rows import standings
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer, Result
@@ -37,13 +37,15 @@ def file(tmp_path: Path) -> RecordFile:
     return RecordFile(tmp_path / "results.jsonl")
 
 
-def contest(*placers: str) -> Contest:
+def contest(*placers: str) -> Comparison:
     """Two rates on five devices with a budget in evaluations."""
     budget = Budget(seconds=None, evaluations=200)
-    return Contest(placers, rates=(1e4, 2e4), budget=budget)
+    return Comparison(placers, rates=(1e4, 2e4), budget=budget)
 
 
-def played(who: Contest, file: RecordFile, problems: list[Problem], jobs: int = 1) -> list[Record]:
+def played(
+    who: Comparison, file: RecordFile, problems: list[Problem], jobs: int = 1
+) -> list[Record]:
     """All records of a comparison."""
     return [record for found in compare(who, problems, file, jobs=jobs) for record in found]
 
@@ -100,7 +102,7 @@ def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
 def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
     """A result is reused only for the terms it was computed on."""
     played(contest("random"), file, PROBLEMS)
-    longer = Contest(("random",), (1e4, 2e4), 0, Budget(None, 300))
+    longer = Comparison(("random",), (1e4, 2e4), 0, Budget(None, 300))
     played(longer, file, PROBLEMS)
     assert len(list(file)) == 16
 
@@ -139,7 +141,7 @@ def test_standings_follow_the_definitions() -> None:
     rows = [record("metis", g, v) for g, v in zip("abcd", (0.5, 0.6, 0.7, 0.8), strict=True)]
     rows += [record("exact", g, v, b) for g, v, b in
              (("a", 1.0, 1.0), ("b", 0.6, 0.6), ("c", 0.6, 0.9), ("d", 0.8, 0.8))]  # fmt: skip
-    table = standings(Tally(rows), Tally(rows).optima())[1e4]
+    table = standings(ResultsTable(rows), ResultsTable(rows).optima())[1e4]
     metis, exact = table["metis"], table["exact"]
     assert (metis.mean, metis.q1, metis.median, metis.min) == pytest.approx(
         (0.65, 0.575, 0.65, 0.5)
@@ -158,7 +160,7 @@ def test_standings_follow_the_definitions() -> None:
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     """Failures do not spoil the mean."""
     rows = [record("x", "a", 0.5), record("x", "b", None)]
-    standing = standings(Tally(rows), Tally().optima())[1e4]["x"]
+    standing = standings(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
     assert (standing.mean, standing.failed, standing.graphs) == (0.5, 1, 2)
 
 
@@ -171,14 +173,14 @@ def test_records_are_plain_json_lines(file: RecordFile) -> None:
 
 def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
     """Else only graphs that somebody serves in full would count, and all would look well."""
-    assert not len(Tally([record("metis", "a", 1.0)]).optima().value)
-    proven = Tally([record("metis", "a", 1.0), record("exact", "a", 1.0, 1.0)]).optima()
+    assert not len(ResultsTable([record("metis", "a", 1.0)]).optima().value)
+    proven = ResultsTable([record("metis", "a", 1.0), record("exact", "a", 1.0, 1.0)]).optima()
     assert proven.value.tolist() == [1.0]
 
 
-def exactly(seconds: float) -> Contest:
+def exactly(seconds: float) -> Comparison:
     """The exact placer with a budget in seconds."""
-    return Contest(("exact",), (1e4,), budget=Budget(seconds))
+    return Comparison(("exact",), (1e4,), budget=Budget(seconds))
 
 
 def test_answers_are_remembered_between_comparisons(file: RecordFile, tmp_path: Path) -> None:
@@ -269,8 +271,8 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -
     """Of every search; the last step of the record is its value, and more of them are no worse."""
     names = ("random", "anneal", "metis-oracle", "pilot", "auto")
     budget = Budget(seconds=None, evaluations=300)
-    rows = played(Contest(names, (2e4,), budget=budget), file, PROBLEMS[2:3])
-    tally = Tally(rows)
+    rows = played(Comparison(names, (2e4,), budget=budget), file, PROBLEMS[2:3])
+    tally = ResultsTable(rows)
     for row in rows:
         assert row.steps[-1][1] == row.value
         counts, values = zip(*row.steps, strict=True)

@@ -19,12 +19,12 @@ from makespan_cases import giph
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.contest import Contest
-from streamplace.evaluate.on_ray import connected, mapped_on_ray
+from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.on_ray import connected, map_on_ray
+from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.workers import mapped
 from streamplace.generate.branched import Branched
 from streamplace.generate.shards import write_shards
 from streamplace.io.datasets import DataSet
@@ -35,7 +35,7 @@ ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = pytest.mark.xdist_group("ray")
 
 PROBLEMS = giph(20)
-CONTEST = Contest(("heft", "anneal"), budget=Budget(None, 300), objective="makespan")
+CONTEST = Comparison(("heft", "anneal"), budget=Budget(None, 300), objective="makespan")
 GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
 ANNEAL = "anneal:evaluations=30000"
 
@@ -140,7 +140,7 @@ class Slow:
 
 def test_errors_of_workers_are_errors_here(cluster: Any) -> None:
     with pytest.raises(SettingError, match="-3 is below 0"):
-        list(mapped_on_ray(Slow(0.0), [1, 2, -3, 4], cluster.address))
+        list(map_on_ray(Slow(0.0), [1, 2, -3, 4], cluster.address))
 
 
 def deadly(number: int) -> int:
@@ -152,9 +152,11 @@ def deadly(number: int) -> int:
 
 def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster: Any) -> None:
     """As it is on one machine."""
-    found = mapped(deadly, range(20), on=cluster.address, lost=lambda number, why: (number, why))
+    found = parallel_map(
+        deadly, range(20), on=cluster.address, lost=lambda number, why: (number, why)
+    )
     others = [2 * number for number in range(20)]
-    others[7] = (7, "its worker process was killed, perhaps for want of memory")  # type: ignore[call-overload]
+    others[7] = (7, "its worker process was killed, perhaps because memory ran out")  # type: ignore[call-overload]
     assert list(found) == others
 
 
@@ -170,7 +172,7 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
 
 
 def test_shards_made_on_ray_are_those_made_here(cluster: Any, tmp_path: Path) -> None:
-    on_ray = partial(mapped, on=cluster.address)
+    on_ray = partial(parallel_map, on=cluster.address)
     (tmp_path / "here").mkdir()
     for path, by in ((tmp_path / "s.jsonl.gz", on_ray), (tmp_path / "here" / "s.jsonl.gz", map)):
         write_shards("branched", GRAPHS, 5, path, 3, by)
@@ -214,7 +216,7 @@ def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
 
 def test_a_machine_that_is_lost_changes_nothing(cluster: Any) -> None:
     """Four nodes, one of which dies with work on it."""
-    found = mapped_on_ray(Slow(0.05), range(200), cluster.address)
+    found = map_on_ray(Slow(0.05), range(200), cluster.address)
     first = [next(found) for _ in range(20)]
     cluster.remove_node(sorted(cluster.worker_nodes, key=id)[0], allow_graceful=False)
     assert first + list(found) == [2 * number for number in range(200)]

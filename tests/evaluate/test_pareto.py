@@ -12,7 +12,7 @@ from problems import diamond, fork_join
 
 from streamplace.evaluate.pareto import points
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.tally import Tally
+from streamplace.evaluate.results import ResultsTable
 from streamplace.io.graphs import write_graphs
 from streamplace.objectives.registry import OBJECTIVES
 
@@ -29,14 +29,14 @@ def record(placer: str, asked: str, value: float, other: float) -> Record:
     )  # fmt: skip
 
 
-def tallied(answers: list[tuple[float, float]], asked: str) -> Tally:
+def tallied(answers: list[tuple[float, float]], asked: str) -> ResultsTable:
     """Answers of p0, p1, … as (throughput, makespan)."""
     judge = OBJECTIVES[asked]
     rows = [
         record(f"p{i}", asked, *(answer if asked == "throughput" else answer[::-1]))
         for i, answer in enumerate(answers)
     ]
-    return Tally(rows, objective=asked, sense=judge.sense)
+    return ResultsTable(rows, objective=asked, sense=judge.sense)
 
 
 VALUES = st.tuples(st.sampled_from([0.25, 0.5, 1.0]), st.sampled_from([1.0, 2.0, 4.0]))

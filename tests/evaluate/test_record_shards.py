@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.evaluate import tally as tallies
-from streamplace.evaluate.known import Known
+from streamplace.evaluate import results as results_module
 from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.tally import Tally, proven_by
+from streamplace.evaluate.results import ResultsTable, proven_by
 
 
 def record(number: int, placer: str = "metis", bound: float | None = None) -> Record:
@@ -30,7 +30,7 @@ def test_what_does_not_fit_goes_on_in_another_file(tmp_path: Path) -> None:
     assert [one.name for one in file.shards][:2] == ["results.jsonl", "results-00001.jsonl"]
     assert list(file) == rows
     assert [file.at(byte) for byte, _ in file.located()] == rows
-    known = Known.of(file)
+    known = RecordIndex.of(file)
     assert [known.find(row.key) for row in rows] == rows
     last = file.shards[-1]
     last.write_bytes(last.read_bytes()[:-5])
@@ -48,8 +48,8 @@ def test_optima_merged_block_by_block_are_those_of_all_at_once(
         for number, exact, proves in told
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tallies, "BLOCK", 7)
+        patch.setattr(results_module, "BLOCK", 7)
         blockwise = proven_by(rows, "throughput", "max")
-    whole = Tally(rows).optima()
+    whole = ResultsTable(rows).optima()
     np.testing.assert_array_equal(blockwise.problem, whole.problem)
     np.testing.assert_array_equal(blockwise.value, whole.value)

@@ -65,7 +65,7 @@ class Results(NamedTuple):
     steps: Steps
 
 
-class Tally:
+class ResultsTable:
     """Results by rate and placer for one objective, counted one after the other.
 
     Parameters
@@ -77,7 +77,7 @@ class Tally:
 
     Examples
     --------
-    >>> tally = Tally([Record("ab" * 32, "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
+    >>> tally = ResultsTable([Record("ab" * 32, "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))])
     >>> tally.table()[1e4]["metis"].value.tolist()
     [0.8]
     """
@@ -186,7 +186,7 @@ def proven_by(records: Iterable[Record], objective: str, sense: Sense) -> Optima
     found = Found(sense)
     asked = (record for record in records if record.objective == objective)
     while block := list(islice(asked, BLOCK)):
-        columns = Tally(block, objective=objective, sense=sense)
+        columns = ResultsTable(block, objective=objective, sense=sense)
         for results in columns.every():
             found.add(results.problem, results.value, results.bound)
     return found.optima()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from streamplace.evaluate.workers import mapped
+from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.lines import Line
 from streamplace.objectives.registry import suggested_by
@@ -15,7 +15,7 @@ SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class Scan:
     """What problems have in common.
 
     Attributes
@@ -30,11 +30,9 @@ class Survey:
     rates: frozenset[float] = frozenset()
     objectives: frozenset[str] = frozenset()
 
-    def __add__(self, other: "Survey") -> "Survey":
+    def __add__(self, other: "Scan") -> "Scan":
         rates = sorted(self.rates | other.rates)[:SEVERAL]
-        return Survey(
-            self.total + other.total, frozenset(rates), self.objectives | other.objectives
-        )
+        return Scan(self.total + other.total, frozenset(rates), self.objectives | other.objectives)
 
     @property
     def rate(self) -> tuple[float, ...]:
@@ -48,9 +46,9 @@ class Survey:
         return min(self.objectives) if len(self.objectives) == 1 else "throughput"
 
 
-def survey(data: DataSet, jobs: int | None = None, on: str | None = None) -> Survey:
+def survey(data: DataSet, jobs: int | None = None, on: str | None = None) -> Scan:
     """Read all problems of a data set once, which finds what cannot be read before work begins."""
-    return sum(mapped(_Surveyor(data.reader), _batches(data), jobs, on), Survey())
+    return sum(parallel_map(_Surveyor(data.reader), _batches(data), jobs, on), Scan())
 
 
 def _batches(data: DataSet) -> Iterator[list[Line]]:
@@ -63,10 +61,10 @@ def _batches(data: DataSet) -> Iterator[list[Line]]:
 class _Surveyor:
     reader: Reader
 
-    def __call__(self, batch: list[Line]) -> Survey:
-        found = Survey()
+    def __call__(self, batch: list[Line]) -> Scan:
+        found = Scan()
         for problem in map(self.reader, batch):
             graph = problem.graph
             rate, objective = frozenset({graph.source_rate}), frozenset({suggested_by(graph)})
-            found += Survey(1, rate, objective)
+            found += Scan(1, rate, objective)
         return found

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.workers import mapped
+from streamplace.evaluate.parallel import parallel_map
 
 PARENT = """
-from streamplace.evaluate.workers import mapped
-from test_workers import noted
+from streamplace.evaluate.parallel import parallel_map
+from test_parallel import noted
 if __name__ == "__main__":
-    for number in mapped(noted, range(40), 2):
+    for number in parallel_map(noted, range(40), 2):
         print(number, flush=True)
 """
 
@@ -75,13 +75,13 @@ def deadly(number: int) -> int:
 
 def test_what_kills_its_worker_is_named_and_the_rest_goes_on() -> None:
     """Such as by a system that runs out of memory: nobody else is lost with it."""
-    found = list(mapped(deadly, range(40), 2, lost=lambda number, why: -number))
+    found = list(parallel_map(deadly, range(40), 2, lost=lambda number, why: -number))
     assert found == [-number if number in (7, 30) else 2 * number for number in range(40)]
 
 
 def test_what_workers_log_is_logged_here(caplog: pytest.LogCaptureFixture) -> None:
     """Under the same name; with -v the same is said wherever it happens."""
-    found = mapped(deadly, range(8, 28), 2)
+    found = parallel_map(deadly, range(8, 28), 2)
     assert len(list(found)) == 20
     told = [record.getMessage() for record in caplog.records if "test" in record.name]
     assert told == [f"at {number}" for number in range(8, 28)]
@@ -90,4 +90,4 @@ def test_what_workers_log_is_logged_here(caplog: pytest.LogCaptureFixture) -> No
 def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
     """Such as by a system that runs out of memory."""
     with pytest.raises(SettingError, match="a worker process was killed, perhaps for want of mem"):
-        list(mapped(killed, range(40), 2))
+        list(parallel_map(killed, range(40), 2))

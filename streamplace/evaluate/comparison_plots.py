@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.evaluate.figures import GREY, new_figure
-from streamplace.evaluate.standings import Standing, Table, heading, ratio
-from streamplace.evaluate.tally import POWERS, Optima, Results, Tally
+from streamplace.evaluate.results import POWERS, Optima, Results, ResultsTable
+from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective
 
@@ -20,7 +20,7 @@ LEAST_RANGE = 1.05
 LINES = ("-", "--", "-.", ":")
 
 
-def draw_cdf(tally: Tally, judge: Objective) -> "Figure":
+def draw_cdf(tally: ResultsTable, judge: Objective) -> "Figure":
     """Return the paper's Figure 5: share of graphs below each value, per rate.
 
     What is no share of 1 is drawn as a multiple of the best value that any placer found.
@@ -50,7 +50,7 @@ def draw_cdf(tally: Tally, judge: Objective) -> "Figure":
     return figure
 
 
-def draw_steps(tally: Tally, judge: Objective) -> "Figure | None":
+def draw_steps(tally: ResultsTable, judge: Objective) -> "Figure | None":
     """Mean value after 1, 2, 4, … evaluations, as a multiple of the best that any placer found.
 
     A placer's line begins where it has an answer to all problems. None where nobody told of steps.
@@ -115,7 +115,7 @@ def draw_devices(table: Table) -> "Figure":
     return figure
 
 
-def draw_scatter(tally: Tally, best: Optima, judge: Objective) -> "Figure | None":
+def draw_scatter(tally: ResultsTable, best: Optima, judge: Objective) -> "Figure | None":
     """Every graph's value against its proven optimum, one panel per placer; None without optima."""
     rates = _by_rate(tally)
     if not len(best.value):
@@ -163,7 +163,7 @@ def draw_tradeoff(table: Table) -> "Figure | None":
     return figure
 
 
-def _labelled_point(axis: "Axes", standing: Standing, name: str, i: int) -> None:
+def _labelled_point(axis: "Axes", standing: Row, name: str, i: int) -> None:
     at = (max(standing.ms_per_graph, 1e-3), standing.share_of_optimum or 0.0)
     axis.plot(*at, "o", color=_style(i)["color"], markersize=7)
     axis.annotate(name, at, xytext=(6, 4 if i % 2 else -10), textcoords="offset points", fontsize=8)
@@ -173,7 +173,7 @@ def _axis(judge: Objective) -> str:
     return f"{judge.name} / best found" if judge.unit else f"relative {judge.name}"
 
 
-def _by_rate(tally: Tally) -> dict[float | None, dict[str, Results]]:
+def _by_rate(tally: ResultsTable) -> dict[float | None, dict[str, Results]]:
     return dict(sorted(tally.table().items(), key=lambda item: item[0] or 0.0))
 
 

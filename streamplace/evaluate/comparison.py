@@ -17,7 +17,7 @@ from streamplace.placers.registry import Budget, Placer
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class Comparison:
     """Who is compared on what.
 
     Attributes

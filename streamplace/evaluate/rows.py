@@ -5,7 +5,7 @@ from math import nan
 
 import numpy as np
 
-from streamplace.evaluate.tally import Optima, Results, Tally, looked_up
+from streamplace.evaluate.results import Optima, Results, ResultsTable, looked_up
 from streamplace.evaluate.verdict import PROVEN
 from streamplace.model.arrays import Floats
 
@@ -14,7 +14,7 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Row:
     """One placer at one rate.
 
     Attributes
@@ -56,7 +56,7 @@ class Standing:
     measures: dict[str, float]
 
 
-Table = dict[float | None, dict[str, Standing]]
+Table = dict[float | None, dict[str, Row]]
 """Standings by rate and placer; None is the graphs' own rates."""
 
 
@@ -65,8 +65,8 @@ def heading(rate: float | None) -> str:
     return "own rates" if rate is None else f"{rate:g} tuples/s"
 
 
-def standings(tally: Tally, known: Optima) -> Table:
-    """Standing of every placer at every rate, against all others and the known optima."""
+def standings(tally: ResultsTable, known: Optima) -> Table:
+    """Row of every placer at every rate, against all others and the known optima."""
     best = tally.best()
     sign = 1.0 if tally.sense == "max" else -1.0
     return {
@@ -79,8 +79,8 @@ def standings(tally: Tally, known: Optima) -> Table:
 
 def _standing(
     results: Results, rivals: dict[str, Results], known: Optima, best: Optima, sign: float
-) -> Standing:
-    """Standing of one placer; ``sign`` is 1 where larger values are better, else -1."""
+) -> Row:
+    """Row of one placer; ``sign`` is 1 where larger values are better, else -1."""
     placed = ~np.isnan(results.value)
     values = results.value[placed] if placed.any() else np.array([nan])
     optimum = known.at(results.problem)
@@ -91,7 +91,7 @@ def _standing(
     signs = {name: _signs(results, rival, sign) for name, rival in rivals.items()}
     q1, median = np.quantile(values, (0.25, 0.5))
     used, graphs = np.unique(results.devices_used[placed], return_counts=True)
-    return Standing(
+    return Row(
         mean=float(values.mean()),
         q1=float(q1),
         median=float(median),

@@ -12,7 +12,7 @@ from streamplace.evaluate.records import Key, Record, numbered
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RecordIndex:
     """Records of a file by what makes a record a repetition of another.
 
     Attributes
@@ -26,7 +26,7 @@ class Known:
     starts: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, file: RecordFile) -> "Known":
+    def of(cls, file: RecordFile) -> "RecordIndex":
         """Records that are in a file by now."""
         hashes, starts = array("Q"), array("Q")
         for start, record in file.located():
@@ -37,7 +37,7 @@ class Known:
         return cls(file, columns[0][order], columns[1][order])
 
     @classmethod
-    def none(cls, file: RecordFile) -> "Known":
+    def none(cls, file: RecordFile) -> "RecordIndex":
         """Nothing, of a file that cannot be read."""
         return cls(file, np.empty(0, np.uint64), np.empty(0, np.uint64))
 

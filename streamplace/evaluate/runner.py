@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import StreamplaceError
-from streamplace.evaluate.contest import Contest
-from streamplace.evaluate.known import Known
+from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.optima import is_answer
+from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record, numbered, problem_hash
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import demanded
@@ -44,7 +44,7 @@ def as_it_is(problem: Problem) -> Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Referee:
+class Runner:
     """Answers of all placers at all rates.
 
     Attributes
@@ -57,10 +57,10 @@ class Referee:
         Answers of the exact placer that were kept elsewhere.
     """
 
-    contest: Contest
+    contest: Comparison
     reader: Callable[[Any], Problem]
     kept: NDArray[np.uint64] | None = None
-    proven: Known | None = None
+    proven: RecordIndex | None = None
 
     def __call__(self, item: Any) -> list[Answer]:
         """Answers in the order of rates and placers."""
