@@ -89,5 +89,5 @@ def test_what_workers_log_is_logged_here(caplog: pytest.LogCaptureFixture) -> No
 
 def test_a_killed_worker_is_told_instead_of_waited_for() -> None:
     """Such as by a system that runs out of memory."""
-    with pytest.raises(SettingError, match="a worker process was killed, perhaps for want of mem"):
+    with pytest.raises(SettingError, match="a worker process was killed, perhaps because memory"):
         list(parallel_map(killed, range(40), 2))
