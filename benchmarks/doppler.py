@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from streamplace import Problem, place, train
-from streamplace.engines.ray_passes import RayPasses
+from streamplace.engines.ray.passes import RayPasses
 from streamplace.evaluate.figures import new_figure, save
 from streamplace.generate.chainmm import ChainMM
 from streamplace.generate.registry import FAMILIES

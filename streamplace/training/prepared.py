@@ -210,7 +210,7 @@ class PreparedRun:
         """What judges sampled placements, for as long as training takes."""
         if self.run.reward != REAL:
             return nullcontext(self.run.reward)
-        from streamplace.engines.ray_passes import RayPasses
+        from streamplace.engines.ray.passes import RayPasses
         from streamplace.learn.reward import check_measured
 
         check_measured(self.run.objective)

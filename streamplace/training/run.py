@@ -37,7 +37,7 @@ class TrainingRun:
         Instead of the preset's.
     reward
         What judges sampled placements: ``steady`` state, the queueing ``engine``, ``ray``, which
-        measures passes (`streamplace.engines.ray_passes`), or whoever else measures them.
+        measures passes (`streamplace.engines.ray.passes`), or whoever else measures them.
     start
         Weights file to begin from, or ``shipped`` for those that come with streamplace.
     command

@@ -3,7 +3,7 @@
 Every operator is a Ray task that asks for a core of its device's node, every transfer a Ray task
 that asks for the channel between two nodes, and Ray runs whatever is ready: a work-conserving
 system, with the delays and the chance of one. Where a placement has an order, the driver lets
-operators start in their turns (`streamplace.engines.ray_turns`). What limits is emulated, and so
+operators start in their turns (`streamplace.engines.ray.turns`). What limits is emulated, and so
 are all speeds:
 
 - A task multiplies matrices, but only for its device's share of the machine's cores, and sleeps in
@@ -25,7 +25,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamplace.engines.ray_turns import TurnedPass, Turns
+from streamplace.engines.ray.turns import TurnedPass, Turns
 from streamplace.errors import SettingError
 from streamplace.io.extras import extra
 from streamplace.model.arrays import Floats, Ints

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resources, tag_resource
-from streamplace.engines.ray_tasks import as_tasks
+from streamplace.engines.ray.tasks import as_tasks
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, python_docstring, python_table, quoted_shell
 

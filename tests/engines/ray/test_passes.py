@@ -10,7 +10,7 @@ import pytest
 from problems import chain
 
 from streamplace.api import train
-from streamplace.engines.ray_passes import MOST_DEVICES, RayPasses
+from streamplace.engines.ray.passes import MOST_DEVICES, RayPasses
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Problem
 
@@ -18,7 +18,7 @@ REAL = """
 import json, sys
 import numpy as np
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph, train
-from streamplace.engines.ray_passes import RayPasses
+from streamplace.engines.ray.passes import RayPasses
 from streamplace.objectives.registry import OBJECTIVES
 
 names = ["load", "left", "right", "add"]

@@ -6,7 +6,7 @@ submits a task when its inputs are there, a core of its device is free, and its 
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resources, tag_resource
-from streamplace.engines.ray_turns import start_order
+from streamplace.engines.ray.turns import start_order
 from streamplace.engines.text import python_docstring, python_table
 
 MODULE = '''\

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 
-from streamplace.engines.ray_turns import TurnedPass, Turns
+from streamplace.engines.ray.turns import TurnedPass, Turns
 from streamplace.errors import PlacementError
 from streamplace.model import Placement, Problem
 from streamplace.placers.registry import PLACERS
