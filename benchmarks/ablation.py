@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace import Cluster, Problem, StreamGraph, read_graphs, train
-from streamplace.evaluate.figures import new_figure, save
+from streamplace.drawing.figures import new_figure, save
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget

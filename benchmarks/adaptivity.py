@@ -20,7 +20,7 @@ import numpy as np
 from studies import Mapped, workers_of, workers_options
 
 from streamplace import Placement, Problem, Relocation, place, simulate
-from streamplace.evaluate.figures import new_figure, save
+from streamplace.drawing.figures import new_figure, save
 from streamplace.generate.cav import EVERY_S, Cav
 from streamplace.generate.giph_adaptive import GiphAdaptive
 from streamplace.generate.registry import FAMILIES

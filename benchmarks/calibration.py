@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from calibrating import PROBES, Calibration, Run, bare_cluster, cluster_of, java_of
 
+from streamplace.drawing.figures import GREY, new_figure, save
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jars import build_jar
@@ -32,7 +33,6 @@ from streamplace.engines.flink.plan import FlinkTask, read_plan
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import sample
-from streamplace.evaluate.figures import GREY, new_figure, save
 
 ROOT = Path(__file__).parents[1]
 DEVICES = tuple(f"cal-{i}" for i in range(4))

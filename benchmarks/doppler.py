@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from streamplace import Problem, place, train
+from streamplace.drawing.figures import new_figure, save
 from streamplace.engines.ray.passes import RayPasses
-from streamplace.evaluate.figures import new_figure, save
 from streamplace.generate.chainmm import ChainMM
 from streamplace.generate.registry import FAMILIES
 from streamplace.model.sampling import random_placements

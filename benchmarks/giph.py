@@ -19,7 +19,7 @@ import numpy as np
 from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem, train
-from streamplace.evaluate.figures import new_figure, save
+from streamplace.drawing.figures import new_figure, save
 from streamplace.generate.cav import Cav
 from streamplace.generate.giph import Giph
 from streamplace.generate.giph_adaptive import GiphAdaptive

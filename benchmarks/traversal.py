@@ -19,7 +19,7 @@ import numpy as np
 from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem
-from streamplace.evaluate.figures import new_figure, save
+from streamplace.drawing.figures import new_figure, save
 from streamplace.generate.neural import NeuralNets
 from streamplace.generate.registry import FAMILIES
 from streamplace.learn.config import Preset

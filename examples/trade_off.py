@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph, place
+from streamplace.drawing.figures import save
 from streamplace.evaluate.drawing import draw_placements
-from streamplace.evaluate.figures import save
 
 
 def branches(name: str, ipt: float, payload: str) -> StreamGraph:

@@ -207,8 +207,8 @@ def _results(folder: Path) -> "RecordFile":
 
 
 def _plots(found: "Sequence[_Standings]", front: "Front | None", output: Path) -> None:
+    from streamplace.drawing.figures import save
     from streamplace.evaluate import comparison_plots as plots
-    from streamplace.evaluate.figures import save
     from streamplace.evaluate.pareto import draw_front
 
     figures: dict[str, Figure | None] = {}

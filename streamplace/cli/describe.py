@@ -56,7 +56,8 @@ def command(
             bandwidth_bps=units.bandwidth_bps(bandwidth),
         )
     if output is not None:
-        from streamplace.evaluate.figures import draw_profile, save
+        from streamplace.drawing.figures import save
+        from streamplace.evaluate.profile_plot import draw_profile
 
         save(draw_profile(found), output)
         say(f"figure → {output}")

@@ -34,8 +34,8 @@ def command(
     makespan, the critical chain. The title is the value.
     """
     from streamplace.api import chosen_objective
+    from streamplace.drawing.figures import save
     from streamplace.evaluate.drawing import draw_placements
-    from streamplace.evaluate.figures import save
     from streamplace.io.placements import read_placement
 
     if output is None:

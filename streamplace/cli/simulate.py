@@ -162,7 +162,7 @@ def _write(
     elif output.suffix == ".json":
         save_json(document, output)
     else:
-        from streamplace.evaluate.figures import save
+        from streamplace.drawing.figures import save
 
         save(_picture(problem, placed, judge, settings), output)
         say(f"plot → {output}")
@@ -181,7 +181,7 @@ def _picture(
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
             "--objective makespan for the Gantt chart of a pass"
         )
-    from streamplace.evaluate.figures import empty_figure
+    from streamplace.drawing.figures import empty_figure
 
     figure = empty_figure()
     judge.chart(problem, placed, figure)

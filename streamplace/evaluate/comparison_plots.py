@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.evaluate.figures import GREY, new_figure
+from streamplace.drawing.figures import GREY, new_figure
 from streamplace.evaluate.results import POWERS, Optima, Results, ResultsTable
 from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats

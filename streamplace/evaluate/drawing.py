@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.drawing.figures import GREY, caption, new_figure
 from streamplace.errors import SettingError
-from streamplace.evaluate.figures import GREY, caption, new_figure
 from streamplace.evaluate.layout import layered_layout
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.placement import Placement

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.drawing.figures import GREY, new_figure
 from streamplace.evaluate.comparison_plots import PALETTE
-from streamplace.evaluate.figures import GREY, new_figure
 from streamplace.evaluate.results import Optima, Results, ResultsTable
 from streamplace.evaluate.rows import heading, ratio
 from streamplace.model.arrays import Floats

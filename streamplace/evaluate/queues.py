@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.evaluate.figures import BLUE, GREY, ORANGE, caption, new_figure
+from streamplace.drawing.figures import BLUE, GREY, ORANGE, caption, new_figure
 from streamplace.model.arrays import Floats
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

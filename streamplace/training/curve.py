@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.evaluate.figures import BLUE, GREY, ORANGE, new_figure, save
+from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.learn.history import History
 from streamplace.learn.watching import Silent
 from streamplace.model.arrays import Floats

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import PROBLEMS, chain, fork_join
 
+from streamplace.drawing.figures import save
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.drawing import draw_placements
-from streamplace.evaluate.figures import save
 from streamplace.evaluate.layout import layered_layout
 from streamplace.model import Cluster, Problem
 

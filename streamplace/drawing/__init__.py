@@ -1,0 +1,1 @@
+"""Pictures: graphs as boxes and arrows, and figures with axes."""
