@@ -227,5 +227,5 @@ def train(
         start=None if start is None else str(start),
         command=f"streamplace.train({model!r}, …)",
     )
-    with workers_on(on) as crew:
-        return train_run(run, Path(out), resume=resume, watcher=watcher, crew=crew)
+    with workers_on(on) as workers:
+        return train_run(run, Path(out), resume=resume, watcher=watcher, workers=workers)

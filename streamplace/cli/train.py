@@ -18,7 +18,7 @@ from streamplace.model.messages import quoted
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
-    from streamplace.learn.crew import Crew
+    from streamplace.learn.workers import Workers
     from streamplace.model.problem import Problem
     from streamplace.training.trained import Trained
 
@@ -136,7 +136,7 @@ def command(
     from streamplace.training.run import TrainingRun
 
     typed = _as_typed(click.get_current_context())
-    with _crew(on, typed, out, resume) as crew:
+    with _workers(on, typed, out, resume) as workers:
         problems = tuple(_problems(data, split, limit, cluster))
         run = TrainingRun(
             model=MODELS[model].name,
@@ -153,10 +153,12 @@ def command(
             command=typed,
         )
         watcher = Display(run.model)
-        trained = train_run(run, out, resume=resume, watcher=watcher, track=tracked, crew=crew)
-    if crew.leads and as_json:
+        trained = train_run(
+            run, out, resume=resume, watcher=watcher, track=tracked, workers=workers
+        )
+    if workers.leads and as_json:
         print_json(as_document(trained))
-    elif crew.leads:
+    elif workers.leads:
         show(trained)
 
 
@@ -175,7 +177,7 @@ def _problems(
 
 
 @contextmanager
-def _crew(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Crew]":
+def _workers(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Workers]":
     """Who trains; of several processes one speaks. Ctrl-C tells how to go on."""
     from streamplace.io.extras import importing_torch
     from streamplace.training.workers import workers_on
@@ -187,8 +189,8 @@ def _crew(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Crew
     if not leads():
         logging.disable()
     try:
-        with workers_on(on) as crew:
-            yield crew
+        with workers_on(on) as workers:
+            yield workers
     except Ended:
         context.exit(2)
     except KeyboardInterrupt:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from streamplace.learn.crew import Arrays
 from streamplace.learn.learner import StepReport
 from streamplace.learn.parameters import array_of
 from streamplace.learn.shards import Gradient
+from streamplace.learn.workers import Arrays
 
 PARAMETERS = "parameters"
 FACTS = "facts"

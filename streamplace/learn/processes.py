@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.learn.crew import Alone, Arrays, Crew, Threads, cores, working
 from streamplace.learn.learner import Floats, Ints, Learner
 from streamplace.learn.packing import gradient_from, packed, packed_gradient, unpacked
 from streamplace.learn.shards import Gradient, Shard, gathered, summed
+from streamplace.learn.workers import Arrays, LocalWorkers, ThreadWorkers, Workers, cores, working
 
 FIRST = 0
 PATIENCE = timedelta(days=7)
@@ -67,13 +67,13 @@ def launcher() -> str:
 
 
 @contextmanager
-def joined() -> Iterator[Crew]:
+def joined() -> Iterator[Workers]:
     """All processes that torchrun started, or this one alone.
 
     Of an error that ends them the first process is told, and all others get `Ended`.
     """
     if not launched():
-        yield Alone()
+        yield LocalWorkers()
         return
     import torch.distributed as dist
     from torch.distributed.distributed_c10d import PrefixStore
@@ -82,11 +82,11 @@ def joined() -> Iterator[Crew]:
     store, rank, size = next(rendezvous("env://"))
     store = PrefixStore(f"streamplace/{next(_TIMES)}", store)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
-    crew = Processes(store, rank, size)
+    workers = ProcessWorkers(store, rank, size)
     try:
-        yield crew
+        yield workers
     except BaseException as error:
-        ended = crew.left(error)
+        ended = workers.left(error)
         if ended is error:
             raise
         raise ended from None
@@ -94,7 +94,7 @@ def joined() -> Iterator[Crew]:
         dist.destroy_process_group()
 
 
-class Processes:
+class ProcessWorkers:
     """One process among its equals."""
 
     on: str | None = None
@@ -114,13 +114,13 @@ class Processes:
         return unpacked(self._met(mine, lambda parts: parts[FIRST]))
 
     @contextmanager
-    def hands(
+    def gradient_workers(
         self, learner: Learner, make: Callable[[], Learner], device: str
-    ) -> Iterator["ProcessHands"]:
+    ) -> Iterator["ProcessGradientWorkers"]:
         """Its part of the cores of its machine."""
         each = cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         with self._ending_between_steps(), working(learner, device, each) as threads:
-            yield ProcessHands(self, learner, threads)
+            yield ProcessGradientWorkers(self, learner, threads)
 
     def mine(self, count: int) -> range:
         """Which of so many parts this process computes."""
@@ -219,21 +219,21 @@ class Processes:
             signal.signal(signal.SIGTERM, before)
 
 
-class ProcessHands:
-    """Each process computes its shards; see `streamplace.learn.crew.Hands`."""
+class ProcessGradientWorkers:
+    """Each process computes its shards; see `streamplace.learn.workers.GradientWorkers`."""
 
-    def __init__(self, crew: Processes, learner: Learner, threads: Threads) -> None:
-        self._crew, self._learner, self._threads = crew, learner, threads
+    def __init__(self, workers: ProcessWorkers, learner: Learner, threads: ThreadWorkers) -> None:
+        self._workers, self._learner, self._threads = workers, learner, threads
 
     def gradient(self, shards: Sequence[Shard]) -> Gradient:
         """Sum of the gradients, made by the first process."""
-        mine = self._crew.mine(len(shards))
+        mine = self._workers.mine(len(shards))
         found = self._threads.gradients([shards[i] for i in mine])
         sent: dict[str, Any] = {}
         for i, gradient in zip(mine, found, strict=True):
             sent |= _under(f"{i}", packed_gradient(gradient))
             sent |= _under(f"{i}/state", self._learner.state(shards[i].rows))
-        told = unpacked(self._crew.met(packed(sent), lambda parts: _summed(parts, len(shards))))
+        told = unpacked(self._workers.met(packed(sent), lambda parts: _summed(parts, len(shards))))
         for i, shard in enumerate(shards):
             if i not in mine:
                 self._learner.restore(_of(f"{i}/state", told), shard.rows)
@@ -242,10 +242,10 @@ class ProcessHands:
 
     def values(self, parts: Sequence[Ints]) -> Floats:
         """Values of all validation problems."""
-        mine = self._crew.mine(len(parts))
+        mine = self._workers.mine(len(parts))
         found = self._threads.values_of([parts[i] for i in mine])
         sent = packed({str(i): values for i, values in zip(mine, found, strict=True)})
-        told = unpacked(self._crew.met(sent, _united))
+        told = unpacked(self._workers.met(sent, _united))
         return gathered(parts, [told[str(i)] for i in range(len(parts))])
 
 

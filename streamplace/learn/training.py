@@ -16,18 +16,18 @@ from streamplace.io.files import write_text
 from streamplace.io.weights import write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import TrainingConfig
-from streamplace.learn.crew import Hands
 from streamplace.learn.history import Epoch, History, mean_share
 from streamplace.learn.learner import Floats, Ints, Learner, StepReport
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.shards import batches, dealt, shards
 from streamplace.learn.watching import Silent, Watcher
+from streamplace.learn.workers import GradientWorkers
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class TrainingSchedule:
     """How to train a learner, and where to.
 
     Attributes
@@ -60,8 +60,8 @@ class Course:
 
 def train(
     learner: Learner,
-    course: Course,
-    hands: Hands,
+    schedule: TrainingSchedule,
+    gradient_workers: GradientWorkers,
     watcher: Watcher | None = None,
     resume: Checkpoint | None = None,
 ) -> History:
@@ -69,7 +69,7 @@ def train(
 
     Ctrl-C, or an error, leaves the checkpoint of the last whole epoch behind.
     """
-    run = _Run(learner, course, hands, watcher or Silent())
+    run = _Run(learner, schedule, gradient_workers, watcher or Silent())
     run.begin(resume)
     try:
         while not run.finished:
@@ -83,47 +83,53 @@ def train(
 class _Run:
     """A run between two epochs."""
 
-    def __init__(self, learner: Learner, course: Course, hands: Hands, watcher: Watcher) -> None:
-        self.learner, self.course, self.watcher = learner, course, watcher
-        self._hands = hands
-        self._judged = dealt(np.arange(len(course.optima)), course.config.shards)
+    def __init__(
+        self,
+        learner: Learner,
+        schedule: TrainingSchedule,
+        gradient_workers: GradientWorkers,
+        watcher: Watcher,
+    ) -> None:
+        self.learner, self.schedule, self.watcher = learner, schedule, watcher
+        self._gradient_workers = gradient_workers
+        self._judged = dealt(np.arange(len(schedule.optima)), schedule.config.shards)
         self.history = History()
-        self.n_steps = -(-learner.n_problems // course.config.batch)
-        self._adam = torch.optim.Adam(learner.module.parameters(), course.config.learning_rate)
+        self.n_steps = -(-learner.n_problems // schedule.config.batch)
+        self._adam = torch.optim.Adam(learner.module.parameters(), schedule.config.learning_rate)
         self._kept: Checkpoint | None = None
         self._saved = True
 
     @property
     def finished(self) -> bool:
         """Whether the last epoch is done, or patience has run out."""
-        config = self.course.config
+        config = self.schedule.config
         return len(self.history.epochs) >= config.epochs or self.history.stalled(config.patience)
 
     def begin(self, resume: Checkpoint | None) -> None:
         """Start, or take up a checkpoint; either way the folder then holds a run to resume."""
         if resume is not None:
             self.history = restore(resume, self.learner, self._adam)
-        elif self.course.trained and len(self.course.optima):
-            self.history.values = self._hands.values(self._judged)
+        elif self.schedule.trained and len(self.schedule.optima):
+            self.history.values = self._gradient_workers.values(self._judged)
             self.history.before = float(self.history.values.mean())
             self._write_weights()
         self._keep()
         self.save()
-        self.watcher.begin(self.history, self.course.config.epochs, self.n_steps)
+        self.watcher.begin(self.history, self.schedule.config.epochs, self.n_steps)
 
     def epoch(self) -> None:
         """Train for one epoch, validate, and keep what resuming needs."""
         start = time.perf_counter()
         number = len(self.history.epochs)
-        config = self.course.config
+        config = self.schedule.config
         report, sums = StepReport(0, 0.0, 0.0, 0.0), np.zeros(2)
         for step, rows in enumerate(
-            batches(self.learner.sizes, config.batch, self.course.seed, number)
+            batches(self.learner.sizes, config.batch, self.schedule.seed, number)
         ):
             told, numbers = self._step(number, step, rows)
             report, sums = report + told, sums + numbers
             self.watcher.step(number + 1, told)
-        values = self._hands.values(self._judged)
+        values = self._gradient_workers.values(self._judged)
         mean = report.mean
         done = Epoch(
             epoch=number + 1,
@@ -134,14 +140,14 @@ class _Run:
             gradient=float(sums[1]) / self.n_steps,
             learning_rate=self._rate(number, self.n_steps - 1),
             validation=float(values.mean()) if len(values) else None,
-            of_optimum=mean_share(values, self.course.optima),
+            of_optimum=mean_share(values, self.schedule.optima),
             seconds=time.perf_counter() - start,
         )
         self._close(done, values)
 
     def save(self) -> None:
         """Write the last epoch's checkpoint, unless that is done."""
-        folder = self.course.folder
+        folder = self.schedule.folder
         if self._saved or self._kept is None or folder is None:
             return
         write_checkpoint(self._kept, folder)
@@ -153,19 +159,19 @@ class _Run:
         if self.history.add(epoch, values):
             self._write_weights()
         self._keep()
-        if epoch.epoch % self.course.config.checkpoint_every == 0:
+        if epoch.epoch % self.schedule.config.checkpoint_every == 0:
             self.save()
         LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
         self.watcher.epoch(self.history)
 
     def _step(self, epoch: int, step: int, rows: Ints) -> tuple[StepReport, Floats]:
         """One step of Adam; what was sampled, and the loss and the gradient's norm."""
-        parts = shards(rows, self.course.config.shards, self.course.seed, epoch, step)
-        found = self._hands.gradient(parts).per_problem(len(rows))
+        parts = shards(rows, self.schedule.config.shards, self.schedule.seed, epoch, step)
+        found = self._gradient_workers.gradient(parts).per_problem(len(rows))
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
         for parameter, tensor in zip(parameters, found.tensors, strict=True):
             parameter.grad = tensor
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.course.config.clip))
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.schedule.config.clip))
         if not math.isfinite(norm + found.loss):
             raise SettingError(
                 f"training diverged in epoch {epoch + 1}: the loss is {found.loss:g}, its gradient "
@@ -178,25 +184,29 @@ class _Run:
 
     def _rate(self, epoch: int, step: int) -> float:
         """Learning rate of a step, on the way from the first to the final one."""
-        config = self.course.config
+        config = self.schedule.config
         done = (epoch * self.n_steps + step) / max(1, config.epochs * self.n_steps - 1)
         share = 1 - done if config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * done))
         span = config.learning_rate - config.final_learning_rate
         return config.final_learning_rate + span * share
 
     def _keep(self) -> None:
-        kept = capture(self.learner, self._adam, self.history, self.course.settings)
+        kept = capture(self.learner, self._adam, self.history, self.schedule.settings)
         self._kept, self._saved = kept, False
 
     def _write_weights(self) -> None:
         """Write ``best.safetensors``: the weights as they are, and how they came about."""
-        history, folder = self.history, self.course.folder
+        history, folder = self.history, self.schedule.folder
         if folder is None:
             return
         score = history.epochs[-1].score if history.epochs else history.before
         document = {
-            "model": self.course.model,
+            "model": self.schedule.model,
             **self.learner.spec(),
-            "training": {**self.course.origin, "epochs": len(history.epochs), "validation": score},
+            "training": {
+                **self.schedule.origin,
+                "epochs": len(history.epochs),
+                "validation": score,
+            },
         }
         write_weights(folder / "best.safetensors", document, arrays_of(self.learner.module))

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
-    from streamplace.learn.crew import Arrays, Crew
     from streamplace.learn.registry import Model, Task
     from streamplace.learn.reward import Measure
     from streamplace.learn.watching import Watcher
+    from streamplace.learn.workers import Arrays, Workers
 
 SOLUTIONS = "solutions.jsonl"
 THROUGHPUT = "throughput"
@@ -43,31 +43,31 @@ def train_run(
     resume: bool = False,
     watcher: "Watcher | None" = None,
     track: Track = untracked,
-    crew: "Crew | None" = None,
+    workers: "Workers | None" = None,
 ) -> Trained:
     """Train a model into a folder, or go on where training was stopped.
 
     Parameters
     ----------
-    crew
+    workers
         Who computes; this process by default.
     track
         Wraps the work that comes before training, to show progress.
     """
     from streamplace.learn.building import take_device
-    from streamplace.learn.crew import Alone
     from streamplace.learn.registry import MODELS
+    from streamplace.learn.workers import LocalWorkers
 
-    crew = crew or Alone()
+    workers = workers or LocalWorkers()
     model = MODELS[run.model]
     model.check(run.objective)
     take_device(run.device)
-    if run.reward == REAL and not isinstance(crew, Alone):
+    if run.reward == REAL and not isinstance(workers, LocalWorkers):
         raise SettingError(
             "real passes (the reward ray) are measured one after the other on one machine; train "
             "in one process, on this machine"
         )
-    prepared = PreparedRun.of(run, model, folder, crew)
+    prepared = PreparedRun.of(run, model, folder, workers)
     with ExitStack() as files:
         return prepared.train(prepared.checkpoint(resume, files), watcher, track)
 
@@ -79,7 +79,7 @@ class PreparedRun:
     run: TrainingRun
     model: "Model"
     folder: Path
-    crew: "Crew"
+    workers: "Workers"
     start: "Weights | None"
     preset: "Preset"
     training: tuple[Problem, ...]
@@ -87,7 +87,9 @@ class PreparedRun:
     settings: dict[str, Any]
 
     @classmethod
-    def of(cls, run: TrainingRun, model: "Model", folder: Path, crew: "Crew") -> "PreparedRun":
+    def of(
+        cls, run: TrainingRun, model: "Model", folder: Path, workers: "Workers"
+    ) -> "PreparedRun":
         """Read and check what the run names."""
         from streamplace.learn.config import configured
 
@@ -110,7 +112,7 @@ class PreparedRun:
             **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
             **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
         }
-        return cls(run, model, folder, crew, start, preset, training, validation, settings)
+        return cls(run, model, folder, workers, start, preset, training, validation, settings)
 
     def checkpoint(self, resume: bool, files: ExitStack) -> "Checkpoint | None":
         """Return the checkpoint to go on from, as the leading process finds it.
@@ -122,7 +124,7 @@ class PreparedRun:
         def found() -> "Arrays":
             return as_arrays(self._opened(resume, files), self.settings)
 
-        checkpoint, settings = of_arrays(self.crew.shared(found))
+        checkpoint, settings = of_arrays(self.workers.shared(found))
         if settings != self.settings:
             raise SettingError(
                 "it was started with other options or on other data than the first process; start "
@@ -158,16 +160,16 @@ class PreparedRun:
     ) -> Trained:
         """Solve what there is to learn from and to judge by, then train."""
         from streamplace.learn.building import begin_from, built
-        from streamplace.learn.training import Course, train
+        from streamplace.learn.training import TrainingSchedule, train
 
-        run, config, crew = self.run, self.preset.training, self.crew
-        solver = Solver(run, self.folder / SOLUTIONS, track, crew.on)
-        solved = crew.shared(partial(self._solved, solver))
+        run, config, workers = self.run, self.preset.training, self.workers
+        solver = Solver(run, self.folder / SOLUTIONS, track, workers.on)
+        solved = workers.shared(partial(self._solved, solver))
         optima = solved["optima"]
-        course = Course(
+        schedule = TrainingSchedule(
             config=config,
             seed=run.seed,
-            folder=self.folder if crew.leads else None,
+            folder=self.folder if workers.leads else None,
             model=self.model.name,
             settings=self.settings,
             origin=self._origin(),
@@ -180,8 +182,8 @@ class PreparedRun:
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(run.start))
-            with crew.hands(learner, make, run.device) as hands:
-                history = train(learner, course, hands, told, checkpoint)
+            with workers.gradient_workers(learner, make, run.device) as gradient_workers:
+                history = train(learner, schedule, gradient_workers, told, checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
         return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
 
@@ -200,7 +202,7 @@ class PreparedRun:
         from streamplace.learn.watching import Board, Several, Silent
         from streamplace.training.curve import CurveFile
 
-        if not self.crew.leads:
+        if not self.workers.leads:
             return Silent()
         board = Board(self.folder / "tensorboard")
         curve = CurveFile(self.folder / "curve.png", optima, self.run.objective)

@@ -10,12 +10,12 @@ from typing import Any
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected, result
-from streamplace.learn.crew import Arrays
 from streamplace.learn.learner import Floats, Ints, Learner
 from streamplace.learn.packing import gradient_from, packed_gradient
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.shards import Gradient, Shard, gathered, gradient_of, summed
 from streamplace.learn.threads import one_thread
+from streamplace.learn.workers import Arrays
 
 Make = Callable[[], Learner]
 
@@ -34,7 +34,9 @@ class RayWorkers:
         return make()
 
     @contextmanager
-    def hands(self, learner: Learner, make: Make, device: str) -> Iterator["RayGradientWorkers"]:
+    def gradient_workers(
+        self, learner: Learner, make: Make, device: str
+    ) -> Iterator["RayGradientWorkers"]:
         """Workers that have made the same learner."""
         if device != "cpu":
             raise SettingError(
@@ -46,7 +48,7 @@ class RayWorkers:
 
 
 class RayGradientWorkers:
-    """Workers that compute for a learner; see `streamplace.learn.crew.Hands`."""
+    """Workers that compute for a learner; see `streamplace.learn.workers.GradientWorkers`."""
 
     def __init__(self, ray: Any, learner: Learner, make: Make) -> None:
         self._ray, self._learner = ray, learner

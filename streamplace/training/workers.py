@@ -8,12 +8,12 @@ from streamplace.errors import SettingError
 from streamplace.io.extras import importing_torch
 
 if TYPE_CHECKING:
-    from streamplace.learn.crew import Crew
+    from streamplace.learn.workers import Workers
 
 
 @contextmanager
-def workers_on(on: str | None) -> "Iterator[Crew]":
-    """Crew for a training; all its processes end together.
+def workers_on(on: str | None) -> "Iterator[Workers]":
+    """Workers for a training; all its processes end together.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ def workers_on(on: str | None) -> "Iterator[Crew]":
         from streamplace.learn.processes import joined, launched
 
     if on is None:
-        with joined() as crew:
-            yield crew
+        with joined() as workers:
+            yield workers
         return
     if launched():
         raise SettingError("torchrun has started several processes; leave out --on, or torchrun")

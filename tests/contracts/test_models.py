@@ -16,7 +16,6 @@ from problems import chain, diamond, fork_join
 
 import streamplace
 from streamplace.io.weights import read_tensors, read_weights
-from streamplace.learn.crew import Alone
 from streamplace.learn.learner import Floats, Ints, Learner
 from streamplace.learn.packing import gradient_from, packed, packed_gradient, unpacked
 from streamplace.learn.parameters import arrays_of, put_arrays
@@ -24,6 +23,7 @@ from streamplace.learn.registry import MODELS
 from streamplace.learn.shards import Gradient, Shard, gathered, gradient_of, summed
 from streamplace.learn.threads import one_thread
 from streamplace.learn.watching import Silent
+from streamplace.learn.workers import LocalWorkers
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 from streamplace.training.trained import Trained
@@ -97,11 +97,13 @@ class Halves:
         return gathered(parts, [self._pair[i % 2].validate(p) for i, p in enumerate(parts)])
 
 
-class Apart(Alone):
+class Apart(LocalWorkers):
     """Two learners in place of one."""
 
     @contextmanager
-    def hands(self, learner: Learner, make: Callable[[], Learner], device: str) -> Iterator[Halves]:
+    def gradient_workers(
+        self, learner: Learner, make: Callable[[], Learner], device: str
+    ) -> Iterator[Halves]:
         """Make the second."""
         with one_thread():
             yield Halves(learner, make())

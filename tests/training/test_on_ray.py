@@ -76,8 +76,8 @@ def test_a_node_that_is_lost_changes_no_bit(
         nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
         cluster.wait_for_nodes()
         watcher = Removes(cluster, nodes[0])
-        with workers_on(cluster.address) as crew:
-            train_run(run, tmp_path / "there", watcher=watcher, crew=crew)
+        with workers_on(cluster.address) as workers:
+            train_run(run, tmp_path / "there", watcher=watcher, workers=workers)
     finally:
         ray.shutdown()
         cluster.shutdown()
@@ -87,12 +87,12 @@ def test_a_node_that_is_lost_changes_no_bit(
 def test_real_passes_are_measured_in_one_process(run: TrainingRun, tmp_path: Path) -> None:
     measured = replace(run, reward="ray", objective="makespan")
     with pytest.raises(SettingError, match="train in one process, on this machine"):
-        train_run(measured, tmp_path / "run", crew=RayWorkers("ray"))
+        train_run(measured, tmp_path / "run", workers=RayWorkers("ray"))
 
 
 def test_where_no_cluster_is_that_is_said(run: TrainingRun, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
-        train_run(run, tmp_path / "run", crew=RayWorkers("127.0.0.1:1"))
+        train_run(run, tmp_path / "run", workers=RayWorkers("127.0.0.1:1"))
 
 
 def test_torchrun_and_ray_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:

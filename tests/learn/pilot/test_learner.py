@@ -13,7 +13,6 @@ from problems import PROBLEMS, chain, constrained, diamond, fork_join
 from streamplace.errors import SettingError
 from streamplace.generate.branched import Branched, branched
 from streamplace.io.weights import read_tensors, write_tensors, write_weights
-from streamplace.learn.crew import working
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot.learner import PilotLearner
 from streamplace.learn.models.pilot.options import PilotConfig
@@ -21,6 +20,7 @@ from streamplace.learn.models.pilot.placing import FEATURES, LOOKS, WALKS, train
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, Task
 from streamplace.learn.shards import Shard
+from streamplace.learn.workers import working
 from streamplace.model import Cluster, Problem
 from streamplace.model.graph import StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
@@ -196,8 +196,8 @@ def test_two_threads_learn_what_one_does() -> None:
     """Shards of a batch are worked on at once."""
     parts, found = [Shard(np.arange(i, 8, 2), 10, 3 + i) for i in range(2)], []
     for threads in (1, 2):
-        with working(learner(task()), "cpu", threads) as hands:
-            found.append(hands.gradient(parts))
+        with working(learner(task()), "cpu", threads) as gradient_workers:
+            found.append(gradient_workers.gradient(parts))
     one, two = found
     assert (one.loss, one.report) == (two.loss, two.report)
     assert all(torch.equal(a, b) for a, b in zip(one.tensors, two.tensors, strict=True))

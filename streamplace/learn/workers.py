@@ -1,8 +1,8 @@
-"""Who computes a training: this process on its cores, or others as well.
+"""Workers of a training: this process on its cores, or other processes as well.
 
-A crew shares the work that comes before training, and has hands for the training itself. What hands
-are given depends on the run alone and what they return is put together in fixed order, so that
-every crew comes to the same bits.
+`Workers` share the work that comes before training; the `GradientWorkers` that they provide compute
+the training itself. What these are given depends on the run alone, and what they return is put
+together in a fixed order, so that all workers come to the same bits.
 """
 
 import os
@@ -22,7 +22,7 @@ from streamplace.learn.threads import deterministic, one_thread
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class Hands(Protocol):
+class GradientWorkers(Protocol):
     """Compute for one learner."""
 
     def gradient(self, shards: Sequence[Shard]) -> Gradient:
@@ -34,7 +34,7 @@ class Hands(Protocol):
         ...
 
 
-class Crew(Protocol):
+class Workers(Protocol):
     """Processes that train together."""
 
     @property
@@ -51,14 +51,14 @@ class Crew(Protocol):
         """Return what the leading process makes, to every process."""
         ...
 
-    def hands(
+    def gradient_workers(
         self, learner: Learner, make: Callable[[], Learner], device: str
-    ) -> AbstractContextManager[Hands]:
-        """Hands for a learner as ``make`` made it, until training ends."""
+    ) -> AbstractContextManager[GradientWorkers]:
+        """Provide workers for a learner as ``make`` made it, until training ends."""
         ...
 
 
-class Alone:
+class LocalWorkers:
     """One process, on all its cores."""
 
     leads = True
@@ -69,15 +69,15 @@ class Alone:
         return make()
 
     @contextmanager
-    def hands(
+    def gradient_workers(
         self, learner: Learner, make: Callable[[], Learner], device: str
-    ) -> Iterator["Threads"]:
+    ) -> Iterator["ThreadWorkers"]:
         """A thread for every core."""
         with working(learner, device, cores()) as threads:
             yield threads
 
 
-class Threads:
+class ThreadWorkers:
     """Threads of this process; one where there is a single core, or a GPU."""
 
     def __init__(self, learner: Learner, pool: ThreadPoolExecutor | None) -> None:
@@ -102,14 +102,14 @@ class Threads:
 
 
 @contextmanager
-def working(learner: Learner, device: str, most: int) -> Iterator[Threads]:
+def working(learner: Learner, device: str, most: int) -> Iterator[ThreadWorkers]:
     """At most so many threads, each of which lets torch compute in one; on a GPU a single one."""
     with one_thread(), deterministic(device):
         if device != "cpu" or most < 2:
-            yield Threads(learner, None)
+            yield ThreadWorkers(learner, None)
             return
         with ThreadPoolExecutor(most, "shard", torch.set_num_threads, (1,)) as pool:
-            yield Threads(learner, pool)
+            yield ThreadWorkers(learner, pool)
 
 
 def cores() -> int:
