@@ -9,12 +9,10 @@ import click
 
 from streamplace.cli._options import DEFAULTS, FILE
 from streamplace.cli._output import console
-from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.program import Program
-    from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.verify import Verification
+    from streamplace.engines.live import Verification
 
 F = TypeVar("F", bound=Callable[..., Any])
 JOB = click.option("--job", help="Id of the job; may be left out where only one runs.")
@@ -23,6 +21,12 @@ PLACEMENT = click.option(
 )
 MIPS = click.option(
     "--mips", default=DEFAULTS["mips"], show_default=True, help="Speed of a core of the devices."
+)
+BANDWIDTH = click.option(
+    "--bandwidth",
+    default=DEFAULTS["bandwidth"],
+    show_default=True,
+    help="Bandwidth of every link, which Flink does not measure.",
 )
 SECONDS = click.option(
     "--seconds",
@@ -157,21 +161,6 @@ def program_of(
     )
     program.check()
     return program
-
-
-def job_id(rest: "Rest", given: str | None) -> str:
-    """Id of the job that is meant: the only one that has not ended, in whatever state."""
-    if given is not None:
-        return given
-    from streamplace.model.messages import listed, shown
-
-    states, live = rest.jobs(), rest.live_jobs()
-    if len(live) > 1:
-        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
-    if not live:
-        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
-        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
-    return live[0]
 
 
 def verification(outcome: "Verification") -> dict[str, Any]:

@@ -13,7 +13,6 @@ from streamplace.cli._flink import (
     PLACEMENT,
     TIMEOUT,
     asks,
-    job_id,
     program_of,
     show,
     submits,
@@ -92,10 +91,11 @@ def cancel_(
 
     A job that has completed checkpoints has state: say whether to save or to drop it.
     """
+    from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.rest import FINISHED, finished
     from streamplace.engines.flink.state import saved_by, stop
 
-    ended, path = job_id(rest, job), None
+    ended, path = only_job(rest, job), None
     if rest.jobs().get(ended) == FINISHED:
         raise SettingError(f"{finished(ended)}; there is nothing to end")
     if folder is not None:
@@ -125,9 +125,10 @@ def verify_(
 
     Subtasks on other devices than placed differ, and so do too few or too many of them.
     """
+    from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.verify import verify
 
-    outcome = verify(rest, job_id(rest, job), read_vectors(placement))
+    outcome = verify(rest, only_job(rest, job), read_vectors(placement))
     print_json(verification(outcome)) if as_json else show(outcome)
     context.exit(0 if outcome.fine else 1)

@@ -18,17 +18,16 @@ from streamplace.cli._flink import (
     TIMEOUT,
     asks,
     in_words,
-    job_id,
     program_of,
     submits,
 )
-from streamplace.cli._options import DEFAULTS, FILE
+from streamplace.cli._options import FILE
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.move import FlinkMove, MovePlan
-    from streamplace.engines.flink.pinning import Vectors
     from streamplace.engines.flink.rest import Rest
     from streamplace.engines.flink.transaction import Moved
 
@@ -124,36 +123,33 @@ def move_(
     Without --placement the job is measured and placed around the other jobs of the cluster, and is
     moved if that raises its rate.
     """
-    from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.move import FlinkMove
+    from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.settling import Settling
     from streamplace.engines.flink.transaction import Saving
 
     if resume and (placement is not None or dry_run):
         raise SettingError("--resume goes by the placement of the move that was broken off")
     program = program_of(**submitted)
-    move = FlinkMove(
+    engine = FlinkEngine(
         rest,
-        find_flink(flink_home),
-        program,
-        say,
-        folder,
-        allow_non_restored,
-        timeout,
-        Saving(savepoint_timeout, native),
-        Settling(settle, least_rate),
-        _resuming(sys.argv[1:]),
+        flink_home,
+        mips,
+        savepoints=folder,
+        allow_non_restored=allow_non_restored,
+        seconds=timeout,
+        saving=Saving(savepoint_timeout, native),
+        settling=Settling(settle, least_rate),
+        tell=say,
     )
+    move = engine.moving(program, _resuming(sys.argv[1:]))
     if resume:
-        moved = move.resume(job)
-        _show(moved, job or "", {}, as_json)
+        _show(move.resume(job), job or "", {}, as_json)
         return
-    running = _running_job(move, job)
+    running = move.running_job(job)
     if placement is None:
-        plan = _planned_anew(move, running, seconds, mips, cluster_file)
+        plan = _planned_anew(engine, move, running, seconds, cluster_file)
     else:
-        from streamplace.engines.flink.pinning import read_vectors
-
         plan = move.plan(running, read_vectors(placement))
         _tell(plan)
     if plan is not None and plan.moved and not dry_run:
@@ -162,61 +158,26 @@ def move_(
         _show(None, running, {} if plan is None else plan.moved, as_json)
 
 
-def _running_job(move: "FlinkMove", given: str | None) -> str:
-    """Id of the job that is meant; where none runs, a move may have been broken off."""
-    try:
-        job = job_id(move.rest, given)
-    except SettingError:
-        if move.rest.live_jobs():
-            raise
-        job = None
-    if job is None or move.rest.state(job) != "RUNNING":
-        for journal in move.unfinished_moves():
-            if job in (None, journal.job, journal.successor):
-                raise SettingError(
-                    f"a move of job {journal.job} was broken off, or is under way by "
-                    f"{journal.holder}; finish it by: {move.resume_by}"
-                )
-    return job if job is not None else job_id(move.rest, given)
-
-
 def _planned_anew(
-    move: "FlinkMove", job: str, seconds: float, mips: str, cluster_file: Path | None
+    engine: "FlinkEngine", move: "FlinkMove", job: str, seconds: float, cluster_file: Path | None
 ) -> "MovePlan | None":
     """Plan for a job that is measured now; None where moving it would gain nothing."""
     from streamplace.api import place
-    from streamplace.engines.flink.background import background
-    from streamplace.engines.flink.beside import cores_taken
-    from streamplace.engines.flink.cluster import cluster_toml
     from streamplace.engines.flink.pinning import vectors_of
-    from streamplace.engines.flink.profile import profile
-    from streamplace.engines.flink.worth import worth_of
-    from streamplace.io.clusters import parse_cluster, read_cluster
-    from streamplace.model.units import mips as parsed_mips
+    from streamplace.io.clusters import read_cluster
 
-    rest = move.rest
     with waiting(f"watching for {seconds:g} s"):
-        measured = profile(rest, job, seconds)
-    graph = measured.graph(parsed_mips(mips))
-    for doubt in measured.doubts:
-        say(f"note: {doubt}")
-    if cluster_file is None:
-        with waiting(f"watching the TaskManagers for {seconds:g} s"):
-            java, overhead = background(rest, job, seconds)
-            others = (other for other in rest.live_jobs() if other != job)
-            taken = cores_taken(rest, others, seconds)
-        own = java.java if java.managers else None
-        text = cluster_toml(rest, mips, str(DEFAULTS["bandwidth"]), own, overhead, taken)
-        cluster = parse_cluster(text.encode(), "the cluster")
-    else:
-        cluster = read_cluster(cluster_file)
-    result = place(graph, cluster)
+        cluster = None if cluster_file is None else read_cluster(cluster_file)
+        measured = engine.measure(job, seconds, cluster=cluster)
+    for note in measured.notes:
+        say(f"note: {note}")
+    result = place(measured.graph, measured.cluster)
     say(f"placed by {result.placer}: relative throughput {result.value:.4g}")
-    vectors: Vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
-    plan = move.plan(job, vectors)
+    parallelism = measured.graph.operators.parallel
+    plan = move.plan(job, vectors_of(result.placement.as_dict(), parallelism))
     _tell(plan)
     if plan.moved:
-        worth = worth_of(rest, job, measured, graph, cluster, plan.before, plan.after)
+        worth = engine.worth(measured, plan)
         say(str(worth))
         if not worth.pays:
             say("nothing is moved; to move it all the same, give --placement")
@@ -267,13 +228,13 @@ def _resuming(words: Sequence[str]) -> str:
     words = [*words]
     end = words.index("--") if "--" in words else len(words)
     options, arguments = words[:end], words[end:]
-    kept = [
+    options = [
         word
         for i, word in enumerate(options)
         if not (word.startswith("--placement") or (i and options[i - 1] == "--placement"))
         and word not in ("--resume", "--json")
     ]
-    return shlex.join(["streamplace", *kept, "--resume", *arguments])
+    return shlex.join(["streamplace", *options, "--resume", *arguments])
 
 
 @click.command(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._flink import HOME, JOB, PLACEMENT, TIMEOUT, asks, job_id, program_of, submits
+from streamplace.cli._flink import HOME, JOB, PLACEMENT, TIMEOUT, asks, program_of, submits
 from streamplace.cli._options import spare_inputs, writes
 from streamplace.cli._output import print_line, say
 
@@ -69,6 +69,7 @@ def watch_(
     -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
     """
     from streamplace.engines.flink.dist import find_flink
+    from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.watch import PlacedJob, Watch
 
@@ -85,7 +86,7 @@ def watch_(
     program, flink = program_of(**submitted), find_flink(flink_home)
     watch = Watch(rest, flink, program, spares, say, moved, patience, timeout)
     try:
-        watch.run(PlacedJob(job_id(rest, job), vectors))
+        watch.run(PlacedJob(only_job(rest, job), vectors))
     except KeyboardInterrupt:
         say("stopped watching; the job goes on")
 

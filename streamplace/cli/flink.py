@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamplace.cli._flink import HOME, JOB, JSON, MIPS, SECONDS, asks, job_id
+from streamplace.cli._flink import BANDWIDTH, HOME, JOB, JSON, MIPS, SECONDS, asks
 from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, verify_
 from streamplace.cli._flink_move import move_, savepoints_
 from streamplace.cli._flink_union import split_, union_
 from streamplace.cli._flink_watch import watch_
-from streamplace.cli._options import DEFAULTS, FILE, writes
+from streamplace.cli._options import FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 
 if TYPE_CHECKING:
@@ -76,12 +76,7 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 @command.command("cluster", epilog="Example: streamplace flink cluster -o cluster.toml")
 @asks
 @MIPS
-@click.option(
-    "--bandwidth",
-    default=DEFAULTS["bandwidth"],
-    show_default=True,
-    help="Of every link; Flink does not measure it.",
-)
+@BANDWIDTH
 @JOB
 @click.option(
     "--beside",
@@ -106,19 +101,15 @@ def cluster_(
     cgroups. With --beside, the others are placed around jobs that stay. --mips is the speed of a
     core of the devices, as for profile. Everything can be changed in the file.
     """
-    from streamplace.engines.flink.background import background
-    from streamplace.engines.flink.beside import cores_taken
-    from streamplace.engines.flink.cluster import cluster_toml, unpinnable
-    from streamplace.io.clusters import parse_cluster
+    from streamplace.engines.flink.cluster import unpinnable
+    from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.io.files import write_text
 
     with waiting(f"watching for {seconds:g} s"):
-        seen, overhead = background(rest, job, seconds)
-        taken = cores_taken(rest, beside, seconds)
-    java = seen.java if seen.managers else None
-    text = cluster_toml(rest, mips, bandwidth, java, overhead, taken)
-    size = parse_cluster(text.encode(), "the cluster").n_devices
-    if java is None:
+        engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
+        measured = engine.cluster(job, seconds, beside=beside)
+    size, text = measured.cluster().n_devices, measured.as_toml()
+    if measured.java is None:
         say("note: what Java itself takes is not measured, no TaskManager is on this machine")
     for device in unpinnable(rest):
         say(f"note: nothing can be pinned to {device}; see: streamplace export --to flink")
@@ -186,6 +177,7 @@ def profile_(
     on, as the cluster file has it. What could not be measured is told, and so is what the model
     predicts for the present placement, beside what was measured there.
     """
+    from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.profile import profile
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.graph import CONSISTENCY
@@ -193,7 +185,7 @@ def profile_(
 
     speed = parsed_mips(mips)
     with waiting(f"watching for {seconds:g} s"):
-        seen = profile(rest, job_id(rest, job), seconds)
+        seen = profile(rest, only_job(rest, job), seconds)
     graph = seen.graph(speed)
     if output is not None:
         write_graph(graph, output)
@@ -209,5 +201,5 @@ def profile_(
         say(f"note: {doubt}")
 
 
-for one in (apply_, jar_, move_, savepoints_, cancel_, verify_, watch_, union_, split_):
-    command.add_command(one)
+for further in (apply_, jar_, move_, savepoints_, cancel_, verify_, watch_, union_, split_):
+    command.add_command(further)

@@ -17,10 +17,10 @@ from lazy_flink import Clock
 from pydantic import TypeAdapter
 
 from streamplace.engines.flink import cpu, profile, rest, sampling, task_cpu
-from streamplace.engines.flink.answers import ANSWERS, parse_complaint
-from streamplace.engines.flink.cluster import cluster_toml, unpinnable
-from streamplace.engines.flink.rest import Rest, root_cause
-from streamplace.engines.flink.transport import Answer
+from streamplace.engines.flink.answers import ANSWERS, parse_complaint, root_cause
+from streamplace.engines.flink.cluster import measured_cluster, unpinnable
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.transport import HttpAnswer
 from streamplace.engines.flink.verify import verify
 
 SECONDS = 10.0
@@ -42,7 +42,7 @@ def answer_readers() -> dict[str, tuple[Read, Callable[[], Sequence[bytes]]]]:
 
 def _reader(path: str) -> Read:
     def read(content: bytes, folder: Path) -> None:
-        with patch.object(rest, "exchange", lambda *_: Answer(200, content, None)):
+        with patch.object(rest, "exchange", lambda *_: HttpAnswer(200, content, None)):
             Rest("http://localhost:8081").get(path.replace("*", "a"))
 
     return read
@@ -73,15 +73,17 @@ def _conversation(deed: Callable[[Rest], Any]) -> Read:
 
         looks: Counter[str] = Counter()
 
-        def exchange(address: object, context: object, method: str, path: str, *_: Any) -> Answer:
+        def exchange(
+            address: object, context: object, method: str, path: str, *_: Any
+        ) -> HttpAnswer:
             plain = path.partition("?")[0]
             looks[plain] += 1
             if plain not in paths:
-                return Answer(404, to_json({"errors": ["a.B: not found"]}), None)
+                return HttpAnswer(404, to_json({"errors": ["a.B: not found"]}), None)
             document = paths[plain]
             with suppress(TypeError, KeyError, AttributeError, ValueError):  # of spoiled metrics
                 document = grown(document, looks[plain])
-            return Answer(200, to_json(document), None)
+            return HttpAnswer(200, to_json(document), None)
 
         clock = Clock()
         with (
@@ -96,8 +98,12 @@ def _conversation(deed: Callable[[Rest], Any]) -> Read:
     return read
 
 
+def _cluster_file(flink: Rest) -> str:
+    return measured_cluster(flink, "2500 MIPS", "1 Gbps").as_toml()
+
+
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
-    "cluster": lambda flink: (cluster_toml(flink, "2500 MIPS", "1 Gbps"), unpinnable(flink)),
+    "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
     "profile": lambda flink: profile.profile(flink, JOB, SECONDS).graph(2500.0),
     "verify": lambda flink: verify(flink, JOB, {"src": ["dev-0"], "a": ["dev-0"], "b": "dev-0"}),
     "jobs": lambda flink: (flink.jobs(), flink.settings(), flink.offered(), flink.failure(JOB)),

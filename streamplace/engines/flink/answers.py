@@ -32,6 +32,8 @@ from streamplace.engines.flink.answer_shapes import (
 )
 from streamplace.model.messages import quoted, shown
 
+OURS = "streamplace: "
+"""Before what the pinning class says itself: it may name many operators."""
 ANSWERS: dict[str, Any] = {
     "/taskmanagers": TaskManagers,
     "/taskmanagers/*": Slots,
@@ -92,3 +94,21 @@ def _pattern(path: str) -> str:
 @cache
 def _adapter(pattern: str) -> TypeAdapter[Any]:
     return TypeAdapter(ANSWERS[pattern])
+
+
+def root_cause(trace: str) -> str:
+    r"""Last cause of a Java stack trace.
+
+    >>> root_cause("a.B: first\n\tat x\nCaused by: c.D: the reason\n\tat y")
+    'c.D: the reason'
+    >>> root_cause("<Exception on server side:\na.B: it\nEnd of exception on server side>")
+    'a.B: it'
+    """
+    lines = [
+        line.strip()
+        for line in trace.splitlines()
+        if line and not line.startswith("\t") and "xception on server side" not in line
+    ]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    cause = (causes or lines or ["unknown"])[-1]
+    return shown(cause, 20_000 if OURS in cause else 300)

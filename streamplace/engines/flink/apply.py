@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
+from streamplace.engines.flink.answers import OURS
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.fitting import (
     check_cluster,
@@ -17,7 +18,7 @@ from streamplace.engines.flink.fitting import (
 from streamplace.engines.flink.jars import placed_jar
 from streamplace.engines.flink.pinning import Pinning, Vectors
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FINISHED, OURS, SLOT_SECONDS, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest import FINISHED, SLOT_SECONDS, FlinkError, Refusal, Rest
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.state import Savepoint
 from streamplace.model.messages import quoted

@@ -1,7 +1,8 @@
-"""A running cluster as a TOML file: every TaskManager a device."""
+"""A running Flink as a cluster: every TaskManager is a device."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,9 @@ from streamplace.engines.flink.limits import cpu_limit, whole_cores
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_toml
+from streamplace.io.clusters import cluster_from_tables
+from streamplace.io.schema import parse_tables
+from streamplace.model.cluster import Cluster
 from streamplace.model.units import mips as parsed_mips
 
 FRAMING = 0.05
@@ -18,15 +22,102 @@ HEADROOM = 0.05
 """Part of every CPU and link that stays free: bursts leave that much of a full one unused."""
 
 
-def cluster_toml(
+@dataclass(frozen=True, slots=True)
+class MeasuredDevice:
+    """A TaskManager as a device.
+
+    Attributes
+    ----------
+    mips
+        Speed of one of its cores.
+    memory
+        Bytes; None where Flink does not tell.
+    limit
+        Cores that its cgroup leaves it; None where it has all of them.
+    reserved
+        MIPS that are taken besides the job; None where that is not measured.
+    """
+
+    name: str
+    mips: str
+    cores: int
+    memory: int | None = None
+    limit: float | None = None
+    reserved: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCluster:
+    """TaskManagers as the devices of a cluster, with what was measured of them.
+
+    Attributes
+    ----------
+    url
+        Address of the Flink.
+    bandwidth
+        Of every link, as it was given.
+    overhead
+        Core seconds per remote tuple and end; None where it is not measured.
+    java
+        Core seconds per second that Java takes of each besides its tasks; None where it is not
+        measured.
+    reserved_for
+        What is reserved, in words.
+    """
+
+    url: str
+    bandwidth: str
+    devices: tuple[MeasuredDevice, ...]
+    overhead: float | None = None
+    java: float | None = None
+    reserved_for: str = ""
+
+    def cluster(self) -> Cluster:
+        """Cluster of what is left for operators and payloads."""
+        tables: dict[str, Any] = {
+            "bandwidth": self.bandwidth,
+            "framing": FRAMING,
+            "headroom": HEADROOM,
+            "devices": [_given(asdict(device)) for device in self.devices],
+        } | _given({"overhead": self.overhead})
+        where = f"the Flink at {self.url}"
+        return cluster_from_tables(parse_tables("cluster", tables, where))
+
+    def as_toml(self) -> str:
+        """Text of a cluster file, which says what was measured."""
+        text = (
+            f"# TaskManagers of the Flink at {self.url}; speed and network are not measured.\n"
+            f"bandwidth = {quoted_toml(self.bandwidth)}\n"
+            f"framing = {FRAMING}  # headers, per byte of payload\n"
+            f"headroom = {HEADROOM}  # part of every CPU and link that stays free, for bursts\n"
+        )
+        if self.overhead is not None:
+            text += f"overhead = {self.overhead:.3g}"
+            text += "  # s of a core per remote tuple and end, measured\n"
+        return text + "".join(map(self._table, self.devices))
+
+    def _table(self, device: MeasuredDevice) -> str:
+        limited = "" if device.limit is None else f"  # limited to {device.limit:g} cores"
+        text = (
+            f"\n[[devices]]\nname = {quoted_toml(device.name)}\n"
+            f"mips = {quoted_toml(device.mips)}{limited}\ncores = {device.cores}\n"
+        )
+        if device.memory is not None:
+            text += f"memory = {device.memory}\n"
+        if device.reserved is not None:
+            text += f"reserved = {device.reserved:.3g}  # MIPS that {self.reserved_for}, measured\n"
+        return text
+
+
+def measured_cluster(
     rest: Rest,
     mips: str,
     bandwidth: str,
     java: float | None = None,
     overhead: float | None = None,
     beside: Mapping[str, float] | None = None,
-) -> str:
-    """Cluster file of the TaskManagers; what REST does not tell is as given.
+) -> MeasuredCluster:
+    """Cluster of the TaskManagers; what REST does not tell is as given.
 
     A TaskManager on this machine whose cgroup limits its CPU has that much. Others on one host
     share its cores evenly.
@@ -44,27 +135,23 @@ def cluster_toml(
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(map(_host, managers))
-    head = f"# TaskManagers of the Flink at {rest.url}; speed and network are not measured.\n"
-    costs = f"framing = {FRAMING}  # headers, per byte of payload\n"
-    costs += f"headroom = {HEADROOM}  # part of every CPU and link that stays free, for bursts\n"
     limits = {device: cpu_limit(pid) for device, pid in processes_of(rest).items()}
     if overhead is not None:
-        overhead = slowed(overhead, [limit for limit in limits.values() if limit is not None])
-        costs += f"overhead = {overhead:.3g}  # s of a core per remote tuple and end, measured\n"
-    tables = [
-        _table(manager, _cores(manager, mips, crowd[_host(manager)], limits.get(manager["id"])))
+        shares = [limit for limit in limits.values() if limit is not None]
+        overhead = float(f"{slowed(overhead, shares):.3g}")
+    devices = [
+        _device(manager, mips, crowd[_host(manager)], limits.get(manager["id"]))
         for manager in managers
     ]
     if java is not None or beside:
-        taken = ((java or 0.0) + (beside or {}).get(manager["id"], 0.0) for manager in managers)
-        what = "Java takes besides the tasks" if java is not None else ""
-        what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
-        speed = parsed_mips(mips)
-        tables = [
-            f"{table}reserved = {cores * speed:.3g}  # MIPS that {what}, measured\n"
-            for table, cores in zip(tables, taken, strict=True)
+        taken, speed = beside or {}, parsed_mips(mips)
+        devices = [
+            replace(d, reserved=float(f"{((java or 0.0) + taken.get(d.name, 0.0)) * speed:.3g}"))
+            for d in devices
         ]
-    return f"{head}bandwidth = {quoted_toml(bandwidth)}\n{costs}{''.join(tables)}"
+    what = "Java takes besides the tasks" if java is not None else ""
+    what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
+    return MeasuredCluster(rest.url, bandwidth, tuple(devices), overhead, java, what)
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -86,21 +173,19 @@ def slowed(seconds: float, limits: Sequence[float]) -> float:
     return seconds * len(shares) / sum(shares) if shares else seconds
 
 
-def _cores(manager: dict[str, Any], mips: str, crowd: int, limit: float | None) -> str:
-    """Speed and number of the cores of a TaskManager, as lines of its table."""
-    most = manager["hardware"]["cpuCores"]
+def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None) -> MeasuredDevice:
+    """Device of a TaskManager that shares its host with others."""
+    most, memory = manager["hardware"]["cpuCores"], manager["memoryConfiguration"]
+    name, size = str(manager["id"]), memory.get("totalProcessMemory")
     if limit is None or limit >= most:
-        return f"mips = {quoted_toml(mips)}\ncores = {max(1, most // crowd)}\n"
+        return MeasuredDevice(name, mips, max(1, most // crowd), size)
     cores, share = whole_cores(limit)
-    speed = quoted_toml(f"{share * parsed_mips(mips):g} MIPS")
-    return f"mips = {speed}  # limited to {limit:g} cores\ncores = {cores}\n"
+    return MeasuredDevice(name, f"{share * parsed_mips(mips):g} MIPS", cores, size, limit)
 
 
-def _table(manager: dict[str, Any], cores: str) -> str:
-    memory = manager["memoryConfiguration"].get("totalProcessMemory")
-    return f"\n[[devices]]\nname = {quoted_toml(manager['id'])}\n{cores}" + (
-        "" if memory is None else f"memory = {memory}\n"
-    )
+def _given(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of a cluster file that are known."""
+    return {key: fact for key, fact in facts.items() if fact is not None and key != "limit"}
 
 
 def _host(manager: dict[str, Any]) -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from streamsim import bottleneck, resource_loads
-
 from streamplace.engines.flink.cluster import FRAMING, HEADROOM, slowed
 from streamplace.engines.flink.helpers import COMPILERS, GARBAGE, JAVA, NETWORK
 from streamplace.engines.flink.limits import whole_cores
@@ -124,6 +122,8 @@ def consistency(
     -------
     None where not all TaskManagers of the job are on this machine.
     """
+    from streamsim import bottleneck, resource_loads
+
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:
         return None

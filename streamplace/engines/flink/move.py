@@ -10,6 +10,7 @@ from streamplace.engines.flink.carried import UNTOLD, Settings, lost, running_se
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.fitting import fitted, left_without
 from streamplace.engines.flink.folder import SavepointFolder, folder_uri, savepoint_folder
+from streamplace.engines.flink.jobs import only_job
 from streamplace.engines.flink.journal import (
     Holder,
     Journal,
@@ -174,6 +175,29 @@ class FlinkMove:
             lock = acquire(folder, journal)
             with _released(lock), self._transaction(folder, lock, None) as transaction:
                 return transaction.conclude()
+
+    def running_job(self, given: str | None) -> str:
+        """Id of the job that is meant: the one given, else the only one that has not ended.
+
+        Raises
+        ------
+        SettingError
+            When it does not run because a move of it was broken off.
+        """
+        try:
+            job = only_job(self.rest, given)
+        except SettingError:
+            if self.rest.live_jobs():
+                raise
+            job = None
+        if job is None or self.rest.state(job) != "RUNNING":
+            for journal in self.unfinished_moves():
+                if job in (None, journal.job, journal.successor):
+                    raise SettingError(
+                        f"a move of job {journal.job} was broken off, or is under way by "
+                        f"{journal.holder}; finish it by: {self.resume_by}"
+                    )
+        return job if job is not None else only_job(self.rest, given)
 
     def unfinished_moves(self) -> list[Journal]:
         """Moves in the folder of savepoints that are under way or were broken off."""

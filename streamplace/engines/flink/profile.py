@@ -71,6 +71,17 @@ class JobProfile:
             self.activity[task.id].back_pressured > BLOCKED * task.parallelism for task in sources
         )
 
+    def background(self, managers: int) -> tuple[float | None, float | None]:
+        """Cores that Java takes of each TaskManager, and core seconds per remote tuple and end.
+
+        Either is None where it is not measured; the second where one of the cluster's TaskManagers,
+        whose number is given, is not on this machine.
+        """
+        if self.present is None or not self.present.usage:
+            return None, None
+        is_complete = self.present.overhead > 0 and len(self.present.usage) == managers
+        return self.present.java, self.present.overhead if is_complete else None
+
     def graph(self, mips: float) -> StreamGraph:
         """Stream graph whose instructions are those of cores of ``mips``.
 
@@ -110,19 +121,12 @@ class JobProfile:
         if self.present is None:
             return graph
         tuples = {task.name: self.tuples[task.id] for task in self.tasks}
-        agreement = consistency(graph, self.present, tuples, is_blocked=self._is_blocked())
+        agreement = consistency(graph, self.present, tuples, is_blocked=self.is_limited)
         if agreement is None:
             text = "unchecked, for not all TaskManagers of the job run on this machine"
         else:
             text = str(agreement)
         return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
-
-    def _is_blocked(self) -> bool:
-        """Whether a source was held back notably."""
-        return any(
-            self.activity[task.id].back_pressured > BLOCKED * task.parallelism
-            for task in _sources(self.tasks, self.edges)
-        )
 
     def _operator(self, task: FlinkTask, payload: float, rate: float, mips: float) -> Operator:
         tuples = self.tuples[task.id]

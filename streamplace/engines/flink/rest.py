@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.access import Access
 from streamplace.engines.flink.answer_shapes import Job, JobSummary, Slot
-from streamplace.engines.flink.answers import parse_answer, parse_complaint
+from streamplace.engines.flink.answers import parse_answer, parse_complaint, root_cause
 from streamplace.engines.flink.transport import Address, exchange, masked
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
@@ -27,8 +27,6 @@ NO_SLOT = "NoResourceAvailableException"
 """Of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
 """States of the tasks of a job that runs: one that has read all of its input has finished."""
-OURS = "streamplace: "
-"""Before what the pinning class says itself: it may name many operators."""
 JSON = "application/json"
 POLL_SECONDS = 0.1
 SLOT_SECONDS = 0.2
@@ -399,21 +397,3 @@ def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
 def finished(job: str) -> str:
     """What became of a job that nobody ended."""
     return f"job {shown(job)} has finished by itself, having read all of its input"
-
-
-def root_cause(trace: str) -> str:
-    r"""Last cause of a Java stack trace.
-
-    >>> root_cause("a.B: first\n\tat x\nCaused by: c.D: the reason\n\tat y")
-    'c.D: the reason'
-    >>> root_cause("<Exception on server side:\na.B: it\nEnd of exception on server side>")
-    'a.B: it'
-    """
-    lines = [
-        line.strip()
-        for line in trace.splitlines()
-        if line and not line.startswith("\t") and "xception on server side" not in line
-    ]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    cause = (causes or lines or ["unknown"])[-1]
-    return shown(cause, 20_000 if OURS in cause else 300)

@@ -6,9 +6,10 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from streamplace.engines.flink.answers import root_cause
 from streamplace.engines.flink.folder import SavepointFolder
 from streamplace.engines.flink.journal import now, unfinished
-from streamplace.engines.flink.rest import POLL_SECONDS, FlinkError, Rest, root_cause
+from streamplace.engines.flink.rest import POLL_SECONDS, FlinkError, Rest
 from streamplace.engines.flink.state import checkpoint_counts, restored_path
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted, shown

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.answer_shapes import CheckpointAnswer, Job, SavepointAnswer
+from streamplace.engines.flink.answers import root_cause
 from streamplace.engines.flink.rest import (
     ENDED,
     SUBMIT_SECONDS,
@@ -16,7 +17,6 @@ from streamplace.engines.flink.rest import (
     NoAnswer,
     Refusal,
     Rest,
-    root_cause,
 )
 from streamplace.engines.flink.tasks import job_operators
 from streamplace.model.messages import quoted, shown

@@ -1,54 +1,14 @@
 """Verifying: where every subtask of a running job really is, against where it should be."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from streamplace.engines.flink.pinning import Vectors, counts
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.tasks import read_vertices
+from streamplace.engines.live import OperatorCheck, Verification
 from streamplace.model.messages import listed
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One operator: how many of its subtasks each device should run, and does.
-
-    ``expected`` is empty for an operator that the placement does not know, ``actual`` for one that
-    the job does not have.
-    """
-
-    operator: str
-    expected: Mapping[str, int]
-    actual: Mapping[str, int]
-
-    @property
-    def fine(self) -> bool:
-        """Whether they agree."""
-        return dict(self.expected) == dict(self.actual)
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What became of a placement.
-
-    Attributes
-    ----------
-    problems
-        What is wrong beside single operators, in words.
-    uncounted
-        Operators of which the placement does not say how many subtasks they have.
-    """
-
-    checks: tuple[Check, ...]
-    problems: tuple[str, ...]
-    uncounted: tuple[str, ...]
-
-    @property
-    def fine(self) -> bool:
-        """Whether every subtask runs where it should."""
-        return not self.problems and all(check.fine for check in self.checks)
 
 
 def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
@@ -62,7 +22,9 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
         unsure.extend(vertex.unsure)
     names = dict.fromkeys((*actual, *vectors))
     checks = (
-        Check(name, _expected(vectors.get(name, ()), actual.get(name, {})), actual.get(name, {}))
+        OperatorCheck(
+            name, _expected(vectors.get(name, ()), actual.get(name, {})), actual.get(name, {})
+        )
         for name in names
     )
     uncounted = (name for name, vector in vectors.items() if isinstance(vector, str))

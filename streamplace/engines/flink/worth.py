@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from streamsim import bottleneck, resource_loads
 
 from streamplace.engines.flink.chains import unfused
-from streamplace.engines.flink.profile import JobProfile
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import last_checkpoint_seconds
+from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
@@ -77,24 +76,23 @@ class Worth:
 def worth_of(
     rest: Rest,
     job: str,
-    profile: JobProfile,
-    graph: StreamGraph,
-    cluster: Cluster,
+    measured: Measurement,
     before: dict[str, list[str]],
     after: dict[str, list[str]],
 ) -> Worth:
-    """What moving a job gains that was profiled where it runs.
+    """What moving a job gains that was measured where it runs.
 
     Parameters
     ----------
     before, after
         Operator → the device of each of its subtasks.
     """
+    graph, cluster = measured.graph, measured.cluster
     return Worth(
         graph.source_rate,
         graph.source_rate * capacity(graph, cluster, before),
         graph.source_rate * capacity(graph, cluster, after),
-        profile.is_limited,
+        measured.is_limited,
         START_SECONDS + last_checkpoint_seconds(rest, job),
     )
 
@@ -104,6 +102,8 @@ def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]
 
     Operators that Flink fused run where the first of them does.
     """
+    from streamsim import bottleneck, resource_loads
+
     expansion = graph.expand()
     problem = Problem(expansion.graph, cluster)
     number = {name: i for i, name in enumerate(cluster.devices.name)}

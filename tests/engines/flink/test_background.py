@@ -9,7 +9,7 @@ import pytest
 
 from streamplace.engines.flink import background, cluster, cpu
 from streamplace.engines.flink.background import background_between
-from streamplace.engines.flink.cluster import cluster_toml
+from streamplace.engines.flink.cluster import measured_cluster
 from streamplace.engines.flink.cpu import JavaThread, listening_ports
 from streamplace.io.clusters import parse_cluster
 
@@ -70,11 +70,13 @@ def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatc
 
 def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:
     """In MIPS, beside the headers, the headroom and the cost of a remote tuple."""
-    text = cluster_toml(flink(MANAGER), "1000 MIPS", "106 Mbps", java=0.03, overhead=5e-6)
+    measured = measured_cluster(flink(MANAGER), "1000 MIPS", "106 Mbps", java=0.03, overhead=5e-6)
+    text = measured.as_toml()
     assert "reserved = 30 " in text
     parsed = parse_cluster(text.encode(), "c")
     assert parsed.devices.mips.tolist() == pytest.approx([0.95 * 970])
     assert parsed.overhead_s == 5e-6
+    assert measured.cluster() == parsed
 
 
 def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +84,6 @@ def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> N
     two = {**MANAGER, "id": "b", "hardware": {"cpuCores": 4}}
     monkeypatch.setattr(cluster, "processes_of", lambda rest: {"a": 1, "b": 2})
     monkeypatch.setattr(cluster, "cpu_limit", {1: 0.25, 2: None}.get)
-    devices = parse_cluster(
-        cluster_toml(flink(MANAGER, two), "1000 MIPS", "1 Gbps").encode(), "c"
-    ).devices
+    devices = measured_cluster(flink(MANAGER, two), "1000 MIPS", "1 Gbps").cluster().devices
     assert devices.mips.tolist() == pytest.approx([0.95 * 250, 0.95 * 1000])
     assert devices.cores.tolist() == [1, 2]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripted_flink import healthy, scripted_flink
 
-from streamplace.engines.flink.cluster import cluster_toml
+from streamplace.engines.flink.cluster import measured_cluster
 from streamplace.engines.flink.pinning import read_vectors
 from streamplace.engines.flink.rest import Rest
 
@@ -109,7 +109,7 @@ def test_what_jobs_take_that_stay_is_reserved() -> None:
     with scripted_flink(healthy("dev-0", "dev-1")) as flink:
         rest = Rest(flink.url)
         texts = [
-            cluster_toml(rest, "2000", "1 Gbps", java, beside={"dev-1": 0.5})
+            measured_cluster(rest, "2000", "1 Gbps", java, beside={"dev-1": 0.5}).as_toml()
             for java in (None, 0.1)
         ]
     reserved = [[row["reserved"] for row in tomllib.loads(text)["devices"]] for text in texts]

@@ -1,0 +1,195 @@
+"""Flink as an engine: its running jobs measured, placed, verified and moved, from Python."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.background import background
+from streamplace.engines.flink.beside import cores_taken
+from streamplace.engines.flink.cluster import MeasuredCluster, measured_cluster
+from streamplace.engines.flink.dist import Flink, find_flink
+from streamplace.engines.flink.jobs import only_job
+from streamplace.engines.flink.move import FlinkMove, MovePlan, Tell
+from streamplace.engines.flink.pinning import Vectors, vectors_of
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.state import Savepoint
+from streamplace.engines.flink.transaction import Moved, Saving
+from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.worth import Worth, worth_of
+from streamplace.engines.live import Measurement, Verification
+from streamplace.model.cluster import Cluster
+from streamplace.model.units import mips as parsed_mips
+
+MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
+"""Speed of a core and bandwidth of a link where the user does not give them."""
+RESUME = "streamplace flink move JAR --resume"
+
+
+def _ignore(_: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkEngine:
+    """A running Flink cluster, an engine in the sense of ``streamplace.engines.live``.
+
+    Attributes
+    ----------
+    rest
+        Its REST interface.
+    home
+        Home of a Flink of the same version, by default ``$FLINK_HOME`` or the one that was fetched.
+    mips, bandwidth
+        Speed of a core and bandwidth of a link, which Flink does not measure.
+    savepoints
+        Folder (path or URI) of savepoints, which the JobManager can write to; by default the
+        cluster's own.
+    allow_non_restored
+        Whether state that no operator takes over may be left behind.
+    seconds
+        In which a job must have come up, its state restored.
+    saving, settling
+        How the state of a job is saved when it moves, and what the moved job must show.
+    tell
+        Is told every step of a move.
+    """
+
+    rest: Rest
+    home: Path | None = None
+    mips: str = MIPS
+    bandwidth: str = BANDWIDTH
+    savepoints: str | None = None
+    allow_non_restored: bool = False
+    seconds: float = 120.0
+    saving: Saving = field(default_factory=Saving)
+    settling: Settling = field(default_factory=Settling)
+    tell: Tell = _ignore
+
+    @property
+    def flink(self) -> Flink:
+        """Flink's libraries on this machine."""
+        return find_flink(self.home)
+
+    def jobs(self) -> list[str]:
+        """Ids of the jobs that have not ended, running or not."""
+        return self.rest.live_jobs()
+
+    def job(self, given: str | None = None) -> str:
+        """Id of the job that is meant: the one given, else the only one that has not ended."""
+        return only_job(self.rest, given)
+
+    def measure(
+        self, job: str, seconds: float = 10.0, *, cluster: Cluster | None = None
+    ) -> Measurement:
+        """Measure a running job, and what is left of the TaskManagers for it.
+
+        Parameters
+        ----------
+        seconds
+            How long to watch the job, and then every other job of the cluster.
+        cluster
+            The devices, where they are known; else they are measured, too.
+        """
+        seen = profile(self.rest, job, seconds)
+        graph = seen.graph(parsed_mips(self.mips))
+        if cluster is None:
+            java, overhead = seen.background(len(self.rest.task_managers()))
+            taken = self._taken((other for other in self.jobs() if other != job), seconds)
+            cluster = self._cluster(java, overhead, taken).cluster()
+        return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts))
+
+    def cluster(
+        self, job: str | None = None, seconds: float = 10.0, *, beside: Sequence[str] = ()
+    ) -> MeasuredCluster:
+        """Measure the TaskManagers alone.
+
+        Parameters
+        ----------
+        job
+            The job whose remote tuples are counted, where several run.
+        beside
+            Jobs that stay where they run: what their tasks take is reserved.
+        """
+        seen, overhead = background(self.rest, job, seconds)
+        java = seen.java if seen.managers else None
+        return self._cluster(java, overhead, self._taken(beside, seconds))
+
+    def apply(
+        self, program: Program, placement: Vectors, *, savepoint: Savepoint | None = None
+    ) -> str:
+        """Submit a job so that it runs where it is placed; returns its id once all of it runs."""
+        vectors = _vectors(placement)
+        return apply(
+            self.rest, self.flink, program, vectors, savepoint=savepoint, seconds=self.seconds
+        )
+
+    def verify(self, job: str, placement: Vectors) -> Verification:
+        """Ask Flink where every subtask of a job runs."""
+        return verify(self.rest, job, _vectors(placement))
+
+    def moving(self, program: Program, resume_by: str = RESUME) -> FlinkMove:
+        """Return what plans, runs and resumes moves of a job step by step.
+
+        Parameters
+        ----------
+        resume_by
+            The command that resumes a move, for messages.
+        """
+        return FlinkMove(
+            self.rest,
+            self.flink,
+            program,
+            self.tell,
+            self.savepoints,
+            self.allow_non_restored,
+            self.seconds,
+            self.saving,
+            self.settling,
+            resume_by,
+        )
+
+    def move(self, job: str, program: Program, placement: Vectors) -> Moved:
+        """Move a running job, with its state, to where it is placed.
+
+        Parameters
+        ----------
+        program
+            What the job was submitted with.
+        placement
+            Operator, or subtask, → device.
+
+        Raises
+        ------
+        StreamplaceError
+            As ``FlinkMove.plan`` and ``FlinkMove.run`` do.
+        """
+        move = self.moving(program)
+        plan = move.plan(job, _vectors(placement))
+        return move.run(plan) if plan.moved else Moved(job, "", 0.0)
+
+    def worth(self, measured: Measurement, plan: MovePlan) -> Worth:
+        """What a planned move gains, and what it costs."""
+        return worth_of(self.rest, plan.job, measured, plan.before, plan.after)
+
+    def cancel(self, job: str) -> None:
+        """End a job and wait until its slots are free."""
+        self.rest.cancel(job)
+
+    def _taken(self, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+        return cores_taken(self.rest, jobs, seconds)
+
+    def _cluster(
+        self, java: float | None, overhead: float | None, taken: Mapping[str, float]
+    ) -> MeasuredCluster:
+        return measured_cluster(self.rest, self.mips, self.bandwidth, java, overhead, taken)
+
+
+def _vectors(placement: Vectors) -> Vectors:
+    """Operator → devices of its subtasks, from a placement of operators or of subtasks."""
+    whole = {name: device for name, device in placement.items() if isinstance(device, str)}
+    lists = {name: devices for name, devices in placement.items() if name not in whole}
+    return {**vectors_of(whole), **lists}

@@ -1,0 +1,18 @@
+"""Which job is meant where the user names none."""
+
+from streamplace.engines.flink.rest import Rest
+from streamplace.errors import SettingError
+from streamplace.model.messages import listed, shown
+
+
+def only_job(rest: Rest, given: str | None = None) -> str:
+    """Id of the job that is meant: the one given, else the only one that has not ended."""
+    if given is not None:
+        return given
+    states, live = rest.jobs(), rest.live_jobs()
+    if len(live) > 1:
+        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
+    if not live:
+        others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
+        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
+    return live[0]
