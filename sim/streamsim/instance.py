@@ -233,7 +233,10 @@ def _ints(values: ArrayLike) -> Ints:
 
 def writable(placements: ArrayLike) -> Ints:
     """Placements as the kernels expect them, copied only where that needs be."""
-    return np.require(placements, np.int32, ["C", "W"])
+    given = placements if isinstance(placements, np.ndarray) else None
+    if given is not None and given.dtype == np.int32 and given.flags.carray:
+        return given
+    return np.array(placements, np.int32, order="C")
 
 
 def _filled(values: ArrayLike | None, size: int, default: float) -> Floats:

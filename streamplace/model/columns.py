@@ -42,7 +42,7 @@ def float_column(
     good = (column >= least) & (column <= LARGEST)
     if unset:
         good |= np.isnan(column)
-    if not good.all():
+    if np.count_nonzero(good) < size:
         bad = int(np.argmin(good))
         rule = f"it must be ≥ {least:g} and at most {LARGEST:g}"
         raise fail(bad, f"{column[bad]:g}", rule)
@@ -65,7 +65,7 @@ def int_column(
     good = (column >= least) & (column <= most)
     if column.dtype.kind == "f":
         good &= column == np.floor(column)
-    if not good.all():
+    if np.count_nonzero(good) < size:
         bad = int(np.argmin(good))
         rule = f"it must be a whole number from {least} to {most}"
         raise fail(bad, f"{column[bad]:g}", rule)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, cast, get_args
+from typing import Final, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from streamplace.model.units import LARGEST
 
 Discipline = Literal["priority", "order"]
 """What priorities mean: who is first of what is ready, or an order that devices hold."""
+DISCIPLINES: Final = get_args(Discipline)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -137,7 +138,7 @@ class Placement(Mapping[str, str]):
         return float_column(priority, len(self.operators), 0.0, fail, least=-LARGEST)
 
     def _queue(self, queue: str) -> Discipline:
-        if queue not in get_args(Discipline):
+        if queue not in DISCIPLINES:
             raise PlacementError(f"queue is {quoted(queue)}; it must be priority or order")
         if queue == "order" and self.priority is None:
             raise PlacementError("the queue is order, but no operator has a priority; add them")

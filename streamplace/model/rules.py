@@ -89,7 +89,8 @@ class Rules:
         """Whether each placement of a batch [B, N] respects every rule; shape [B]."""
         alone = self.n_units == len(self.unit)
         of_unit = placements if alone else placements[:, self.first_operator]
-        legal = self.allowed[np.arange(self.n_units), of_unit].all(axis=1)
+        units = self.first_operator if alone else np.arange(self.n_units)
+        legal = self.allowed[units, of_unit].all(axis=1)
         if not alone:
             legal &= (of_unit[:, self.unit] == placements).all(axis=1)
         if len(self.apart):

@@ -1,5 +1,7 @@
 """Makespans of a batch of placements."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -83,7 +85,7 @@ def new_case(one: Pass, rules: Rules) -> Case:
         NETWORKS[rules.network],
         float(rules.pause),
         float(rules.spacing),
-        np.ones(one.n_streams),
+        _ones(one.n_streams)[0],
         np.zeros(0, np.int32),
     )
 
@@ -107,13 +109,21 @@ def held_lines(one: Pass, rules: Rules, rank: Floats) -> Ints:
 def rows(name: str, values: ArrayLike | None, count: int, size: int) -> Floats:
     """One row for all placements, or one for each; ones by default."""
     if values is None:
-        return np.ones((1, size))
-    table = np.atleast_2d(np.require(values, np.float64, ["C", "W"]))
+        return _ones(size)
+    table = np.array(values, np.float64, copy=None, order="C", ndmin=2)
+    if not table.flags.writeable:
+        table = table.copy()
     if table.ndim != 2 or len(table) not in (1, count) or table.shape[1] != size:
         raise ValueError(
             f"{name} have shape {np.shape(values)}; give [{size}] or [{count}, {size}]"
         )
     return table
+
+
+@lru_cache(maxsize=256)
+def _ones(size: int) -> Floats:
+    """Factors that change nothing, shape [1, size]; kernels only read them."""
+    return np.ones((1, size))
 
 
 def stream_rows(one: Pass, send_factors: ArrayLike | None, count: int) -> Floats:
