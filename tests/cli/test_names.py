@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streamplace.cli._output import progress, say, waiting
 from streamplace.cli.main import main
-from streamplace.engines.flink.verify import Check, Verification
+from streamplace.engines.live import OperatorCheck, Verification
 from streamplace.model.messages import printable
 
 STYLES = ("\x1b[1m", "\x1b[0m")
@@ -110,7 +110,7 @@ def test_what_flink_answers_is_printed_as_it_is(
     """Operators, devices and problems, whatever a server calls them."""
     Path("p.json").write_text('{"assignment": {"a": "b"}}')
     strange = "Calc[/x]\x1b[2J"
-    found = Verification((Check(strange, {strange: 1}, {}),), (f"problem {strange}",), ())
+    found = Verification((OperatorCheck(strange, {strange: 1}, {}),), (f"problem {strange}",), ())
     monkeypatch.setattr("streamplace.engines.flink.verify.verify", lambda *_: found)
     answer = run("flink", "verify", "--placement", "p.json", "--job", "j")
     assert answer.status == 1

@@ -17,7 +17,7 @@ from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.submission import successor
 from streamplace.engines.flink.transaction import Saving, Transaction, Undecided
-from streamplace.engines.flink.verify import Verification
+from streamplace.engines.live import Verification
 
 OLD = "old"
 NEW = successor(OLD)

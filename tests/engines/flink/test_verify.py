@@ -8,7 +8,8 @@ import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.verify import Verification, verify
+from streamplace.engines.flink.verify import verify
+from streamplace.engines.live import Verification
 
 
 def running(**devices: list[str]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from streamplace.engines.flink.pinning import Vectors
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import Savepoint, resumable, saved_by
-from streamplace.engines.flink.verify import Verification
 from streamplace.engines.flink.watch import PlacedJob, Watch
+from streamplace.engines.live import Verification
 from streamplace.errors import StreamplaceError
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
