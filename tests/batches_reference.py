@@ -17,7 +17,7 @@ def by_batches(tasks: Tasks, rule: str, rank: list[float]) -> Answer:
         a, ready = device[core], float(tasks.release[v])
         for e in into[v]:
             b, end = done[int(tasks.source[e])]
-            sent = tasks.latency[b, a] + tasks.size[e] * tasks.wire[b, a] + tasks.besides[e]
+            sent = tasks.latency[b, a] + tasks.size[e] * tasks.wire[b, a] + tasks.fixed_s[e]
             ready = max(ready, end + (sent if a != b else 0.0))
         return float(max(ready, free[core]) + work[v][a])
 

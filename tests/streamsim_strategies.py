@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from numpy.typing import NDArray
-from streamsim import Instance, Window, build_instance
+from streamsim import Instance, WindowedOperator, build_instance
 from streamsim.topology import topological_order
 
 Ints = NDArray[np.int32]
@@ -31,7 +31,7 @@ class Description:
     ingress: list[float]
     overhead: float
     gap: float
-    windows: tuple[Window, ...] = ()
+    windows: tuple[WindowedOperator, ...] = ()
     joins: tuple[bool, ...] | None = None
 
     @property

@@ -1,11 +1,9 @@
 """Canonical placements: equal devices renumbered by first appearance."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Ints
 from streamsim.jit import kernel
-
-Ints = NDArray[np.int32]
 
 
 @kernel

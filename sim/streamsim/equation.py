@@ -7,11 +7,10 @@ incoming. Whatever adds up loads, here or in a search, takes its terms from this
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats
 from streamsim.jit import inlined_kernel
-
-Floats = NDArray[np.float64]
 
 
 @inlined_kernel

@@ -9,16 +9,12 @@ held.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Bools, Floats, Ints
 from streamsim.equation import egress_at, ingress_at, link_at, n_resources
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 from streamsim.loads import add_operator, add_stream, core_load, stream_loads
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 
 #: Resources that fill up within this fraction of one another are full at once.
 TIE = 1e-12
@@ -28,14 +24,14 @@ class Scratch(NamedTuple):
     """Buffers of `fill`, which allocates nothing; S sources, N operators, R resources."""
 
     rates: Floats  # [S] result: fraction of its nominal rate that each source reaches
-    stopped: Flags  # [S]
-    ending: Flags  # [groups] whether a group stops in this round
+    stopped: Bools  # [S]
+    ending: Bools  # [groups] whether a group stops in this round
     moving: Floats  # [N] fraction of an operator's full input that comes from rising sources
     frozen: Floats  # [N] the same from stopped sources
     rising: Floats  # [R] load at full rate due to rising sources
     used: Floats  # [R] load due to stopped sources, at the level where they stopped
-    full: Flags  # [R]
-    touched: Flags  # [N] operators whose flow reaches something full
+    full: Bools  # [R]
+    touched: Bools  # [N] operators whose flow reaches something full
 
 
 def scratch(instance: Instance) -> Scratch:
@@ -164,7 +160,7 @@ def _feeds_full(instance: Instance, placement: Ints, v: int, work: Scratch) -> b
 
 
 @inlined_kernel
-def _meets_full(instance: Instance, e: int, a: int, b: int, full: Flags) -> bool:
+def _meets_full(instance: Instance, e: int, a: int, b: int, full: Bools) -> bool:
     """Whether stream e loads a full link, NIC or (through its overhead) device."""
     if a == b:
         return False

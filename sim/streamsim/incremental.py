@@ -10,8 +10,9 @@ free.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats, Ints
 from streamsim.equation import (
     egress_at,
     handling_load,
@@ -30,15 +31,12 @@ from streamsim.loads import (
     stream_loads,
 )
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-
 #: Up to this many resources the largest load is found by looking at all of them (vector
 #: instructions make that cheaper than to keep a tree); more stand in a tree.
 SCANNED = 250
 
 
-class State(NamedTuple):
+class LoadState(NamedTuple):
     """A placement and the loads it causes; the kernels below change it in place.
 
     A load is ``loads[r] + carry[r]``: what every addition rounds off is carried, so that a load
@@ -54,14 +52,14 @@ class State(NamedTuple):
     work: Scratch
 
 
-def start(instance: Instance, placement: Ints) -> State:
+def start(instance: Instance, placement: Ints) -> LoadState:
     """Loads of a placement from scratch."""
     d = instance.n_devices
     plain, per_core = only_devices_and_links(instance), has_several_cores(instance)
     size = d + d * d if plain else n_resources(d)
     leaves = size + (len(placement) if per_core else 0)
     buffers = np.zeros(size), np.zeros(size), np.zeros(0)
-    state = State(placement.copy(), *buffers, plain, per_core, scratch(instance))
+    state = LoadState(placement.copy(), *buffers, plain, per_core, scratch(instance))
     _load(instance, state)
     if size <= SCANNED and not per_core:
         return state
@@ -71,7 +69,7 @@ def start(instance: Instance, placement: Ints) -> State:
 
 
 @borrowing_kernel
-def _load(instance: Instance, state: State) -> None:
+def _load(instance: Instance, state: LoadState) -> None:
     """Put the placement on the resources, which are empty."""
     place = state.placement
     for v in range(len(place)):
@@ -81,7 +79,7 @@ def _load(instance: Instance, state: State) -> None:
 
 
 @borrowing_kernel
-def _grow(instance: Instance, state: State) -> None:
+def _grow(instance: Instance, state: LoadState) -> None:
     """Write the tournament tree over the loads and, where they bound, the cores."""
     tree, half, size = state.tree, len(state.tree) // 2, len(state.loads)
     for r in range(size):
@@ -94,7 +92,7 @@ def _grow(instance: Instance, state: State) -> None:
 
 
 @inlined_kernel
-def move(instance: Instance, state: State, v: int, to: int) -> None:
+def move(instance: Instance, state: LoadState, v: int, to: int) -> None:
     """Move operator v to device ``to`` and update every load that this changes."""
     old = state.placement[v]
     if old == to:
@@ -115,7 +113,7 @@ def move(instance: Instance, state: State, v: int, to: int) -> None:
 
 
 @inlined_kernel
-def peak(state: State) -> float:
+def peak(state: LoadState) -> float:
     """Load of the fullest resource."""
     if len(state.tree) > 0:
         top: float = state.tree[1]
@@ -127,7 +125,7 @@ def peak(state: State) -> float:
 
 
 @inlined_kernel
-def value(instance: Instance, state: State) -> float:
+def value(instance: Instance, state: LoadState) -> float:
     """Relative throughput of the current placement."""
     worst = peak(state)
     if worst <= 1.0:
@@ -138,7 +136,7 @@ def value(instance: Instance, state: State) -> float:
 
 
 @inlined_kernel
-def peak_after(instance: Instance, state: State, v: int, to: int) -> float:
+def peak_after(instance: Instance, state: LoadState, v: int, to: int) -> float:
     """Load of the fullest resource if operator v were on device ``to``."""
     old = state.placement[v]
     move(instance, state, v, to)
@@ -148,7 +146,7 @@ def peak_after(instance: Instance, state: State, v: int, to: int) -> float:
 
 
 @inlined_kernel
-def value_after(instance: Instance, state: State, v: int, to: int) -> float:
+def value_after(instance: Instance, state: LoadState, v: int, to: int) -> float:
     """Relative throughput if operator v were on device ``to``."""
     old = state.placement[v]
     move(instance, state, v, to)
@@ -158,7 +156,7 @@ def value_after(instance: Instance, state: State, v: int, to: int) -> float:
 
 
 @borrowing_kernel
-def fullest(state: State) -> int:
+def fullest(state: LoadState) -> int:
     """Index of the fullest leaf: a resource, or ``len(loads) + v`` for the core of operator v."""
     if len(state.tree) == 0:
         top = 0
@@ -214,7 +212,7 @@ class Incremental:
 
 
 @borrowing_kernel
-def _filled(instance: Instance, state: State) -> float:
+def _filled(instance: Instance, state: LoadState) -> float:
     """Relative throughput of several sources."""
     for r in range(len(state.loads)):
         state.work.rising[r] = max(0.0, state.loads[r] + state.carry[r])
@@ -222,7 +220,7 @@ def _filled(instance: Instance, state: State) -> float:
 
 
 @inlined_kernel
-def _reroute(instance: Instance, state: State, e: int, a: int, b: int, sign: float) -> None:
+def _reroute(instance: Instance, state: LoadState, e: int, a: int, b: int, sign: float) -> None:
     """Add or take away stream e between devices a and b."""
     d = len(instance.device_type)
     if state.plain:  # from a device to itself is a link that costs nothing: cheaper than to branch
@@ -242,7 +240,7 @@ def _reroute(instance: Instance, state: State, e: int, a: int, b: int, sign: flo
 
 
 @inlined_kernel
-def _shift(state: State, r: int, change: float) -> None:
+def _shift(state: LoadState, r: int, change: float) -> None:
     """Change the load of resource r, carrying what the addition rounds off (Knuth's two-sum)."""
     old = state.loads[r]
     new = old + change

@@ -221,10 +221,10 @@ def _is_private(group: int) -> bool:
     if group == ROOT:
         return True
     try:
-        user, known = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+        user, owner = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
     except KeyError:
         return False
-    return known.gr_name == user and set(known.gr_mem) <= {user}
+    return owner.gr_name == user and set(owner.gr_mem) <= {user}
 
 
 def _read(path: Path) -> bytes:

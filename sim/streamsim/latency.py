@@ -3,8 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamsim.instance import Floats, Instance, Ints, writable
+from streamsim.arrays import Floats, Ints
+from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
+from streamsim.passes.sending import fixed_seconds, sending_seconds
 
 
 def latencies(instance: Instance, placements: ArrayLike) -> Floats:
@@ -32,7 +34,7 @@ def latencies(instance: Instance, placements: ArrayLike) -> Floats:
 def _latencies(instance: Instance, placements: Ints, out: Floats) -> None:
     n = len(instance.rate)
     arrival = np.empty(n)
-    fixed = instance.gap + 2.0 * instance.overhead
+    fixed_s = fixed_seconds(1.0, instance.gap, instance.overhead)
     for i in range(len(placements)):
         place = placements[i]
         arrival[:] = 0.0
@@ -44,7 +46,7 @@ def _latencies(instance: Instance, placements: Ints, out: Floats) -> None:
                 a, b = place[v], place[instance.target[e]]
                 at = done
                 if a != b:
-                    at += fixed + instance.latency[a, b]
-                    at += instance.payload[e] * instance.seconds_per_byte[a, b]
+                    latency, wire = instance.latency[a, b], instance.seconds_per_byte[a, b]
+                    at += sending_seconds(latency, instance.payload[e], wire, fixed_s)
                 arrival[instance.target[e]] = max(arrival[instance.target[e]], at)
         out[i] = last

@@ -1,8 +1,6 @@
 """Load that one placement puts on every resource at full rate, as laid out in `equation`."""
 
-import numpy as np
-from numpy.typing import NDArray
-
+from streamsim.arrays import Floats, Ints
 from streamsim.equation import (
     egress_at,
     handling_load,
@@ -13,9 +11,6 @@ from streamsim.equation import (
 )
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel, patient
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 @inlined_kernel

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamsim.instance import Floats, Instance, Ints, writable
+from streamsim.arrays import Floats, Ints
+from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
 
 

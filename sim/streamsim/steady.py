@@ -7,8 +7,9 @@ x = min(1, 1 / max load); with several it is max–min fair between them (`strea
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats, Ints
 from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
@@ -20,9 +21,6 @@ from streamsim.loads import (
     highest,
     only_devices_and_links,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 class Loads(NamedTuple):

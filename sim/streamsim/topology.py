@@ -1,11 +1,9 @@
 """Order and adjacency of graphs given as source and target columns."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Ints, Longs
 from streamsim.jit import kernel, patient
-
-Ints = NDArray[np.int32]
 
 
 @kernel
@@ -53,9 +51,7 @@ def topological_order(n: int, source: Ints, target: Ints) -> Ints:
 
 @patient
 @kernel
-def undirected(
-    source: Ints, target: Ints, weight: NDArray[np.int64], n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
     """Neighbours of every vertex in rising order, edges between the same two merged, loops dropped.
 
     Those of u are ``neighbour[start[u]:start[u + 1]]``, with summed weights beside them. Two passes
@@ -94,11 +90,11 @@ def undirected(
 
 @kernel
 def _packed(
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    neighbour: NDArray[np.int64],
-    weight: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    begin: Longs,
+    end: Longs,
+    neighbour: Longs,
+    weight: Longs,
+) -> tuple[Longs, Longs, Longs]:
     """Close the gaps that merging left between the rows."""
     start = np.zeros(len(begin), np.int64)
     for u in range(len(end)):

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 import numpy as np
+from streamsim.passes.sending import sending_times
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 WHOLE = 1e9
 """Costs are assigned as whole numbers, the largest of them this."""
@@ -24,13 +26,11 @@ def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Bu
     that fetching their inputs takes the least time in sum. The paper tries all permutations; an
     assignment algorithm finds the same least cost.
     """
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks = tasks_of(problem)
     place = np.zeros(problem.n_operators, np.int32)
     for group in _groups(problem):
         for rows in np.array_split(group, -(-len(group) // problem.n_devices)):
-            cost = _fetching(problem, tasks.work, place, rows)
+            cost = _fetching(tasks, place, rows)
             place[rows] = _assigned(cost)
     return Found(problem.placement(problem.repaired(place)))
 
@@ -51,15 +51,14 @@ def _groups(problem: Problem) -> Iterator[Ints]:
                 yield group
 
 
-def _fetching(problem: Problem, work: Floats, place: Ints, rows: Ints) -> Floats:
+def _fetching(tasks: Tasks, place: Ints, rows: Ints) -> Floats:
     """Seconds that fetching the inputs of each row takes on every device [rows, D]."""
-    instance, one = problem.instance, problem.one_pass
-    cost = np.where(np.isinf(work[rows]), np.inf, 0.0)
+    cost = np.where(np.isinf(tasks.work[rows]), np.inf, 0.0)
     for i, v in enumerate(rows.tolist()):
-        for e in instance.in_streams[instance.in_start[v] : instance.in_start[v + 1]].tolist():
-            a, stream = place[instance.source[e]], one.streams[e]
-            sent = one.links["latency"][a] + stream["size"] * one.links["seconds_per_byte"][a]
-            sent = sent + stream["tuples"] * (one.gap + 2 * one.overhead)
+        for e in tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]].tolist():
+            a = place[tasks.source[e]]
+            size, fixed_s = tasks.size[e], tasks.fixed_s[e]
+            sent = sending_times(tasks.latency[a], size, tasks.wire[a], fixed_s)
             sent[a] = 0.0
             cost[i] += sent
     return cost

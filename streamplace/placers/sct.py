@@ -6,7 +6,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
-from streamplace.scheduling.tasks import Tasks, mean_transfer, mean_work
+from streamplace.scheduling.tasks import Tasks, mean_sendings, mean_work
 
 FAVOURITE = 0.1
 """A stream whose relaxed choice is below this leads to a favourite (Baechi)."""
@@ -58,8 +58,7 @@ def _relaxed(tasks: Tasks) -> np.ndarray:
     """Relaxed choices x of all streams in the linear programme."""
     from ortools.linear_solver import pywraplp
 
-    latency, wire = mean_transfer(tasks)
-    work, sending = mean_work(tasks), latency + tasks.size * wire + tasks.besides
+    work, sending = mean_work(tasks), mean_sendings(tasks)
     unit = float(work.mean() + sending.mean()) or 1.0
     solver = pywraplp.Solver.CreateSolver("GLOP")
     end = solver.NumVar(0.0, solver.infinity(), "")

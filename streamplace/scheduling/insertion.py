@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
+from streamsim.passes.sending import sending_seconds
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.memory import SLACK
@@ -120,10 +121,11 @@ def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -
     for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
         e = tasks.in_stream[i]
         u = tasks.source[e]
-        here, end, size, besides = place[u], finish[u], tasks.size[e], tasks.besides[e]
+        here, end, size, fixed_s = place[u], finish[u], tasks.size[e], tasks.fixed_s[e]
         at_home = max(ready[here], end)
         for a in range(len(ready)):
-            there = end + (tasks.latency[here, a] + size * tasks.wire[here, a] + besides)
+            latency, wire = tasks.latency[here, a], tasks.wire[here, a]
+            there = end + sending_seconds(latency, size, wire, fixed_s)
             if there > ready[a]:
                 ready[a] = there
         ready[here] = at_home

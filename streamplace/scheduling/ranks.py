@@ -4,7 +4,7 @@ import numpy as np
 from streamsim.jit import kernel, patient
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.scheduling.tasks import Tasks, mean_transfer, mean_work, transfer
+from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer, mean_work, transfer
 
 
 @patient
@@ -17,7 +17,7 @@ def upward(tasks: Tasks) -> Floats:
     for i in range(len(tasks.order) - 1, -1, -1):
         v = tasks.order[i]
         for e in range(tasks.out_start[v], tasks.out_end[v]):
-            sending = latency + tasks.size[e] * wire + tasks.besides[e]
+            sending = mean_sending(tasks, e, latency, wire)
             rank[v] = max(rank[v], work[v] + sending + rank[tasks.target[e]])
     return rank
 
@@ -30,7 +30,7 @@ def downward(tasks: Tasks) -> Floats:
     rank = tasks.release.copy()
     for v in tasks.order:
         for e in range(tasks.out_start[v], tasks.out_end[v]):
-            sending = latency + tasks.size[e] * wire + tasks.besides[e]
+            sending = mean_sending(tasks, e, latency, wire)
             w = tasks.target[e]
             rank[w] = max(rank[w], rank[v] + work[v] + sending)
     return rank
@@ -50,7 +50,7 @@ def optimistic_costs(tasks: Tasks) -> Floats:
         v = tasks.order[i]
         for e in range(tasks.out_start[v], tasks.out_end[v]):
             u = tasks.target[e]
-            sending = latency + tasks.size[e] * wire + tasks.besides[e]
+            sending = mean_sending(tasks, e, latency, wire)
             away = np.inf
             for b in range(d):
                 away = min(away, table[u, b] + tasks.work[u, b] + sending)

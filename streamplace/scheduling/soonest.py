@@ -11,7 +11,7 @@ from streamsim.jit import borrowing_kernel, kernel, patient
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_at
-from streamplace.scheduling.tasks import Tasks, mean_transfer
+from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer
 
 
 class Queue(NamedTuple):
@@ -131,5 +131,5 @@ def _sending(tasks: Tasks, v: int, w: int, latency: float, wire: float) -> float
     longest = 0.0
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         if tasks.target[e] == w:
-            longest = max(longest, latency + tasks.size[e] * wire + tasks.besides[e])
+            longest = max(longest, mean_sending(tasks, e, latency, wire))
     return longest

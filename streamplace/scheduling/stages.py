@@ -175,7 +175,7 @@ def _cut_out(tasks: Tasks, rows: Ints, streams: Ints, begins: bool) -> Tasks:
         source=source,
         target=target,
         size=tasks.size[streams],
-        besides=tasks.besides[streams],
+        fixed_s=tasks.fixed_s[streams],
         unit=unit,
         member_start=member_start,
         members=members,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
+from streamsim.passes.sending import fixed_times, sending_seconds, sending_times
 from streamsim.topology import group_by
 
 from streamplace.model.arrays import Floats, Ints
@@ -27,7 +28,7 @@ class Tasks(NamedTuple):
     source: Ints  # [E]
     target: Ints  # [E]
     size: Floats  # [E] bytes
-    besides: Floats  # [E] seconds of every transfer, whatever the link
+    fixed_s: Floats  # [E] seconds of every transfer, whatever the link
     latency: Floats  # [D, D] seconds
     wire: Floats  # [D, D] seconds per byte
     core_start: Ints  # [D + 1] the cores of d are core_start[d]:core_start[d + 1]
@@ -56,9 +57,9 @@ def tasks_of(problem: Problem) -> Tasks:
 
 
 def _compiled_tasks(problem: Problem) -> Tasks:
-    one, instance, rules = problem.one_pass, problem.instance, problem.rules
+    one_pass, instance, rules = problem.one_pass, problem.instance, problem.rules
     n, none = problem.n_operators, np.zeros(0)
-    work = one.work[:, one.devices["type"]]
+    work = one_pass.work[:, one_pass.devices["type"]]
     unit, apart, memory, room = np.arange(n, dtype=np.int32), np.zeros((0, 2), np.int32), none, none
     if rules is not None:
         work = np.where(rules.allowed[rules.unit], work, np.inf)
@@ -70,27 +71,27 @@ def _compiled_tasks(problem: Problem) -> Tasks:
     rival_start, rows = group_by(np.ascontiguousarray(both[:, 0]), n_units)
     member_start, members = group_by(unit, n_units)
     return Tasks(
-        np.ascontiguousarray(work),
-        np.array(one.operators["release"]),
-        instance.order,
-        instance.in_start,
-        instance.in_streams,
-        instance.out_start,
-        instance.out_end,
-        instance.source,
-        instance.target,
-        np.array(one.streams["size"]),
-        one.streams["tuples"] * (one.gap + 2.0 * one.overhead),
-        np.array(one.links["latency"]),
-        np.array(one.links["seconds_per_byte"]),
-        np.concatenate(([0], np.cumsum(one.devices["cores"]))).astype(np.int32),
-        unit,
-        member_start,
-        members,
-        rival_start,
-        np.ascontiguousarray(both[rows, 1]),
-        memory,
-        room,
+        work=np.ascontiguousarray(work),
+        release=np.array(one_pass.operators["release"]),
+        order=instance.order,
+        in_start=instance.in_start,
+        in_stream=instance.in_streams,
+        out_start=instance.out_start,
+        out_end=instance.out_end,
+        source=instance.source,
+        target=instance.target,
+        size=np.array(one_pass.streams["size"]),
+        fixed_s=fixed_times(one_pass.streams["tuples"], one_pass.gap, one_pass.overhead),
+        latency=np.array(one_pass.links["latency"]),
+        wire=np.array(one_pass.links["seconds_per_byte"]),
+        core_start=np.concatenate(([0], np.cumsum(one_pass.devices["cores"]))).astype(np.int32),
+        unit=unit,
+        member_start=member_start,
+        members=members,
+        rival_start=rival_start,
+        rivals=np.ascontiguousarray(both[rows, 1]),
+        memory=memory,
+        room=room,
     )
 
 
@@ -99,7 +100,19 @@ def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
     """Seconds that stream e takes from device a to device b."""
     if a == b:
         return 0.0
-    return tasks.latency[a, b] + tasks.size[e] * tasks.wire[a, b] + tasks.besides[e]
+    return sending_seconds(tasks.latency[a, b], tasks.size[e], tasks.wire[a, b], tasks.fixed_s[e])
+
+
+@inlined_kernel
+def mean_sending(tasks: Tasks, e: int, latency: float, wire: float) -> float:
+    """Seconds that stream e takes over a link of mean latency and mean seconds per byte."""
+    return sending_seconds(latency, tasks.size[e], wire, tasks.fixed_s[e])
+
+
+def mean_sendings(tasks: Tasks) -> Floats:
+    """Seconds that every stream takes over the mean link [E]."""
+    latency, wire = mean_transfer(tasks)
+    return sending_times(latency, tasks.size, wire, tasks.fixed_s)
 
 
 @kernel

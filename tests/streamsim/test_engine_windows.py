@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import chain
-from streamsim import Window, build_instance
+from streamsim import WindowedOperator, build_instance
 from streamsim.engine import Settings, observe, simulate, trace
 
 
@@ -19,7 +19,7 @@ def windowed(
     **more: Any,
 ) -> Any:
     """A source of 100 tuples/s, a windowed operator and a sink."""
-    window = Window(1, size, advance, base, factor, limit)
+    window = WindowedOperator(1, size, advance, base, factor, limit)
     return chain(0, 0, sink, windows=(window,), **more)
 
 
@@ -95,7 +95,7 @@ def test_windows_of_two_inputs_count_both() -> None:
         target=[2, 2, 3],
         device_type=[0],
         seconds_per_byte=[[0]],
-        windows=(Window(2, 1.0, 1.0, 0.0, 1.0, np.inf),),
+        windows=(WindowedOperator(2, 1.0, 1.0, 0.0, 1.0, np.inf),),
     )
     run = trace(instance, [0, 0, 0, 0], Settings(duration=2, warm_up=0))
     assert run.throughput[10] * 0.1 == pytest.approx(150)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streamsim import (
     Instance,
-    Window,
+    WindowedOperator,
     bottleneck,
     build_instance,
     resource_loads,
@@ -100,7 +100,7 @@ def test_one_subtask_cannot_use_more_than_one_core() -> None:
 
 def test_a_window_loads_what_follows_by_what_it_emits() -> None:
     # 200 tuples in 2 s; every 0.5 s min(60, 10 + 0.2 · 200) = 50 come out: 100 tuples/s
-    window = Window(operator=1, size=2.0, advance=0.5, base=10.0, factor=0.2, limit=60.0)
+    window = WindowedOperator(operator=1, size=2.0, advance=0.5, base=10.0, factor=0.2, limit=60.0)
     assert resource_loads(chain(windows=(window,)), [0, 0, 1]).devices[1] == pytest.approx(0.4)
     tight = window._replace(limit=5.0)
     assert resource_loads(chain(windows=(tight,)), [0, 0, 1]).devices[1] == pytest.approx(0.04)
@@ -222,7 +222,7 @@ def test_loads_agree_with_the_literal_model(case: tuple[Description, Ints]) -> N
 def test_with_windows_too(case: tuple[Description, Ints], data: st.DataObject) -> None:
     problem, batch = case
     v = data.draw(st.integers(0, problem.n_operators - 1))
-    window = Window(v, size=1.0, advance=0.5, base=2.0, factor=0.25, limit=20.0)
+    window = WindowedOperator(v, size=1.0, advance=0.5, base=2.0, factor=0.25, limit=20.0)
     windowed = problem.but(windows=(window,))
     expected = reference.throughput(windowed, batch[0].tolist())
     assert throughput(windowed.instance, batch)[0] == pytest.approx(expected, rel=TOLERANCE)

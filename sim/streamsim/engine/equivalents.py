@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from streamsim.instance import Floats, Instance
+from streamsim.arrays import Floats
+from streamsim.instance import Instance
 from streamsim.jit import kernel
 
 

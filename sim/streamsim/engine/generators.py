@@ -6,9 +6,8 @@ from math import isfinite
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamsim.instance import Floats, Ints
+from streamsim.arrays import Floats, Ints
 
 
 class Generator(Protocol):
@@ -136,7 +135,7 @@ def generate(
     return np.ascontiguousarray(rows, np.float64).reshape(len(sources), count)
 
 
-def constant_from(generated: NDArray[np.float64], iterations: int) -> int:
+def constant_from(generated: Floats, iterations: int) -> int:
     """First tick from which every tick generates exactly what the last one does."""
     per_tick = generated.reshape(len(generated), -1, iterations)
     changes = np.flatnonzero((per_tick != per_tick[:, -1:]).any(axis=(0, 2)))

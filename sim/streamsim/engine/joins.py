@@ -1,7 +1,7 @@
 """Joins: an operator that takes sets of one tuple from every port, equal amounts from each."""
 
 from streamsim.engine.plan import Plan
-from streamsim.engine.state import State
+from streamsim.engine.state import EngineState
 from streamsim.engine.turns import BLOCKED, wake
 from streamsim.engine.wiring import Wiring
 from streamsim.jit import inlined_kernel
@@ -17,7 +17,7 @@ def port_end(i: int, v: int, wiring: Wiring) -> int:
 
 
 @inlined_kernel
-def in_port(i: int, end: int, wiring: Wiring, state: State) -> float:
+def in_port(i: int, end: int, wiring: Wiring, state: EngineState) -> float:
     """Tuples in the queues of one port."""
     waiting = state.queued[wiring.inlets[i]]
     for j in range(i + 1, end):
@@ -26,7 +26,7 @@ def in_port(i: int, end: int, wiring: Wiring, state: State) -> float:
 
 
 @inlined_kernel
-def sets_waiting(v: int, wiring: Wiring, state: State) -> float:
+def sets_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
     """Whole sets that wait: as many as there are tuples at the port with the fewest."""
     i = int(wiring.inlet_start[v])
     end = port_end(i, v, wiring)
@@ -39,7 +39,7 @@ def sets_waiting(v: int, wiring: Wiring, state: State) -> float:
 
 
 @inlined_kernel
-def remote_per_set(v: int, wiring: Wiring, plan: Plan, state: State) -> float:
+def remote_per_set(v: int, wiring: Wiring, plan: Plan, state: EngineState) -> float:
     """How many tuples of a set came over a link, port by port in proportion to the queues."""
     remote, i = 0.0, int(wiring.inlet_start[v])
     while i < wiring.inlet_start[v + 1]:
@@ -54,14 +54,14 @@ def remote_per_set(v: int, wiring: Wiring, plan: Plan, state: State) -> float:
 
 
 @inlined_kernel
-def draw_sets(v: int, take: float, wiring: Wiring, state: State) -> None:
+def draw_sets(v: int, take: float, wiring: Wiring, state: EngineState) -> None:
     """Remove ``take`` tuples from every port, in proportion to its queues; wake the senders."""
     i = int(wiring.inlet_start[v])
     while i < wiring.inlet_start[v + 1]:
         end = port_end(i, v, wiring)
         waiting = in_port(i, end, wiring, state)
-        kept = 0.0 if take >= waiting else (waiting - take) / waiting
+        share = 0.0 if take >= waiting else (waiting - take) / waiting
         for j in range(i, end):
-            state.queued[wiring.inlets[j]] *= kept
+            state.queued[wiring.inlets[j]] *= share
             wake(wiring.senders[j], BLOCKED, state)
         i = end

@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsim.arrays import Floats
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Stamps
-from streamsim.engine.state import State, Totals
+from streamsim.engine.state import EngineState, Totals
 from streamsim.engine.wiring import Wiring
-from streamsim.instance import Floats, Instance
+from streamsim.instance import Instance
 from streamsim.jit import kernel
 
 
@@ -43,7 +44,7 @@ def write_tick(
     tick: int,
     instance: Instance,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps,
     log: Log,

@@ -1,14 +1,15 @@
 """The loop: the ticks and slices of a run, of a batch of runs, and of a run that is logged."""
 
+from streamsim.arrays import Floats, Ints
 from streamsim.engine.log import Log, write_tick
 from streamsim.engine.network import transmit
 from streamsim.engine.plan import Plan, plan_run
 from streamsim.engine.policies import spend
 from streamsim.engine.repeat import EVERY, Snapshot, no_snapshot, repeats, skip, take_snapshot
 from streamsim.engine.stamps import Stamps, no_stamps
-from streamsim.engine.state import State, Totals, clear, empty_state, no_totals
+from streamsim.engine.state import EngineState, Totals, clear, empty_state, no_totals
 from streamsim.engine.wiring import Wiring
-from streamsim.instance import Floats, Instance, Ints
+from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
 
 
@@ -18,7 +19,7 @@ def run_tick(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
@@ -43,7 +44,7 @@ def run(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     snapshot: Snapshot,
     opening: Floats,

@@ -5,7 +5,7 @@ import numpy as np
 from streamsim.engine.nics import grant
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Stamps, blend
-from streamsim.engine.state import State, Totals
+from streamsim.engine.state import EngineState, Totals
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
 
@@ -14,7 +14,7 @@ def transmit(
     tick: int,
     dt: float,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
@@ -36,7 +36,7 @@ def transmit(
 
 @borrowing_kernel
 def transmit_through_nics(
-    tick: int, dt: float, plan: Plan, state: State, totals: Totals, stamps: Stamps | None
+    tick: int, dt: float, plan: Plan, state: EngineState, totals: Totals, stamps: Stamps | None
 ) -> None:
     """Move what links and NICs together let through."""
     for i in range(len(plan.link_streams)):
@@ -48,7 +48,7 @@ def transmit_through_nics(
 
 
 @inlined_kernel
-def fair_level(link: int, dt: float, plan: Plan, state: State) -> float:
+def fair_level(link: int, dt: float, plan: Plan, state: EngineState) -> float:
     """Max-min fair link seconds per stream: Σ min(demand, level) = dt, or infinite if all fits."""
     first, last = plan.link_start[link], plan.link_start[link + 1]
     demand = 0.0
@@ -78,7 +78,7 @@ def move(
     amount: float,
     tick: int,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
@@ -101,7 +101,7 @@ def move(
 
 
 @borrowing_kernel
-def land(tick: int, plan: Plan, state: State, stamps: Stamps | None) -> None:
+def land(tick: int, plan: Plan, state: EngineState, stamps: Stamps | None) -> None:
     """Let arrive what was moved ``delay`` ticks ago."""
     for e in plan.link_streams:
         delay = plan.delay[e]

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsim.engine.wiring import Indices
-from streamsim.instance import Floats, Instance, Ints
+from streamsim.arrays import Floats, Indices, Ints
+from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
 
 

@@ -3,15 +3,16 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats
 from streamsim.engine.equivalents import source_equivalents
 from streamsim.engine.log import Log
 from streamsim.engine.runs import Runs, Sums, no_sums, runs_of
 from streamsim.engine.settings import Settings
 from streamsim.engine.tracing import logged
 from streamsim.engine.wiring import Wiring, check_placements, wire
-from streamsim.instance import Floats, Instance
+from streamsim.instance import Instance
 
 QUANTILES = (0.5, 0.95, 0.99)
 TOLERANCE = 0.01  # of the final throughput, within which a run counts as settled
@@ -107,7 +108,7 @@ def weighted_quantiles(
     return float(np.average(values, weights=weights)), values[order[at]]
 
 
-def settling_time(arrived: NDArray[np.float64], dt: float) -> float:
+def settling_time(arrived: Floats, dt: float) -> float:
     """Seconds after which every later second is within `TOLERANCE` of the level, or nan.
 
     The level is the mean of the last quarter of the run; a run that leaves it there has none.

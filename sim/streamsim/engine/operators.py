@@ -3,7 +3,7 @@
 from streamsim.engine.joins import draw_sets, remote_per_set, sets_waiting
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
-from streamsim.engine.state import State, Totals
+from streamsim.engine.state import EngineState, Totals
 from streamsim.engine.turns import BLOCKED, CAPPED, DONE, wake
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
@@ -20,7 +20,7 @@ def process(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps | None,
 ) -> tuple[float, float, int]:
@@ -51,7 +51,7 @@ def process(
 
 @inlined_kernel
 def affordable(
-    v: int, waiting: float, cost: float, limit: float, plan: Plan, state: State
+    v: int, waiting: float, cost: float, limit: float, plan: Plan, state: EngineState
 ) -> tuple[float, int]:
     """How many waiting tuples the CPU limit and the cores that an operator can use allow."""
     take, outcome = waiting, DONE
@@ -63,7 +63,7 @@ def affordable(
 
 
 @inlined_kernel
-def count_served(v: int, take: float, plan: Plan, state: State, totals: Totals) -> None:
+def count_served(v: int, take: float, plan: Plan, state: EngineState, totals: Totals) -> None:
     """Count tuples taken in."""
     totals.taken[v] += take
     if plan.limited:
@@ -71,7 +71,7 @@ def count_served(v: int, take: float, plan: Plan, state: State, totals: Totals) 
 
 
 @inlined_kernel
-def tuples_waiting(v: int, wiring: Wiring, state: State) -> float:
+def tuples_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
     """Tuples in all queues, and the backlog, of an operator; sets of them for one that joins."""
     if wiring.joins[v]:
         return sets_waiting(v, wiring, state)
@@ -83,7 +83,7 @@ def tuples_waiting(v: int, wiring: Wiring, state: State) -> float:
 
 
 @inlined_kernel
-def remote_share(v: int, waiting: float, wiring: Wiring, plan: Plan, state: State) -> float:
+def remote_share(v: int, waiting: float, wiring: Wiring, plan: Plan, state: EngineState) -> float:
     """Tuples that came over a link, per tuple (or set) taken in."""
     if wiring.joins[v]:
         return remote_per_set(v, wiring, plan, state)
@@ -97,7 +97,7 @@ def remote_share(v: int, waiting: float, wiring: Wiring, plan: Plan, state: Stat
 
 @inlined_kernel
 def fitting(
-    v: int, amount: float, instance: Instance, wiring: Wiring, plan: Plan, state: State
+    v: int, amount: float, instance: Instance, wiring: Wiring, plan: Plan, state: EngineState
 ) -> float:
     """How many of ``amount`` output tuples find room on every stream out of an operator."""
     for e in range(wiring.out_start[v], wiring.out_end[v]):
@@ -110,7 +110,7 @@ def fitting(
 
 
 @inlined_kernel
-def draw(v: int, take: float, waiting: float, wiring: Wiring, state: State) -> None:
+def draw(v: int, take: float, waiting: float, wiring: Wiring, state: EngineState) -> None:
     """Remove ``take`` tuples, from every queue in proportion to its length; wake the senders.
 
     An operator that joins takes as many from every port.
@@ -123,9 +123,9 @@ def draw(v: int, take: float, waiting: float, wiring: Wiring, state: State) -> N
         state.queued[wiring.inlets[first]] -= take
         wake(wiring.senders[first], BLOCKED, state)
         return
-    kept = 0.0 if take == waiting else (waiting - take) / waiting
+    share = 0.0 if take == waiting else (waiting - take) / waiting
     for i in range(first, last):
-        state.queued[wiring.inlets[i]] *= kept
+        state.queued[wiring.inlets[i]] *= share
         wake(wiring.senders[i], BLOCKED, state)
 
 
@@ -137,7 +137,7 @@ def emit(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     stamps: Stamps | None,
 ) -> None:
     """Put selectivity × amount tuples on every stream out of an operator; wake the receivers."""

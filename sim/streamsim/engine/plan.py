@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsim.arrays import Floats, Indices, Ints
 from streamsim.engine.nics import Nics, nic_resources
-from streamsim.engine.wiring import Indices, Wiring
-from streamsim.instance import Floats, Instance, Ints
+from streamsim.engine.wiring import Wiring
+from streamsim.instance import Instance
 from streamsim.jit import kernel
 from streamsim.topology import group_by
 

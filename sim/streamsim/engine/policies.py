@@ -3,7 +3,7 @@
 from streamsim.engine.operators import process
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Stamps
-from streamsim.engine.state import State, Totals
+from streamsim.engine.state import EngineState, Totals
 from streamsim.engine.turns import BLOCKED, CAPPED
 from streamsim.engine.windows import process_window
 from streamsim.engine.wiring import Wiring
@@ -18,7 +18,7 @@ def spend(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
@@ -55,7 +55,7 @@ def take_turns(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps | None,
 ) -> tuple[float, float, int, int]:

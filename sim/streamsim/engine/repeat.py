@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from streamsim.arrays import Floats
 from streamsim.engine.plan import Plan
-from streamsim.engine.state import State, Totals
+from streamsim.engine.state import EngineState, Totals
 from streamsim.engine.wiring import Wiring
-from streamsim.instance import Floats
 from streamsim.jit import inlined_kernel, kernel
 
 EVERY = 8  # ticks between snapshots, and so the longest period that is recognised
@@ -24,7 +24,7 @@ class Snapshot(NamedTuple):
 
 
 @kernel
-def no_snapshot(state: State, totals: Totals) -> Snapshot:
+def no_snapshot(state: EngineState, totals: Totals) -> Snapshot:
     """Room for a snapshot."""
     return Snapshot(
         state.queued.copy(),
@@ -38,7 +38,7 @@ def no_snapshot(state: State, totals: Totals) -> Snapshot:
 
 
 @inlined_kernel
-def take_snapshot(snapshot: Snapshot, state: State, totals: Totals) -> None:
+def take_snapshot(snapshot: Snapshot, state: EngineState, totals: Totals) -> None:
     """Remember the present."""
     copy(state.queued, snapshot.queued)
     copy(state.sending, snapshot.sending)
@@ -59,7 +59,9 @@ def copy(source: Floats, target: Floats) -> None:
 
 
 @inlined_kernel
-def repeats(snapshot: Snapshot, period: int, wiring: Wiring, plan: Plan, state: State) -> bool:
+def repeats(
+    snapshot: Snapshot, period: int, wiring: Wiring, plan: Plan, state: EngineState
+) -> bool:
     """Whether every tick from here on repeats the one ``period`` ticks before it.
 
     That is so if all queues and buffers are bit for bit as they were, what is under way is the same
@@ -77,7 +79,9 @@ def repeats(snapshot: Snapshot, period: int, wiring: Wiring, plan: Plan, state: 
 
 
 @inlined_kernel
-def backlog_repeats(s: int, snapshot: Snapshot, period: int, wiring: Wiring, state: State) -> bool:
+def backlog_repeats(
+    s: int, snapshot: Snapshot, period: int, wiring: Wiring, state: EngineState
+) -> bool:
     """Whether a backlog is as it was, or has grown without ever having limited its source.
 
     Had it been emptied, no more would be left than what came since. A backlog which is larger
@@ -97,7 +101,7 @@ def backlog_repeats(s: int, snapshot: Snapshot, period: int, wiring: Wiring, sta
 
 
 @inlined_kernel
-def pipe_repeats(snapshot: Snapshot, plan: Plan, state: State) -> bool:
+def pipe_repeats(snapshot: Snapshot, plan: Plan, state: EngineState) -> bool:
     """Whether all that is under way is as it was, and the same for every tick of arrival."""
     for e in plan.link_streams:
         if state.flying[e] != snapshot.flying[e]:
@@ -110,7 +114,7 @@ def pipe_repeats(snapshot: Snapshot, plan: Plan, state: State) -> bool:
 
 
 @inlined_kernel
-def skip(times: int, snapshot: Snapshot, state: State, totals: Totals) -> None:
+def skip(times: int, snapshot: Snapshot, state: EngineState, totals: Totals) -> None:
     """Count what happened since the snapshot ``times`` times more."""
     for i in range(len(state.sending), len(state.queued)):
         state.queued[i] += times * (state.queued[i] - snapshot.queued[i])

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsim.arrays import Floats, Ints
 from streamsim.engine.joins import in_port, port_end
-from streamsim.engine.state import State
+from streamsim.engine.state import EngineState
 from streamsim.engine.wiring import Wiring
-from streamsim.instance import Floats, Instance, Ints
+from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
 
 Pair = tuple[float, float]  # seconds of generation and of admission
@@ -35,7 +36,7 @@ class Stamps(NamedTuple):
 
 
 @kernel
-def no_stamps(instance: Instance, state: State) -> Stamps:
+def no_stamps(instance: Instance, state: EngineState) -> Stamps:
     """Stamps of an empty cluster."""
     m = len(state.sending)
     k, panes = state.panes.shape
@@ -71,7 +72,7 @@ def drawn(
     waiting: float,
     slice_index: int,
     wiring: Wiring,
-    state: State,
+    state: EngineState,
     stamps: Stamps,
 ) -> Pair:
     """Mean stamps of ``take`` of the ``waiting`` tuples of an operator; counts their latency."""
@@ -86,7 +87,7 @@ def drawn(
 
 
 @inlined_kernel
-def _oldest(v: int, now: float, wiring: Wiring, state: State, stamps: Stamps) -> Pair:
+def _oldest(v: int, now: float, wiring: Wiring, state: EngineState, stamps: Stamps) -> Pair:
     """Stamps of sets of one tuple from every port: a set is as old as the oldest of its ports."""
     generated, admitted, i = now, now, int(wiring.inlet_start[v])
     while i < wiring.inlet_start[v + 1]:
@@ -110,7 +111,7 @@ def _mixed(
     waiting: float,
     slice_index: int,
     wiring: Wiring,
-    state: State,
+    state: EngineState,
     stamps: Stamps,
 ) -> Pair:
     """Mean stamps of tuples drawn from all queues in proportion to their lengths."""

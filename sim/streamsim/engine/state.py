@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsim.arrays import Floats, Ints
 from streamsim.engine.plan import Plan
 from streamsim.engine.wiring import Wiring
-from streamsim.instance import Floats, Instance, Ints
+from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
 
 
-class State(NamedTuple):
+class EngineState(NamedTuple):
     """Tuples in queues, send buffers, on the wire and in windows."""
 
     queued: Floats  # [M + S] waiting at the receiver; then the backlogs of the sources
@@ -33,7 +34,7 @@ class Totals(NamedTuple):
 
 
 @kernel
-def empty_state(instance: Instance, wiring: Wiring, plan: Plan) -> State:
+def empty_state(instance: Instance, wiring: Wiring, plan: Plan) -> EngineState:
     """A cluster without tuples."""
     m, k = len(instance.source), len(wiring.panes)
     longest = 0
@@ -42,7 +43,7 @@ def empty_state(instance: Instance, wiring: Wiring, plan: Plan) -> State:
     widest = 0
     for panes in wiring.panes:
         widest = max(widest, panes)
-    return State(
+    return EngineState(
         np.zeros(m + len(wiring.sources)),
         np.zeros(m),
         np.zeros(m),

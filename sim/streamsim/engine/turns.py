@@ -1,6 +1,6 @@
 """Turns: how an operator's turn on the CPU ends, and what gives it another."""
 
-from streamsim.engine.state import State
+from streamsim.engine.state import EngineState
 from streamsim.jit import inlined_kernel
 
 # How a turn ends: nothing waits; CPU ran out; a successor is full, or the operator's own cores are.
@@ -9,7 +9,7 @@ DONE, CAPPED, BLOCKED = 0, 1, 2
 
 
 @inlined_kernel
-def wake(v: int, outcome: int, state: State) -> None:
+def wake(v: int, outcome: int, state: EngineState) -> None:
     """Give another turn to an operator whose last one ended so."""
     if state.turn[v] == outcome:
         state.turn[v] = CAPPED

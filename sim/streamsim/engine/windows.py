@@ -11,7 +11,7 @@ from streamsim.engine.operators import (
 )
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
-from streamsim.engine.state import State, Totals
+from streamsim.engine.state import EngineState, Totals
 from streamsim.engine.turns import BLOCKED, DONE
 from streamsim.engine.wiring import Wiring
 from streamsim.flow import window_output
@@ -27,7 +27,7 @@ def process_window(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     totals: Totals,
     stamps: Stamps | None,
 ) -> tuple[float, float, int]:
@@ -54,7 +54,9 @@ def process_window(
 
 
 @inlined_kernel
-def is_due(k: int, slice_index: int, instance: Instance, wiring: Wiring, state: State) -> bool:
+def is_due(
+    k: int, slice_index: int, instance: Instance, wiring: Wiring, state: EngineState
+) -> bool:
     """Whether the next advance of a window is not after the start of this slice."""
     due = (state.advanced[k] + 1.0) * instance.windows[k, 2]
     return bool(due <= (slice_index + 1e-6) * wiring.slice_seconds)
@@ -62,7 +64,7 @@ def is_due(k: int, slice_index: int, instance: Instance, wiring: Wiring, state: 
 
 @inlined_kernel
 def advance(
-    k: int, instance: Instance, wiring: Wiring, state: State, stamps: Stamps | None
+    k: int, instance: Instance, wiring: Wiring, state: EngineState, stamps: Stamps | None
 ) -> None:
     """Evaluate a window into ``held`` and open its next pane."""
     row, panes = instance.windows[k], wiring.panes[k]
@@ -85,7 +87,7 @@ def release(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     stamps: Stamps | None,
 ) -> float:
     """Let out as much of ``held`` as there is CPU for sending and room downstream."""
@@ -113,7 +115,7 @@ def take_in(
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
-    state: State,
+    state: EngineState,
     stamps: Stamps | None,
 ) -> tuple[float, float, int]:
     """Move waiting tuples into the open pane."""

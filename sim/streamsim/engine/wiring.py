@@ -3,17 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Bools, Floats, Indices, Ints
 from streamsim.engine.generators import constant_from, generate
 from streamsim.engine.settings import Settings
-from streamsim.instance import Flags, Floats, Instance, Ints
+from streamsim.instance import Instance
 from streamsim.topology import group_by
 
 _POLICIES = {"dynamic": 0, "uniform": 1, "weighted": 2}
-
-
-Indices = NDArray[np.uint32]  # unsigned, so that no access needs to look for a negative index
 
 
 class Wiring(NamedTuple):
@@ -29,7 +26,7 @@ class Wiring(NamedTuple):
     inlet_start: Indices  # [N + 1] the inlets of v are inlets[inlet_start[v]:inlet_start[v + 1]]
     inlets: Indices  # [M + S] port by port
     ports: Indices  # [M + S] port into which the inlet at the same place leads
-    joins: Flags  # [N] whether an operator takes sets of one tuple from every port
+    joins: Bools  # [N] whether an operator takes sets of one tuple from every port
     senders: Indices  # [M + S] operator that fills the inlet at the same place; or itself
     sources: Ints  # [S] operators that generate
     generated: Floats  # [S, slices] tuples

@@ -3,10 +3,10 @@
 `compile_pass` takes an `Instance` and gives a `Pass`: the work of every operator and the bytes of
 every stream for σ seconds' worth of tuples, by default one tuple of the fastest source. Then::
 
-    makespans(one, placements[B, N], rules)      -> seconds [B]
-    schedule(one, placement[N], rules)           -> when everything happens, and why then
-    bounds(one, allowed[N, D])                   -> what no placement can beat
-    synchronous_makespans(one, placements[B, N]) -> seconds [B], in lock-step
+    makespans(one_pass, placements[B, N], rules)      -> seconds [B]
+    schedule(one_pass, placement[N], rules)           -> when everything happens, and why then
+    bounds(one_pass, allowed[N, D])                   -> what no placement can beat
+    synchronous_makespans(one_pass, placements[B, N]) -> seconds [B], in lock-step
 
 An operator is ready when all its inputs have arrived (and not before its release time). A device
 serves with as many cores as it has; a core is never idle while something is ready on its device,

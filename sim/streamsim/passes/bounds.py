@@ -3,15 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Bools, Floats, Ints
 from streamsim.jit import kernel
 from streamsim.passes.compiled import Pass
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
-
+from streamsim.passes.sending import fixed_seconds, sending_seconds
 
 MOST_CELLS = 100_000_000
 """Streams times pairs of devices up to which every link is looked at: some tenths of a second."""
@@ -29,7 +26,7 @@ class Bounds(NamedTuple):
         return max(self)
 
 
-def bounds(one: Pass, allowed: ArrayLike | None = None) -> Bounds:
+def bounds(one_pass: Pass, allowed: ArrayLike | None = None) -> Bounds:
     """Lower bounds of the makespan under any placement and any rules.
 
     ``path`` is the longest path of soonest finishes F(v, d) of operator v on device d,
@@ -58,40 +55,40 @@ def bounds(one: Pass, allowed: ArrayLike | None = None) -> Bounds:
     >>> bounds(compile_pass(instance))
     Bounds(path=0.006, work=0.011)
     """
-    n, d = one.n_operators, one.n_devices
+    n, d = one_pass.n_operators, one_pass.n_devices
     may = np.ones((n, d), np.bool_) if allowed is None else np.array(allowed, np.bool_)
     if may.shape != (n, d) or not may.any(axis=1).all():
         raise ValueError(f"allow each of {n} operators at least one of {d} devices, shape [N, D]")
-    latency, wire = one.links["latency"], one.links["seconds_per_byte"]
-    if one.n_streams * d * d <= MOST_CELLS:
-        path = _longest_path(one, may, np.array(latency), np.array(wire))
+    latency, wire = one_pass.links["latency"], one_pass.links["seconds_per_byte"]
+    if one_pass.n_streams * d * d <= MOST_CELLS:
+        path = _longest_path(one_pass, may, np.array(latency), np.array(wire))
     else:
-        path = _longest_path_to_nearest(one, may, *_least_elsewhere(one))
-    return Bounds(path=float(path), work=_work_bound(one, may))
+        path = _longest_path_to_nearest(one_pass, may, *_least_elsewhere(one_pass))
+    return Bounds(path=float(path), work=_work_bound(one_pass, may))
 
 
-def _least_elsewhere(one: Pass) -> tuple[Floats, Floats]:
+def _least_elsewhere(one_pass: Pass) -> tuple[Floats, Floats]:
     """Least latency and seconds per byte from each device to another one; ∞ if there is none."""
-    home = np.eye(one.n_devices, dtype=np.bool_)
-    latency = np.where(home, np.inf, one.links["latency"]).min(axis=1)
-    wire = np.where(home, np.inf, one.links["seconds_per_byte"]).min(axis=1)
+    home = np.eye(one_pass.n_devices, dtype=np.bool_)
+    latency = np.where(home, np.inf, one_pass.links["latency"]).min(axis=1)
+    wire = np.where(home, np.inf, one_pass.links["seconds_per_byte"]).min(axis=1)
     return latency, np.where(np.isinf(wire), 0.0, wire)
 
 
 @kernel
-def _longest_path(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
+def _longest_path(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> float:
     d = may.shape[1]
-    begin, longest, soonest = _released(one, d), 0.0, np.empty(d)
-    for v in one.order:
-        longest = max(longest, _run(one, may, begin, v))
-        for e in range(one.operators[v].out_start, one.operators[v].out_end):
-            size, target = one.streams[e].size, one.streams[e].target
-            handling = one.streams[e].tuples * (one.gap + 2.0 * one.overhead)
+    begin, longest, soonest = _released(one_pass, d), 0.0, np.empty(d)
+    for v in one_pass.order:
+        longest = max(longest, _run(one_pass, may, begin, v))
+        for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):
+            size, target = one_pass.streams[e].size, one_pass.streams[e].target
+            fixed_s = fixed_seconds(one_pass.streams[e].tuples, one_pass.gap, one_pass.overhead)
             soonest[:] = begin[v]
             for a in range(d):  # where v may not run, it never ends
                 end = begin[v, a]
                 for b in range(d):
-                    arrival = end + (latency[a, b] + size * wire[a, b] + handling)
+                    arrival = end + sending_seconds(latency[a, b], size, wire[a, b], fixed_s)
                     soonest[b] = arrival if arrival < soonest[b] else soonest[b]
             for b in range(d):
                 begin[target, b] = max(begin[target, b], soonest[b])
@@ -99,51 +96,52 @@ def _longest_path(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float
 
 
 @kernel
-def _released(one: Pass, d: int) -> Floats:
+def _released(one_pass: Pass, d: int) -> Floats:
     """When every operator may begin on each device, before its inputs are known."""
-    begin = np.empty((len(one.operators), d))
+    begin = np.empty((len(one_pass.operators), d))
     for v in range(len(begin)):
-        begin[v] = one.operators[v].release
+        begin[v] = one_pass.operators[v].release
     return begin
 
 
 @kernel
-def _run(one: Pass, may: Flags, begin: Floats, v: int) -> float:
+def _run(one_pass: Pass, may: Bools, begin: Floats, v: int) -> float:
     """Turn the begin of an operator on each device into its end; the soonest of these."""
     soonest = np.inf
     for a in range(begin.shape[1]):
-        begin[v, a] += one.work[v, one.devices[a].type] if may[v, a] else np.inf
+        begin[v, a] += one_pass.work[v, one_pass.devices[a].type] if may[v, a] else np.inf
         soonest = min(soonest, begin[v, a])
     return soonest
 
 
 @kernel
-def _longest_path_to_nearest(one: Pass, may: Flags, latency: Floats, wire: Floats) -> float:
+def _longest_path_to_nearest(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> float:
     d = may.shape[1]
-    begin, longest = _released(one, d), 0.0
-    for v in one.order:
-        longest = max(longest, _run(one, may, begin, v))
-        for e in range(one.operators[v].out_start, one.operators[v].out_end):
-            stream = one.streams[e]
-            handling = stream.tuples * (one.gap + 2.0 * one.overhead)
+    begin, longest = _released(one_pass, d), 0.0
+    for v in one_pass.order:
+        longest = max(longest, _run(one_pass, may, begin, v))
+        for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):
+            stream = one_pass.streams[e]
+            fixed_s = fixed_seconds(stream.tuples, one_pass.gap, one_pass.overhead)
             away = np.inf
             for a in range(d):
-                away = min(away, begin[v, a] + (latency[a] + stream.size * wire[a] + handling))
+                sending = sending_seconds(latency[a], stream.size, wire[a], fixed_s)
+                away = min(away, begin[v, a] + sending)
             for b in range(d):
                 begin[stream.target, b] = max(begin[stream.target, b], min(begin[v, b], away))
     return longest
 
 
-def _work_bound(one: Pass, may: Flags) -> float:
+def _work_bound(one_pass: Pass, may: Bools) -> float:
     """Largest bound by work over the classes of hardware."""
-    types = one.devices["type"].astype(np.int32)
-    total = one.work.sum(axis=0)
+    types = one_pass.devices["type"].astype(np.int32)
+    total = one_pass.work.sum(axis=0)
     speed = np.divide(1.0, total, out=np.ones_like(total), where=total > 0)[types]
-    return float(_over_classes(one.work, types, speed, one.devices["cores"] * speed, may))
+    return float(_over_classes(one_pass.work, types, speed, one_pass.devices["cores"] * speed, may))
 
 
 @kernel
-def _over_classes(work: Floats, types: Ints, speed: Floats, power: Floats, may: Flags) -> float:
+def _over_classes(work: Floats, types: Ints, speed: Floats, power: Floats, may: Bools) -> float:
     """Largest of all effort over all power, and of what is confined to some devices over theirs."""
     n, d = may.shape
     least = _least_effort(work, types, speed, may)
@@ -168,7 +166,7 @@ def _over_classes(work: Floats, types: Ints, speed: Floats, power: Floats, may: 
 
 
 @kernel
-def _within(may: Flags, u: int, v: int) -> bool:
+def _within(may: Bools, u: int, v: int) -> bool:
     """Whether operator v may run on every device on which u may."""
     within = True
     for a in range(may.shape[1]):
@@ -177,7 +175,7 @@ def _within(may: Flags, u: int, v: int) -> bool:
 
 
 @kernel
-def _least_effort(work: Floats, types: Ints, speed: Floats, may: Flags) -> Floats:
+def _least_effort(work: Floats, types: Ints, speed: Floats, may: Bools) -> Floats:
     """Least w(v, d) g_d of every operator over the devices that it may run on."""
     n, d = may.shape
     least = np.full(n, np.inf)

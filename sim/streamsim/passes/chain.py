@@ -4,13 +4,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Floats, Ints
 from streamsim.passes.compiled import Pass
 from streamsim.passes.state import State
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 class Part(IntEnum):
@@ -48,13 +45,13 @@ class Chain(NamedTuple):
 
 
 def critical_chain(
-    one: Pass, state: State, held: Floats, line: Ints, pause: float, makespan: float
+    one_pass: Pass, state: State, held: Floats, line: Ints, pause: float, makespan: float
 ) -> Chain:
     """Trace back what the end of a pass waited for; ``held`` is what streams take, in seconds.
 
     Where devices hold a ``line``, who waited for its turn waited for those before it.
     """
-    trace = _Trace(one, state, line)
+    trace = _Trace(one_pass, state, line)
     operators = state.operators
     rested = operators["finish"] + np.where(operators["work"] > 0, pause, 0.0)
     v = int(np.argmax(rested))
@@ -63,7 +60,7 @@ def critical_chain(
     else:
         through = state.streams["departure"] + held
         e = int(np.argmax(through))
-        v = int(one.streams["source"][e])
+        v = int(one_pass.streams["source"][e])
         trace.add(Part.TRAILING, v, e, float(through[e]), makespan)
         trace.back_to_producer(e, float(through[e]))
     while v >= 0:
@@ -74,19 +71,19 @@ def critical_chain(
 class _Trace:
     """The chain so far, from its end."""
 
-    def __init__(self, one: Pass, state: State, line: Ints) -> None:
-        self.one, self.state, self.line = one, state, line
-        self.found: list[tuple[Part, int, int, float]] = []
-        order = np.argsort(one.streams["target"], kind="stable")
+    def __init__(self, one_pass: Pass, state: State, line: Ints) -> None:
+        self.one_pass, self.state, self.line = one_pass, state, line
+        self.parts: list[tuple[Part, int, int, float]] = []
+        order = np.argsort(one_pass.streams["target"], kind="stable")
         self.in_streams = order
         self.in_start = np.searchsorted(
-            one.streams["target"][order], np.arange(one.n_operators + 1)
+            one_pass.streams["target"][order], np.arange(one_pass.n_operators + 1)
         )
 
     def add(self, part: Part, v: int, e: int, begin: float, end: float) -> None:
         """Put a part before the others, unless it takes no time."""
         if end > begin:
-            self.found.append((part, v, e, begin))
+            self.parts.append((part, v, e, begin))
 
     def back_through(self, v: int) -> int:
         """From the finish of an operator to that of the producer it waited for, -1 at the start."""
@@ -115,7 +112,7 @@ class _Trace:
 
     def back_to_producer(self, e: int, end: float) -> int:
         """From the end of a transfer to the finish of the operator that sent it."""
-        u = int(self.one.streams["source"][e])
+        u = int(self.one_pass.streams["source"][e])
         departure = float(self.state.streams["departure"][e])
         self.add(Part.SENDING, u, e, departure, end)
         self.add(Part.NETWORK, u, e, float(self.state.operators["finish"][u]), departure)
@@ -123,8 +120,8 @@ class _Trace:
 
     def chain(self, makespan: float) -> Chain:
         """The parts from first to last."""
-        parts = self.found[::-1]
-        index = self.one.stream_index
+        parts = self.parts[::-1]
+        index = self.one_pass.stream_index
         return Chain(
             parts=tuple(part for part, *_ in parts),
             operator=np.array([v for _, v, _, _ in parts], np.int32),

@@ -3,11 +3,8 @@
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Records = NDArray[np.void]
+from streamsim.arrays import Floats, Ints, Records
 
 
 class Pass(NamedTuple):

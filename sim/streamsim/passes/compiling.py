@@ -1,8 +1,9 @@
 """From an instance to one pass: what σ seconds' worth of tuples ask of devices and links."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats, Ints, Longs, Records
 from streamsim.instance import Instance
 from streamsim.jit import kernel
 from streamsim.passes.compiled import (
@@ -11,13 +12,9 @@ from streamsim.passes.compiled import (
     OPERATOR,
     STREAM,
     Pass,
-    Records,
     records,
 )
 from streamsim.passes.rank import levels, upward_rank
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 
 def compile_pass(
@@ -53,8 +50,8 @@ def compile_pass(
     >>> instance = build_instance(rate=[100, 0], seconds=[[1e-3], [5e-3]], source=[0], target=[1],
     ...                           payload=[20_000], device_type=[0, 0],
     ...                           seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
-    >>> one = compile_pass(instance)
-    >>> one.work.ravel().tolist(), one.streams["size"].tolist()
+    >>> one_pass = compile_pass(instance)
+    >>> one_pass.work.ravel().tolist(), one_pass.streams["size"].tolist()
     ([0.001, 0.005], [20000.0])
     """
     span = _span(instance) if seconds is None else float(seconds)
@@ -137,7 +134,7 @@ def _per_operator(values: ArrayLike | None, n: int) -> Floats:
     return full
 
 
-def _by_source(instance: Instance, message: ArrayLike | None) -> NDArray[np.int64]:
+def _by_source(instance: Instance, message: ArrayLike | None) -> Longs:
     """Number of the output that each stream carries, streams as in the instance."""
     if message is None:
         return np.arange(instance.n_streams)
@@ -148,7 +145,7 @@ def _by_source(instance: Instance, message: ArrayLike | None) -> NDArray[np.int6
 
 
 def _shared_outputs(
-    instance: Instance, message: NDArray[np.int64], size: Floats, tuples: Floats
+    instance: Instance, message: Longs, size: Floats, tuples: Floats
 ) -> tuple[Ints, Ints]:
     """Chain the streams that carry one output: ``first`` and ``more`` of `Pass`."""
     number = message
@@ -165,7 +162,7 @@ def _shared_outputs(
 
 
 @kernel
-def _small(message: NDArray[np.int64]) -> bool:
+def _small(message: Longs) -> bool:
     """Whether all numbers are from 0 to below twice their count."""
     small = True
     for number in message:
@@ -174,9 +171,7 @@ def _small(message: NDArray[np.int64]) -> bool:
 
 
 @kernel
-def _chains(
-    number: NDArray[np.int64], source: Ints, size: Floats, tuples: Floats
-) -> tuple[Ints, Ints, int]:
+def _chains(number: Longs, source: Ints, size: Floats, tuples: Floats) -> tuple[Ints, Ints, int]:
     """First stream of the same number, the next, and a stream that differs from its first or -1."""
     m = len(number)
     first, more = np.empty(m, np.int32), np.empty(m, np.int32)

@@ -8,12 +8,9 @@ first, and a plain list keeps the order of the others.
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Longs, Records
 from streamsim.jit import inlined_kernel
-
-Longs = NDArray[np.int64]
-Records = NDArray[np.void]
 
 #: An event is kind | index, with kinds in multiples of 1 << INDEX_BITS; below a number in the heap.
 #: (One whole number, and not two, because kernels are compiled anew for every constant argument.)

@@ -3,15 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Floats, Ints, Longs
 from streamsim.jit import inlined_kernel, kernel, patient
 from streamsim.passes.compiled import Pass
 from streamsim.passes.state import State
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 WAITING, READY = range(2)
 """Whether an operator in a line has all of its inputs."""
@@ -24,31 +20,32 @@ class Conflict(NamedTuple):
     second: int
 
 
-def lines(one: Pass, priorities: Floats) -> Ints:
+def lines(one_pass: Pass, priorities: Floats) -> Ints:
     """Operators by falling priority [B, N], of equals in topological order.
 
     The line of a device are those of its operators, in this order.
     """
-    along = np.argsort(-priorities[:, one.order], axis=1, kind="stable")
-    return np.ascontiguousarray(one.order[along], np.int32)
+    along = np.argsort(-priorities[:, one_pass.order], axis=1, kind="stable")
+    return np.ascontiguousarray(one_pass.order[along], np.int32)
 
 
-def merged_order(one: Pass, place: Ints, priorities: Floats) -> Ints:
+def merged_order(one_pass: Pass, place: Ints, priorities: Floats) -> Ints:
     """Operators in an order that agrees with the streams and with the line of every device.
 
     It ends before the first operator that could never start; see `conflict`.
     """
-    return _merged(one, _before(place, lines(one, priorities[None])[0], one.n_devices))
+    line = lines(one_pass, priorities[None])[0]
+    return _merged(one_pass, _before(place, line, one_pass.n_devices))
 
 
-def conflict(one: Pass, place: Ints, priorities: Floats) -> Conflict | None:
+def conflict(one_pass: Pass, place: Ints, priorities: Floats) -> Conflict | None:
     """Two operators whose places in a line contradict the streams, None where there are none."""
-    before = _before(place, lines(one, priorities[None])[0], one.n_devices)
-    stuck = np.ones(one.n_operators, np.bool_)
-    stuck[_merged(one, before)] = False
+    before = _before(place, lines(one_pass, priorities[None])[0], one_pass.n_devices)
+    stuck = np.ones(one_pass.n_operators, np.bool_)
+    stuck[_merged(one_pass, before)] = False
     if not stuck.any():
         return None
-    streams = one.streams
+    streams = one_pass.streams
     came = {v: int(before[v]) for v in np.flatnonzero(stuck).tolist()}
     inside = np.flatnonzero(stuck[streams["source"]] & stuck[streams["target"]])
     came |= {int(streams["target"][e]): int(streams["source"][e]) for e in inside}
@@ -95,13 +92,13 @@ def is_left(state: State) -> bool:
     return left
 
 
-def _merged(one: Pass, before: Ints) -> Ints:
-    operators = one.operators
+def _merged(one_pass: Pass, before: Ints) -> Ints:
+    operators = one_pass.operators
     return _topological(
         operators["inputs"],
         operators["out_start"],
         operators["out_end"],
-        one.streams["target"],
+        one_pass.streams["target"],
         before,
     )
 

@@ -3,8 +3,9 @@
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats, Ints
 from streamsim.instance import writable
 from streamsim.jit import kernel
 from streamsim.passes.compiled import Pass
@@ -15,12 +16,9 @@ from streamsim.passes.rules import GIPH, Rules
 from streamsim.passes.run import run
 from streamsim.passes.state import Case, State, new_state
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-
 
 def makespans(
-    one: Pass,
+    one_pass: Pass,
     placements: ArrayLike,
     rules: Rules = GIPH,
     *,
@@ -55,16 +53,16 @@ def makespans(
     """
     batch = writable(placements)
     out = np.empty(len(batch))
-    buffers, net = new_buffers(one, rules)
-    rank = ranks(one, rules, priorities, len(batch))
+    buffers, net = new_buffers(one_pass, rules)
+    rank = ranks(one_pass, rules, priorities, len(batch))
     _all(
-        one,
-        new_case(one, rules),
+        one_pass,
+        new_case(one_pass, rules),
         batch,
         rank,
-        held_lines(one, rules, rank),
-        rows("work_factors", work_factors, len(batch), one.n_operators),
-        stream_rows(one, send_factors, len(batch)),
+        held_lines(one_pass, rules, rank),
+        rows("work_factors", work_factors, len(batch), one_pass.n_operators),
+        stream_rows(one_pass, send_factors, len(batch)),
         buffers,
         net,
         out,
@@ -72,38 +70,38 @@ def makespans(
     return out
 
 
-def new_buffers(one: Pass, rules: Rules) -> tuple[State, Transfers | None]:
+def new_buffers(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None]:
     """Buffers for `streamsim.passes.run.run`."""
     contended = rules.network != "free"
-    return new_state(one, contended), new_transfers(one) if contended else None
+    return new_state(one_pass, contended), new_transfers(one_pass) if contended else None
 
 
-def new_case(one: Pass, rules: Rules) -> Case:
+def new_case(one_pass: Pass, rules: Rules) -> Case:
     """Rules as the kernels know them, without noise."""
     return Case(
         QUEUES[rules.queue],
         NETWORKS[rules.network],
         float(rules.pause),
         float(rules.spacing),
-        _ones(one.n_streams)[0],
+        _ones(one_pass.n_streams)[0],
         np.zeros(0, np.int32),
     )
 
 
-def ranks(one: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> Floats:
+def ranks(one_pass: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> Floats:
     """What a queue by rank goes by, shape [1 or B, N]: the higher, the sooner."""
     if rules.queue == "depth":
-        priorities = one.operators["level"]
+        priorities = one_pass.operators["level"]
     elif rules.queue == "breadth":
-        priorities = -one.operators["level"]
+        priorities = -one_pass.operators["level"]
     elif priorities is None:
-        priorities = one.operators["priority"]
-    return rows("priorities", priorities, count, one.n_operators)
+        priorities = one_pass.operators["priority"]
+    return rows("priorities", priorities, count, one_pass.n_operators)
 
 
-def held_lines(one: Pass, rules: Rules, rank: Floats) -> Ints:
+def held_lines(one_pass: Pass, rules: Rules, rank: Floats) -> Ints:
     """Lines of devices by rank, shape [1 or B, N]; [1, 0] where no order is held."""
-    return lines(one, rank) if rules.queue == "order" else np.zeros((1, 0), np.int32)
+    return lines(one_pass, rank) if rules.queue == "order" else np.zeros((1, 0), np.int32)
 
 
 def rows(name: str, values: ArrayLike | None, count: int, size: int) -> Floats:
@@ -126,15 +124,15 @@ def _ones(size: int) -> Floats:
     return np.ones((1, size))
 
 
-def stream_rows(one: Pass, send_factors: ArrayLike | None, count: int) -> Floats:
+def stream_rows(one_pass: Pass, send_factors: ArrayLike | None, count: int) -> Floats:
     """Factors of streams, from the caller's order into that of the pass."""
-    table = rows("send_factors", send_factors, count, one.n_streams)
-    return table if send_factors is None else np.ascontiguousarray(table[:, one.stream_index])
+    table = rows("send_factors", send_factors, count, one_pass.n_streams)
+    return table if send_factors is None else np.ascontiguousarray(table[:, one_pass.stream_index])
 
 
 @kernel
 def _all(
-    one: Pass,
+    one_pass: Pass,
     rules: Case,
     placements: Ints,
     priorities: Floats,
@@ -151,4 +149,4 @@ def _all(
         case = Case(rules.queue, rules.network, rules.pause, rules.spacing, send_factor, line)
         priority = priorities[i % len(priorities)]
         work_factor = work_factors[i % len(work_factors)]
-        out[i] = run(one, case, placements[i], priority, work_factor, buffers, net)
+        out[i] = run(one_pass, case, placements[i], priority, work_factor, buffers, net)

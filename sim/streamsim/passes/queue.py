@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from streamsim.arrays import Records
 from streamsim.jit import inlined_kernel
-from streamsim.passes.compiled import Records
 from streamsim.passes.line import is_ready, note_ready
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
 
@@ -128,8 +128,8 @@ def _meld(operators: Records, a: int, b: int) -> int:
     """Join two heaps, either of which may be empty; the root."""
     if a < 0 or b < 0:
         return max(a, b)
-    one, two = operators[a], operators[b]
-    if two.key < one.key or (two.key == one.key and two.tie < one.tie):
+    one_pass, two = operators[a], operators[b]
+    if two.key < one_pass.key or (two.key == one_pass.key and two.tie < one_pass.tie):
         a, b = b, a
     operators[b].next = operators[a].child
     operators[a].child = b

@@ -1,30 +1,29 @@
 """Ranks of operators: how much of the pass is still to come after them, and how deep they are."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Floats, Ints, Records
 from streamsim.jit import kernel
-from streamsim.passes.compiled import Pass, Records
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
+from streamsim.passes.compiled import Pass
+from streamsim.passes.sending import fixed_times, sending_times
 
 
-def upward_rank(one: Pass) -> Floats:
+def upward_rank(one_pass: Pass) -> Floats:
     """Upward rank of HEFT (Topcuoglu et al., 2002, eq. 8), shape [N], in seconds.
 
     rank(v) = w̄(v) + max over streams (v, u) of (c̄(v, u) + rank(u)), where w̄ is the mean over
     devices and c̄ the mean over ordered pairs of different devices.
     """
-    d, streams, links = one.n_devices, one.streams, one.links
-    share = np.bincount(one.devices["type"], minlength=one.work.shape[1]) / d
+    d, streams, links = one_pass.n_devices, one_pass.streams, one_pass.links
+    share = np.bincount(one_pass.devices["type"], minlength=one_pass.work.shape[1]) / d
     pairs = max(1, d * (d - 1))
-    transfer = (
-        links["latency"].sum() / pairs
-        + streams["size"] * (links["seconds_per_byte"].sum() / pairs)
-        + streams["tuples"] * (one.gap + 2 * one.overhead)
+    transfer = sending_times(
+        links["latency"].sum() / pairs,
+        streams["size"],
+        links["seconds_per_byte"].sum() / pairs,
+        fixed_times(streams["tuples"], one_pass.gap, one_pass.overhead),
     )
-    return _longest_to_end(streams, one.work @ share, transfer)
+    return _longest_to_end(streams, one_pass.work @ share, transfer)
 
 
 @kernel

@@ -23,8 +23,8 @@ operator stands in the line of its device from the beginning, and READY notes th
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Floats, Ints
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.events import (
@@ -71,13 +71,10 @@ from streamsim.passes.state import (
     arrive,
 )
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-
 
 @borrowing_kernel
 def run(
-    one: Pass,
+    one_pass: Pass,
     case: Case,
     place: Ints,
     priority: Floats,
@@ -90,7 +87,7 @@ def run(
     It is ∞ where the lines of ``order`` contradict the streams, so that some wait for ever.
     ``net`` is None for the free network: the kernel is then compiled without the others.
     """
-    _begin(one, place, priority, work_factor, state)
+    _begin(one_pass, place, priority, work_factor, state)
     if case.queue == LINE:
         line_up(state, place, case.line)
     if net is not None:
@@ -101,9 +98,9 @@ def run(
     while True:
         event, alone = _next_event(case, state, now)
         if event >= 0:
-            _step(one, case, state, net, now, event, alone)
+            _step(one_pass, case, state, net, now, event, alone)
             continue
-        time = _turn(one, case, state, net, now)
+        time = _turn(one_pass, case, state, net, now)
         if time == np.inf and case.queue == LINE and is_left(state):
             return np.inf
         if time == np.inf:
@@ -112,19 +109,21 @@ def run(
 
 
 @inlined_kernel
-def _begin(one: Pass, place: Ints, priority: Floats, work_factor: Floats, state: State) -> None:
+def _begin(
+    one_pass: Pass, place: Ints, priority: Floats, work_factor: Floats, state: State
+) -> None:
     """Release operators: that is an arrival like any other, and it came about before all else."""
     state.events.counters[NUMBER] = len(place)
     state.counters[WAVE] = 0
     for v in range(len(place)):
         operator, d = state.operators[v], place[v]
-        operator.ready = one.operators[v].release
-        operator.work = one.work[v, one.devices[d].type] * work_factor[v]
+        operator.ready = one_pass.operators[v].release
+        operator.work = one_pass.work[v, one_pass.devices[d].type] * work_factor[v]
         operator.key = -priority[v]
         operator.tie = v
         operator.number = v
         operator.producer = -1
-        operator.waiting = one.operators[v].inputs
+        operator.waiting = one_pass.operators[v].inputs
         operator.device = d
         if operator.waiting == 0 and operator.ready > 0:
             push_later(state.events, operator.ready, v, ARRIVED | v)
@@ -156,7 +155,7 @@ def _next_event(case: Case, state: State, now: float) -> tuple[int, bool]:
 
 
 @inlined_kernel
-def _turn(one: Pass, case: Case, state: State, net: Transfers | None, now: float) -> float:
+def _turn(one_pass: Pass, case: Case, state: State, net: Transfers | None, now: float) -> float:
     """Do what waits for the end of an instant, or say when the next one is (∞: never)."""
     events = state.events
     if state.counters[TOUCHED] > 0:
@@ -164,7 +163,7 @@ def _turn(one: Pass, case: Case, state: State, net: Transfers | None, now: float
         state.counters[WAVE] += 1
         return now
     if net is not None and net.counters[UNSETTLED] > 0:
-        settle(one, case, state, net, now)
+        settle(one_pass, case, state, net, now)
         return now
     time = np.inf if events.counters[WAITING] == 0 else events.heap[0].time
     if net is not None and net.clock[DUE] <= time:
@@ -176,12 +175,18 @@ def _turn(one: Pass, case: Case, state: State, net: Transfers | None, now: float
 
 @inlined_kernel
 def _step(
-    one: Pass, case: Case, state: State, net: Transfers | None, now: float, event: int, alone: bool
+    one_pass: Pass,
+    case: Case,
+    state: State,
+    net: Transfers | None,
+    now: float,
+    event: int,
+    alone: bool,
 ) -> None:
     """Carry out one event; what follows from it at once is an event, unless this one is alone."""
     kind, v = event & ~INDEX_MASK, event & INDEX_MASK
     if net is not None and kind == CLEARED:
-        release_ports(one, state, net, v)
+        release_ports(one_pass, state, net, v)
     starts = _gets_core(case, state, now, kind, v, alone)
     if starts >= 0:
         if alone or kind == GRANTED:
@@ -192,7 +197,7 @@ def _step(
         else:
             push_now(state.events, GRANTED | starts)
     if kind == SENDS or (kind == FINISHED and alone and not _rests_now(state.events)):
-        _send(one, case, state, net, now, v)
+        _send(one_pass, case, state, net, now, v)
     elif kind == FINISHED:
         push_now(state.events, SENDS | v)
     if alone and kind in (FINISHED, CLEARED):
@@ -217,20 +222,22 @@ def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: b
 
 
 @inlined_kernel
-def _send(one: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int) -> None:
+def _send(
+    one_pass: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int
+) -> None:
     """Let every output stream of v arrive, or hand it to the network."""
-    a, sender = state.operators[v].device, one.operators[v]
+    a, sender = state.operators[v].device, one_pass.operators[v]
     for e in range(sender.out_start, sender.out_end):
-        b = state.operators[one.streams[e].target].device
+        b = state.operators[one_pass.streams[e].target].device
         time = now
         if a != b:
             if net is not None:
-                post(one, case, state, net, now, e)
+                post(one_pass, case, state, net, now, e)
                 continue
-            held, besides = transfer_seconds(one, case, e, a, b)
-            time = now + (besides + held)
+            held, apart = transfer_seconds(one_pass, case, e, a, b)
+            time = now + (apart + held)
         state.streams[e].departure = now
-        arrive(one, state, e, now, time)
+        arrive(one_pass, state, e, now, time)
 
 
 @inlined_kernel

@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats, Ints
 from streamsim.instance import writable
 from streamsim.passes.chain import Chain, critical_chain
 from streamsim.passes.compiled import Pass
@@ -18,9 +19,7 @@ from streamsim.passes.makespans import (
 )
 from streamsim.passes.rules import GIPH, Rules
 from streamsim.passes.run import run
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
+from streamsim.passes.sending import channel_times
 
 
 class Schedule(NamedTuple):
@@ -38,7 +37,7 @@ class Schedule(NamedTuple):
 
 
 def schedule(
-    one: Pass,
+    one_pass: Pass,
     placement: ArrayLike,
     rules: Rules = GIPH,
     *,
@@ -62,19 +61,19 @@ def schedule(
     (['RUNNING', 'SENDING', 'RUNNING'], [0.001, 0.02, 0.005])
     """
     place = writable(placement)
-    factor = stream_rows(one, send_factors, 1)[0]
-    rank = ranks(one, rules, priorities, 1)
-    line = held_lines(one, rules, rank)[0]
-    case = new_case(one, rules)._replace(send_factor=factor, line=line)
-    state, net = new_buffers(one, rules)
-    work_factor = rows("work_factors", work_factors, 1, one.n_operators)[0]
-    makespan = run(one, case, place, rank[0], work_factor, state, net)
+    factor = stream_rows(one_pass, send_factors, 1)[0]
+    rank = ranks(one_pass, rules, priorities, 1)
+    line = held_lines(one_pass, rules, rank)[0]
+    case = new_case(one_pass, rules)._replace(send_factor=factor, line=line)
+    state, net = new_buffers(one_pass, rules)
+    work_factor = rows("work_factors", work_factors, 1, one_pass.n_operators)[0]
+    makespan = run(one_pass, case, place, rank[0], work_factor, state, net)
     if makespan == np.inf:
         raise ValueError("the order of a device contradicts the streams; correct the priorities")
-    operators, held = state.operators, _held(one, place, factor)
+    operators, held = state.operators, _held(one_pass, place, factor)
     journeys = np.empty_like(state.streams)
-    journeys[one.stream_index] = state.streams
-    busy = np.bincount(place, operators["finish"] - operators["start"], one.n_devices)
+    journeys[one_pass.stream_index] = state.streams
+    busy = np.bincount(place, operators["finish"] - operators["start"], one_pass.n_devices)
     return Schedule(
         makespan=float(makespan),
         ready=operators["ready"].copy(),
@@ -83,23 +82,23 @@ def schedule(
         departure=journeys["departure"].copy(),
         arrival=journeys["arrival"].copy(),
         device_busy=busy.astype(np.float64),
-        link_busy=_link_busy(one, place, held, rules),
-        chain=critical_chain(one, state, held, line, rules.pause, float(makespan)),
+        link_busy=_link_busy(one_pass, place, held, rules),
+        chain=critical_chain(one_pass, state, held, line, rules.pause, float(makespan)),
     )
 
 
-def _held(one: Pass, place: Ints, factor: Floats) -> Floats:
+def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
     """Seconds that each stream occupies the network for, shape [M]."""
-    streams = one.streams
+    streams = one_pass.streams
     a, b = place[streams["source"]], place[streams["target"]]
-    wire = one.links["seconds_per_byte"][a, b]
-    held: Floats = (streams["size"] * wire + streams["tuples"] * one.gap) * factor
+    wire = one_pass.links["seconds_per_byte"][a, b]
+    held = channel_times(streams["size"], wire, streams["tuples"], one_pass.gap) * factor
     return np.where(a == b, 0.0, held)
 
 
-def _link_busy(one: Pass, place: Ints, held: Floats, rules: Rules) -> Floats:
+def _link_busy(one_pass: Pass, place: Ints, held: Floats, rules: Rules) -> Floats:
     """Seconds of transfers on every link; what is sent once to a device counts once."""
-    d, streams = one.n_devices, one.streams
+    d, streams = one_pass.n_devices, one_pass.streams
     a, b = place[streams["source"]].astype(np.int64), place[streams["target"]]
     output = np.arange(len(a)) if rules.network == "free" else streams["first"]
     _, transfer = np.unique(output.astype(np.int64) * d + b, return_inverse=True)

@@ -3,15 +3,11 @@
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Floats, Ints, Longs, Records
 from streamsim.jit import inlined_kernel
-from streamsim.passes.compiled import Pass, Records, records
+from streamsim.passes.compiled import Pass, records
 from streamsim.passes.events import INDEX_BITS, Events, no_events, number, push_later, push_now
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 #: Kinds of events, each with an operator, or for the last with the first stream of a transfer.
 #: ARRIVED, COUNTED and READY are the steps by which the last input of an operator comes in.
@@ -80,14 +76,14 @@ class State(NamedTuple):
     events: Events
 
 
-def new_state(one: Pass, contended: bool) -> State:
+def new_state(one_pass: Pass, contended: bool) -> State:
     """Buffers for passes of this kind."""
-    servers = records(SERVER, free=one.devices["cores"])
+    servers = records(SERVER, free=one_pass.devices["cores"])
     servers["head"] = -1
-    n, transfers = one.n_operators, one.n_streams if contended else 0
+    n, transfers = one_pass.n_operators, one_pass.n_streams if contended else 0
     return State(
         np.empty(n, PROGRESS),
-        np.empty(one.n_streams, JOURNEY),
+        np.empty(one_pass.n_streams, JOURNEY),
         servers,
         np.zeros(5, np.int64),
         no_events(2 * n + transfers, 2 * n + transfers),
@@ -95,15 +91,15 @@ def new_state(one: Pass, contended: bool) -> State:
 
 
 @inlined_kernel
-def arrive(one: Pass, state: State, e: int, now: float, time: float) -> None:
+def arrive(one_pass: Pass, state: State, e: int, now: float, time: float) -> None:
     """Stream e will arrive at a time; if it is the last input, that makes its operator ready."""
-    v = one.streams[e].target
+    v = one_pass.streams[e].target
     target = state.operators[v]
     state.streams[e].arrival = time
     given = number(state.events)
     if time >= target.ready:
         later = time > target.ready
-        target.producer = max(-1 if later else target.producer, one.streams[e].source)
+        target.producer = max(-1 if later else target.producer, one_pass.streams[e].source)
         target.ready = time
         target.number = given
     target.waiting -= 1

@@ -1,18 +1,17 @@
 """The bulk-synchronous contrast: rounds of computing, a barrier, all transfers, a barrier."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from streamsim.arrays import Floats, Ints
 from streamsim.instance import writable
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.passes.compiled import Pass
+from streamsim.passes.sending import channel_seconds, unoccupied_seconds
 from streamsim.topology import group_by
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
-
-def synchronous_makespans(one: Pass, placements: ArrayLike) -> Floats:
+def synchronous_makespans(one_pass: Pass, placements: ArrayLike) -> Floats:
     """Makespan in seconds of one pass in lock-step, under each placement, shape [B].
 
     In a round every device runs what it can without anything that is still to be sent: operators
@@ -33,45 +32,47 @@ def synchronous_makespans(one: Pass, placements: ArrayLike) -> Floats:
     >>> instance = build_instance(rate=[100, 0, 0], seconds=[[1e-3], [1e-3], [9e-3]],
     ...                           source=[0, 0], target=[1, 2], payload=[5000, 0],
     ...                           device_type=[0, 0], seconds_per_byte=[[0, 1e-6], [1e-6, 0]])
-    >>> one = compile_pass(instance)
-    >>> makespans(one, [[0, 1, 0]]).round(6), synchronous_makespans(one, [[0, 1, 0]]).round(6)
-    (array([0.01]), array([0.016]))
+    >>> one_pass = compile_pass(instance)
+    >>> makespans(one_pass, [[0, 1, 0]]).round(6)
+    array([0.01])
+    >>> synchronous_makespans(one_pass, [[0, 1, 0]]).round(6)
+    array([0.016])
     """
-    return _all(one, writable(placements))
+    return _all(one_pass, writable(placements))
 
 
 @kernel
-def _all(one: Pass, placements: Ints) -> Floats:
-    n, d = len(one.operators), len(one.devices)
+def _all(one_pass: Pass, placements: Ints) -> Floats:
+    n, d = len(one_pass.operators), len(one_pass.devices)
     cores = 1
     for a in range(d):
-        cores = max(cores, one.devices[a].cores)
+        cores = max(cores, one_pass.devices[a].cores)
     core_free, done, sent = np.empty((d, cores)), np.empty(n), np.empty(d * d + 2 * d)
     rounds, along = np.empty(n, np.int32), np.empty(n, np.int32)
     out = np.empty(len(placements))
     for i in range(len(placements)):
         place = placements[i]
-        last = _rounds(one, place, rounds)
+        last = _rounds(one_pass, place, rounds)
         for k in range(n):
-            along[k] = rounds[one.order[k]]
+            along[k] = rounds[one_pass.order[k]]
         first, by_round = group_by(along, last + 1)
         now = 0.0
         for k in range(last + 1):
             members = by_round[first[k] : first[k + 1]]
-            now = _compute(one, place, rounds, members, now, core_free, done)
-            now += _communicate(one, place, members, sent)
+            now = _compute(one_pass, place, rounds, members, now, core_free, done)
+            now += _communicate(one_pass, place, members, sent)
         out[i] = now
     return out
 
 
 @inlined_kernel
-def _rounds(one: Pass, place: Ints, rounds: Ints) -> int:
+def _rounds(one_pass: Pass, place: Ints, rounds: Ints) -> int:
     """Round of every operator: transfers in a row that it has to wait for; the last round."""
     last = 0
     for v in range(len(rounds)):
         rounds[v] = 0
-    for e in range(len(one.streams)):
-        u, v = one.streams[e].source, one.streams[e].target
+    for e in range(len(one_pass.streams)):
+        u, v = one_pass.streams[e].source, one_pass.streams[e].target
         rounds[v] = max(rounds[v], rounds[u] + (1 if place[u] != place[v] else 0))
         last = max(last, rounds[v])
     return last
@@ -79,7 +80,7 @@ def _rounds(one: Pass, place: Ints, rounds: Ints) -> int:
 
 @inlined_kernel
 def _compute(
-    one: Pass,
+    one_pass: Pass,
     place: Ints,
     rounds: Ints,
     members: Ints,
@@ -89,58 +90,59 @@ def _compute(
 ) -> float:
     """When a round is done that begins ``now``; members are positions in topological order."""
     for d in range(len(core_free)):
-        for core in range(one.devices[d].cores):
+        for core in range(one_pass.devices[d].cores):
             core_free[d, core] = now
     for position in members:
-        done[one.order[position]] = now
+        done[one_pass.order[position]] = now
     end = now
     for position in members:
-        v = one.order[position]
+        v = one_pass.order[position]
         d = place[v]
         core = 0
-        for other in range(1, one.devices[d].cores):
+        for other in range(1, one_pass.devices[d].cores):
             if core_free[d, other] < core_free[d, core]:
                 core = other
-        done[v] = max(core_free[d, core], done[v]) + one.work[v, one.devices[d].type]
+        done[v] = max(core_free[d, core], done[v]) + one_pass.work[v, one_pass.devices[d].type]
         core_free[d, core] = done[v]
         end = max(end, done[v])
-        for e in range(one.operators[v].out_start, one.operators[v].out_end):
-            w = one.streams[e].target
+        for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):
+            w = one_pass.streams[e].target
             if rounds[w] == rounds[v]:
                 done[w] = max(done[w], done[v])
     return end
 
 
 @inlined_kernel
-def _communicate(one: Pass, place: Ints, members: Ints, sent: Floats) -> float:
+def _communicate(one_pass: Pass, place: Ints, members: Ints, sent: Floats) -> float:
     """Seconds until all that these operators have to send has arrived."""
-    d = len(one.devices)
+    d = len(one_pass.devices)
     for r in range(len(sent)):
         sent[r] = 0.0
-    longest, besides = 0.0, 0.0
+    longest, apart = 0.0, 0.0
     for position in members:
-        v = one.order[position]
+        v = one_pass.order[position]
         a = place[v]
-        for e in range(one.operators[v].out_start, one.operators[v].out_end):
-            stream = one.streams[e]
+        for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):
+            stream = one_pass.streams[e]
             b = place[stream.target]
-            if a == b or _is_sent_before(one, place, e):
+            if a == b or _is_sent_before(one_pass, place, e):
                 continue
-            besides = max(besides, one.links[a, b].latency + stream.tuples * 2.0 * one.overhead)
-            sent[a * d + b] += stream.size * one.links[a, b].link + stream.tuples * one.gap
-            sent[d * d + a] += stream.size * one.devices[a].egress
-            sent[d * d + d + b] += stream.size * one.devices[b].ingress
+            link = one_pass.links[a, b]
+            apart = max(apart, unoccupied_seconds(link.latency, stream.tuples, one_pass.overhead))
+            sent[a * d + b] += channel_seconds(stream.size, link.link, stream.tuples, one_pass.gap)
+            sent[d * d + a] += stream.size * one_pass.devices[a].egress
+            sent[d * d + d + b] += stream.size * one_pass.devices[b].ingress
     for r in range(len(sent)):
         longest = max(longest, sent[r])
-    return longest + besides
+    return longest + apart
 
 
 @inlined_kernel
-def _is_sent_before(one: Pass, place: Ints, e: int) -> bool:
+def _is_sent_before(one_pass: Pass, place: Ints, e: int) -> bool:
     """Whether an earlier stream takes the same output to the same device."""
-    i = one.streams[e].first
+    i = one_pass.streams[e].first
     while i != e:
-        if place[one.streams[i].target] == place[one.streams[e].target]:
+        if place[one_pass.streams[i].target] == place[one_pass.streams[e].target]:
             return True
-        i = one.streams[i].more
+        i = one_pass.streams[i].more
     return False

@@ -11,14 +11,14 @@ from streamsim.passes.state import Case, State
 
 @inlined_kernel
 def depart_in_turn(
-    one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
+    one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
 ) -> None:
     """Let a transfer begin as soon as those before it have left its channel."""
-    a, b = ends(one, state, transfer)
-    bus_or_link = a if case.network == SENDER else a * len(one.devices) + b
+    a, b = ends(one_pass, state, transfer)
+    bus_or_link = a if case.network == SENDER else a * len(one_pass.devices) + b
     channel = net.turns[bus_or_link]
     begin = max(now, channel.until) if channel.run == net.counters[RUN] else now
-    depart(one, case, state, net, now, begin, transfer)
+    depart(one_pass, case, state, net, now, begin, transfer)
     channel.run = net.counters[RUN]
     channel.until = begin + net.streams[transfer].held + case.spacing
     net.clock[FREED] = max(net.clock[FREED], channel.until)

@@ -24,22 +24,22 @@ def line_up(net: Transfers, transfer: int) -> None:
 
 
 @inlined_kernel
-def release_ports(one: Pass, state: State, net: Transfers, transfer: int) -> None:
+def release_ports(one_pass: Pass, state: State, net: Transfers, transfer: int) -> None:
     """Free what a transfer has kept."""
-    a, b = ends(one, state, transfer)
+    a, b = ends(one_pass, state, transfer)
     net.channels[a].busy = 0
-    net.channels[len(one.devices) + b].busy = 0
+    net.channels[len(one_pass.devices) + b].busy = 0
     net.counters[UNSETTLED] = 1
 
 
 @borrowing_kernel
-def begin_waiting(one: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
+def begin_waiting(one_pass: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
     """Go through the line and begin what finds both its ports free."""
     before, transfer = -1, net.counters[HEAD]
     while transfer >= 0:
         following = net.streams[transfer].next
-        a, b = ends(one, state, transfer)
-        out, into = net.channels[a], net.channels[len(one.devices) + b]
+        a, b = ends(one_pass, state, transfer)
+        out, into = net.channels[a], net.channels[len(one_pass.devices) + b]
         if out.busy or into.busy:
             before = transfer
         else:
@@ -49,7 +49,7 @@ def begin_waiting(one: Pass, case: Case, state: State, net: Transfers, now: floa
                 net.counters[HEAD] = following
             else:
                 net.streams[before].next = following
-            depart(one, case, state, net, now, now, transfer)
+            depart(one_pass, case, state, net, now, now, transfer)
             clear = now + net.streams[transfer].held + case.spacing
             push(state.events, now, clear, CLEARED | transfer)
         transfer = following

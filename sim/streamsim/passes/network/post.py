@@ -18,30 +18,30 @@ from streamsim.passes.state import Case, State
 
 
 @inlined_kernel
-def post(one: Pass, case: Case, state: State, net: Transfers, now: float, e: int) -> None:
+def post(one_pass: Pass, case: Case, state: State, net: Transfers, now: float, e: int) -> None:
     """Hand the output that stream e carries to the network, unless it was handed over before."""
-    i = one.streams[e].first
+    i = one_pass.streams[e].first
     if net.streams[i].posted == net.counters[RUN]:
         return
     net.streams[i].posted = net.counters[RUN]
-    gather(one, case, state, net, e)
+    gather(one_pass, case, state, net, e)
     while i >= 0:
-        a, b = ends(one, state, i)
+        a, b = ends(one_pass, state, i)
         if a != b and net.streams[i].held >= 0:
             if case.network == SHARED:
-                join(one, case, state, net, now, i)
+                join(one_pass, case, state, net, now, i)
             elif case.network == PORT:
                 line_up(net, i)
             else:
-                depart_in_turn(one, case, state, net, now, i)
-        i = one.streams[i].more
+                depart_in_turn(one_pass, case, state, net, now, i)
+        i = one_pass.streams[i].more
 
 
 @borrowing_kernel
-def settle(one: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
+def settle(one_pass: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
     """At the end of an instant, decide who sends from now on."""
     net.counters[UNSETTLED] = 0
     if case.network == SHARED:
-        share_out(one, case, state, net, now)
+        share_out(one_pass, case, state, net, now)
     else:
-        begin_waiting(one, case, state, net, now)
+        begin_waiting(one_pass, case, state, net, now)

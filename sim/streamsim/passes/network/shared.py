@@ -18,6 +18,7 @@ from streamsim.passes.network.transfers import (
     ends,
     transfer_seconds,
 )
+from streamsim.passes.sending import channel_seconds
 from streamsim.passes.state import Case, State, arrive
 
 #: A transfer of which less than this fraction is left is through; resources that fill up within
@@ -29,7 +30,9 @@ GAINS, STAYS = -1.0, -2.0
 
 
 @borrowing_kernel
-def join(one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int) -> None:
+def join(
+    one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
+) -> None:
     """Begin a transfer; one that occupies nothing is through at once."""
     e = transfer
     while e >= 0:
@@ -37,34 +40,34 @@ def join(one: Pass, case: Case, state: State, net: Transfers, now: float, transf
         e = net.streams[e].together
     flow = net.flows[transfer]
     if net.streams[transfer].held == 0:
-        _deliver(one, case, state, net, now, transfer)
+        _deliver(one_pass, case, state, net, now, transfer)
         return
     flow.left, flow.share, flow.due = 1.0, 0.0, np.inf
-    _note_uses(one, state, net, transfer)
+    _note_uses(one_pass, state, net, transfer)
     net.flows[net.counters[ACTIVE]].active = transfer
     net.counters[ACTIVE] += 1
     net.counters[UNSETTLED] = 1
 
 
 @borrowing_kernel
-def share_out(one: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
+def share_out(one_pass: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
     """Deliver what is through and share the network among the others."""
     passed = now - net.clock[LAST]
     net.clock[LAST] = now
-    kept = 0
+    active = 0
     for k in range(net.counters[ACTIVE]):
         i = net.flows[k].active
         flow = net.flows[i]
         flow.left -= flow.share * passed / net.streams[i].held
         if flow.due <= now or flow.left <= TIE:
-            _deliver(one, case, state, net, now, i)
+            _deliver(one_pass, case, state, net, now, i)
         else:
-            net.flows[kept].active = i
-            kept += 1
-    net.counters[ACTIVE] = kept
+            net.flows[active].active = i
+            active += 1
+    net.counters[ACTIVE] = active
     _fill(net)
     net.clock[DUE] = np.inf
-    for k in range(kept):
+    for k in range(active):
         i = net.flows[k].active
         flow = net.flows[i]
         flow.due = now + flow.left * net.streams[i].held / flow.share
@@ -73,13 +76,13 @@ def share_out(one: Pass, case: Case, state: State, net: Transfers, now: float) -
 
 @inlined_kernel
 def _deliver(
-    one: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
+    one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
 ) -> None:
-    """Let all streams of a transfer arrive, after what they take besides."""
+    """Let all streams of a transfer arrive, after what occupies no channel."""
     e = transfer
     while e >= 0:
-        a, b = ends(one, state, e)
-        arrive(one, state, e, now, now + transfer_seconds(one, case, e, a, b)[1])
+        a, b = ends(one_pass, state, e)
+        arrive(one_pass, state, e, now, now + transfer_seconds(one_pass, case, e, a, b)[1])
         e = net.streams[e].together
 
 
@@ -151,15 +154,16 @@ def _stop(net: Transfers, level: float) -> int:
 
 
 @inlined_kernel
-def _note_uses(one: Pass, state: State, net: Transfers, e: int) -> None:
+def _note_uses(one_pass: Pass, state: State, net: Transfers, e: int) -> None:
     """Note what a transfer takes of link and cards at full speed."""
-    a, b = ends(one, state, e)
-    stream, link, transfer = one.streams[e], one.links[a, b], net.flows[e]
-    alone = stream.size * link.seconds_per_byte + stream.tuples * one.gap
+    a, b = ends(one_pass, state, e)
+    stream, link, transfer = one_pass.streams[e], one_pass.links[a, b], net.flows[e]
+    alone = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
     transfer.sender, transfer.receiver = a, b
-    transfer.on_link = (stream.size * link.link + stream.tuples * one.gap) / alone
-    transfer.on_egress = stream.size * one.devices[a].egress / alone
-    transfer.on_ingress = stream.size * one.devices[b].ingress / alone
+    on_link = channel_seconds(stream.size, link.link, stream.tuples, one_pass.gap)
+    transfer.on_link = on_link / alone
+    transfer.on_egress = stream.size * one_pass.devices[a].egress / alone
+    transfer.on_ingress = stream.size * one_pass.devices[b].ingress / alone
 
 
 @inlined_kernel

@@ -3,14 +3,12 @@
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsim.arrays import Floats, Longs, Records
 from streamsim.jit import inlined_kernel
-from streamsim.passes.compiled import Pass, Records
+from streamsim.passes.compiled import Pass
+from streamsim.passes.sending import channel_seconds, unoccupied_seconds
 from streamsim.passes.state import Case, State, arrive
-
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 #: Networks as the kernels know them.
 FREE, SENDER, LINK, PORT, SHARED = range(5)
@@ -81,9 +79,9 @@ class Transfers(NamedTuple):
     clock: Floats  # [3] by the names above
 
 
-def new_transfers(one: Pass) -> Transfers:
+def new_transfers(one_pass: Pass) -> Transfers:
     """Buffers for the transfers of passes of this kind."""
-    m, d = one.n_streams, one.n_devices
+    m, d = one_pass.n_streams, one_pass.n_devices
     return Transfers(
         np.zeros(m, TRANSFER),
         np.zeros(d, RECEIVER),
@@ -96,36 +94,36 @@ def new_transfers(one: Pass) -> Transfers:
 
 
 @inlined_kernel
-def ends(one: Pass, state: State, e: int) -> tuple[int, int]:
+def ends(one_pass: Pass, state: State, e: int) -> tuple[int, int]:
     """Devices that send and receive stream e."""
-    a: int = state.operators[one.streams[e].source].device
-    b: int = state.operators[one.streams[e].target].device
+    a: int = state.operators[one_pass.streams[e].source].device
+    b: int = state.operators[one_pass.streams[e].target].device
     return a, b
 
 
 @inlined_kernel
-def transfer_seconds(one: Pass, case: Case, e: int, a: int, b: int) -> tuple[float, float]:
-    """Seconds that stream e takes from a to b: on the channel, and besides (LogGP's L + 2 o)."""
-    stream, link, factor = one.streams[e], one.links[a, b], case.send_factor[e]
-    held = stream.size * link.seconds_per_byte + stream.tuples * one.gap
-    besides = link.latency + stream.tuples * (2.0 * one.overhead)
-    return held * factor, besides * factor
+def transfer_seconds(one_pass: Pass, case: Case, e: int, a: int, b: int) -> tuple[float, float]:
+    """Seconds that stream e takes from a to b: on the channel, and apart from it."""
+    stream, link, factor = one_pass.streams[e], one_pass.links[a, b], case.send_factor[e]
+    held = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
+    apart = unoccupied_seconds(link.latency, stream.tuples, one_pass.overhead)
+    return held * factor, apart * factor
 
 
 @inlined_kernel
-def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
+def gather(one_pass: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
     """Form the transfers of the output that stream e carries: one per device, or one to all."""
-    i = one.streams[e].first
-    if one.streams[i].more < 0:
-        a, b = ends(one, state, i)
+    i = one_pass.streams[e].first
+    if one_pass.streams[i].more < 0:
+        a, b = ends(one_pass, state, i)
         net.streams[i].together = -1
-        net.streams[i].held = transfer_seconds(one, case, i, a, b)[0]
+        net.streams[i].held = transfer_seconds(one_pass, case, i, a, b)[0]
         return
     net.counters[STAMP] += 1
     while i >= 0:
-        a, b = ends(one, state, i)
+        a, b = ends(one_pass, state, i)
         if a != b:
-            held = transfer_seconds(one, case, i, a, b)[0]
+            held = transfer_seconds(one_pass, case, i, a, b)[0]
             to = net.receivers[0 if case.network == SENDER else b]
             net.streams[i].together = -1
             net.streams[i].held = held
@@ -137,12 +135,12 @@ def gather(one: Pass, case: Case, state: State, net: Transfers, e: int) -> None:
                 to.stamp = net.counters[STAMP]
                 to.leader = i
             to.newest = i
-        i = one.streams[i].more
+        i = one_pass.streams[i].more
 
 
 @inlined_kernel
 def depart(
-    one: Pass,
+    one_pass: Pass,
     case: Case,
     state: State,
     net: Transfers,
@@ -153,8 +151,8 @@ def depart(
     """Decide when a transfer begins that will have its channel to itself."""
     e = transfer
     while e >= 0:
-        a, b = ends(one, state, e)
-        held, besides = transfer_seconds(one, case, e, a, b)
+        a, b = ends(one_pass, state, e)
+        held, apart = transfer_seconds(one_pass, case, e, a, b)
         state.streams[e].departure = begin
-        arrive(one, state, e, now, begin + (besides + held))
+        arrive(one_pass, state, e, now, begin + (apart + held))
         e = net.streams[e].together

@@ -6,7 +6,7 @@ to good places, and the exact value takes over from there.
 """
 
 from streamsim import Instance
-from streamsim.incremental import State, value
+from streamsim.incremental import LoadState, value
 from streamsim.incremental import move as move_operator
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
@@ -31,19 +31,19 @@ FIRST_ROUND = 500
 
 
 @borrowing_kernel
-def _judged(instance: Instance, state: State) -> float:
+def _judged(instance: Instance, state: LoadState) -> float:
     return -value(instance, state)
 
 
 @borrowing_kernel
-def _lead(instance: Instance, state: State, member: Ints, first: Ints, u: int, to: int) -> None:
+def _lead(instance: Instance, state: LoadState, member: Ints, first: Ints, u: int, to: int) -> None:
     """Move the operators of one unit."""
     for k in range(first[u], first[u + 1]):
         move_operator(instance, state, member[k], to)
 
 
 @borrowing_kernel
-def begin_fair(instance: Instance, level: Level, walk: Walk, state: State) -> None:
+def begin_fair(instance: Instance, level: Level, walk: Walk, state: LoadState) -> None:
     """Judge the first placement."""
     count_used(level, walk)
     mix(walk, 0.3, 0.2, 0.5)
@@ -57,7 +57,7 @@ def fair_steps(
     instance: Instance,
     level: Level,
     walk: Walk,
-    state: State,
+    state: LoadState,
     member: Ints,
     first: Ints,
     steps: int,
@@ -83,7 +83,7 @@ def go_to(
     instance: Instance,
     level: Level,
     walk: Walk,
-    state: State,
+    state: LoadState,
     member: Ints,
     first: Ints,
     place: Ints,
@@ -99,7 +99,7 @@ def go_to(
 
 @borrowing_kernel
 def _next_round(
-    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Ints
+    instance: Instance, level: Level, walk: Walk, state: LoadState, member: Ints, first: Ints
 ) -> None:
     """Begin again, for twice as long: in turn at the best placement and at a random one."""
     walk.counts[ROUND] += 1
@@ -117,7 +117,7 @@ def _next_round(
 
 @inlined_kernel
 def _try_one(
-    instance: Instance, level: Level, walk: Walk, state: State, member: Ints, first: Ints
+    instance: Instance, level: Level, walk: Walk, state: LoadState, member: Ints, first: Ints
 ) -> None:
     n_moved, n_back, a, b = propose(level, walk)
     if n_moved == 0:
@@ -141,7 +141,7 @@ def _try_one(
 
 @borrowing_kernel
 def _follow(
-    instance: Instance, walk: Walk, state: State, member: Ints, first: Ints, n: int
+    instance: Instance, walk: Walk, state: LoadState, member: Ints, first: Ints, n: int
 ) -> None:
     """Move the operators of the units under trial to where these are."""
     for i in range(n):

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from streamsim.passes.sending import sending_times
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.memory import most
@@ -154,7 +155,8 @@ class Model:
         tasks = self._tasks
         if a == b:
             return 0.0
-        return float(tasks.latency[a, b] + tasks.size[e] * tasks.wire[a, b] + tasks.besides[e])
+        latency, wire = tasks.latency[a, b], tasks.wire[a, b]
+        return float(sending_times(latency, tasks.size[e], wire, tasks.fixed_s[e]))
 
     def _keep_apart(self) -> None:
         tasks = self._tasks
