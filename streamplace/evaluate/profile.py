@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
@@ -136,8 +137,12 @@ def _ccr(problem: Problem) -> float:
     one = problem.one_pass
     computing = float(one.work[:, problem.instance.device_type].mean())
     remote = ~np.eye(problem.n_devices, dtype=bool)
-    size = float(one.streams["size"].mean()) if problem.graph.n_streams else 0.0
-    sending = one.links["latency"][remote] + size * one.links["seconds_per_byte"][remote]
+    size, fixed_s = 0.0, 0.0
+    if problem.graph.n_streams:
+        size = float(one.streams["size"].mean())
+        fixed_s = float(fixed_times(one.streams["tuples"], one.gap, one.overhead).mean())
+    latency, wire = one.links["latency"][remote], one.links["seconds_per_byte"][remote]
+    sending = sending_times(latency, size, wire, fixed_s)
     return float(sending.mean()) / computing if computing and remote.any() else 0.0
 
 

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.engines.ray.turns import TurnedPass, Turns
 from streamplace.errors import SettingError
@@ -117,7 +118,7 @@ class RayPasses:
 
     def __call__(self, problem: Problem, placements: Ints) -> Floats:
         """Seconds of one pass under each placement, measured one after the other."""
-        tasks = _Stretched.of(problem, self._pass_s)
+        tasks = StretchedPass.of(problem, self._pass_s)
         with self._lock:
             return np.array([self._mean(tasks, place) for place in np.atleast_2d(placements)])
 
@@ -125,16 +126,16 @@ class RayPasses:
         """Seconds of one pass of a placement, in its order where it has one."""
         if placement.priority is None:
             return float(self(problem, placement.index)[0])
-        tasks = _Stretched.of(problem, self._pass_s)
+        tasks = StretchedPass.of(problem, self._pass_s)
         with self._lock:
             return float(
                 np.mean([self._in_turn(tasks, problem, placement) for _ in range(self._repeats)])
             )
 
-    def _mean(self, tasks: "_Stretched", place: Ints) -> float:
+    def _mean(self, tasks: "StretchedPass", place: Ints) -> float:
         return float(np.mean([self._pass(tasks, place) for _ in range(self._repeats)]))
 
-    def _pass(self, tasks: "_Stretched", place: Ints) -> float:
+    def _pass(self, tasks: "StretchedPass", place: Ints) -> float:
         """Seconds of one pass, of the problem's own."""
         data: dict[int, Any] = {}
         done: dict[int, Any] = {}
@@ -159,7 +160,7 @@ class RayPasses:
             times.append(done[v])
         return self._span(tasks, times)
 
-    def _in_turn(self, tasks: "_Stretched", problem: Problem, placement: Placement) -> float:
+    def _in_turn(self, tasks: "StretchedPass", problem: Problem, placement: Placement) -> float:
         """Seconds of one pass in the order of a placement, of the problem's own."""
         place = placement.index.tolist()
 
@@ -173,20 +174,20 @@ class RayPasses:
         one_pass = TurnedPass(tasks.inputs, tasks.message.tolist(), place, turns, run, send)
         return self._span(tasks, one_pass.times(self._ray))
 
-    def _span(self, tasks: "_Stretched", times: list[Any]) -> float:
+    def _span(self, tasks: "StretchedPass", times: list[Any]) -> float:
         """Seconds from the first begin to the last end, of the problem's own."""
         spans = np.array(self._ray.get(times))
         return float(np.ptp(spans) / tasks.factor) if len(spans) else 0.0
 
     def _run(
-        self, tasks: "_Stretched", v: int, device: int, fetched: list[Any], flags: list[Any]
+        self, tasks: "StretchedPass", v: int, device: int, fetched: list[Any], flags: list[Any]
     ) -> Any:
         core = {f"device-{device}": 1.0 / tasks.cores[device]}
         task = self._compute.options(resources=core)
         seconds = float(tasks.work[v, device])
         return task.remote(seconds, self._share, int(tasks.bytes_out[v]), fetched, *flags)
 
-    def _send(self, tasks: "_Stretched", e: int, a: int, b: int, data: Any, done: Any) -> Any:
+    def _send(self, tasks: "StretchedPass", e: int, a: int, b: int, data: Any, done: Any) -> Any:
         task = self._fetch.options(resources={f"channel-{a}-{b}": 1})
         return task.remote(float(tasks.sending(e, a, b)), [data], done)
 
@@ -212,7 +213,7 @@ class RayPasses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretched:
+class StretchedPass:
     """A problem's pass, all seconds times a factor (N tasks, E streams)."""
 
     factor: float
@@ -224,11 +225,12 @@ class _Stretched:
     latency: Floats  # [D, D]
     wire: Floats  # [D, D] seconds per byte
     size: Floats  # [E] bytes
+    fixed_s: Floats  # [E] seconds of every transfer, whatever the link
     bytes_out: Ints  # [N] here
     cores: Ints  # [D]
 
     @classmethod
-    def of(cls, problem: Problem, pass_s: float) -> "_Stretched":
+    def of(cls, problem: Problem, pass_s: float) -> "StretchedPass":
         """Stretch a problem's pass."""
         from streamplace.objectives.registry import OBJECTIVES
 
@@ -252,13 +254,15 @@ class _Stretched:
             factor * one.links["latency"],
             factor * one.links["seconds_per_byte"],
             size,
+            factor * fixed_times(streams["tuples"], one.gap, one.overhead),
             np.ceil(largest * min(scale, 1.0)).astype(np.int64),
             np.array(one.devices["cores"]),
         )
 
     def sending(self, e: int, a: int, b: int) -> float:
         """Seconds that a stream takes from one device to another."""
-        return float(self.latency[a, b] + self.size[e] * self.wire[a, b])
+        latency, wire = self.latency[a, b], self.wire[a, b]
+        return float(sending_times(latency, self.size[e], wire, self.fixed_s[e]))
 
 
 def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags: Any) -> Any:

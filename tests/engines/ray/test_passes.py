@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from problems import chain
+from streamsim.passes import schedule
 
 from streamplace.api import train
-from streamplace.engines.ray.passes import MOST_DEVICES, RayPasses
+from streamplace.engines.ray.passes import MOST_DEVICES, RayPasses, StretchedPass
 from streamplace.errors import SettingError
-from streamplace.model import Cluster, Problem
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
 REAL = """
 import json, sys
@@ -72,6 +73,20 @@ def test_a_real_pass_takes_what_is_simulated_and_ray_besides(tmp_path: Path) -> 
     assert (priority, held) == pytest.approx((2.11, 1.32))
     assert in_priority >= priority
     assert held <= in_order < in_priority
+
+
+def test_a_stretched_transfer_takes_what_the_simulated_one_takes() -> None:
+    """Latency, bytes, and what every tuple costs whatever the link."""
+    operators = [Operator("a", ipt=1e6, payload=1e4), Operator("b")]
+    graph = StreamGraph.of("pair", operators, [Stream("a", "b")], fires="all")
+    devices = [Device(name, mips=1000.0) for name in ("d0", "d1")]
+    costs = {"latency": "2 ms", "overhead": "3 ms", "gap": "5 ms"}
+    problem = Problem(graph, Cluster.of(devices, bandwidth="1 MB/s", **costs))
+    stretched = StretchedPass.of(problem, pass_s=1.0)
+    seen = schedule(problem.one_pass, [0, 1])
+    seconds = float(seen.arrival[0] - seen.departure[0])
+    assert seconds == pytest.approx(0.002 + 1e4 / 1e6 + 0.005 + 2 * 0.003)
+    assert stretched.sending(0, 0, 1) == pytest.approx(stretched.factor * seconds)
 
 
 def test_a_cluster_too_large_for_one_machine_is_refused() -> None:

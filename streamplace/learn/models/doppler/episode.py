@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import borrowing_kernel, kernel
+from streamsim.passes.sending import sending_seconds
 
 from streamplace.learn.models.doppler.plan import FLAT, N_DEVICE, Plan
 from streamplace.learn.models.giph.walk import drawn
@@ -223,7 +224,8 @@ def _look(plan: Plan, state: State, desk: Desk, v: int) -> None:
                 first, last = min(first, state.start[u]), max(last, state.finish[u])
                 ready = max(ready, state.finish[u])
             else:
-                sending = view.latency[b, a] + view.size[e] * view.wire[b, a] + view.besides[e]
+                latency, wire = view.latency[b, a], view.wire[b, a]
+                sending = sending_seconds(latency, view.size[e], wire, view.fixed_s[e])
                 ready = max(ready, state.finish[u] + sending)
         desk.plain[a, 0] = state.load[a]
         desk.plain[a, 1] = inputs

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import kernel
+from streamsim.passes.sending import sending_times
 
 from streamplace.learn.models.giph.view import View, view_of
 from streamplace.model.arrays import Floats, Ints
@@ -139,7 +140,7 @@ def _sending(view: View) -> Floats:
     if d == 1:
         return np.zeros(len(view.size))
     mean = view.latency[apart].mean(), view.wire[apart].mean()
-    return np.asarray(mean[0] + view.size * mean[1] + view.besides)
+    return sending_times(mean[0], view.size, mean[1], view.fixed_s)
 
 
 def _unit(view: View, sending: Floats) -> float:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from streamsim.jit import borrowing_kernel, kernel
+from streamsim.passes.sending import sending_seconds
 from streamsim.passes.state import State
 
 from streamplace.learn.models.giph.view import View
@@ -145,8 +146,7 @@ def earliest(view: View, place: Ints, state: State, v: int, d: int) -> float:
 def _transfer(view: View, e: int, a: int, b: int) -> float:
     if a == b:
         return 0.0
-    seconds: float = view.latency[a, b] + view.size[e] * view.wire[a, b] + view.besides[e]
-    return seconds
+    return sending_seconds(view.latency[a, b], view.size[e], view.wire[a, b], view.fixed_s[e])
 
 
 @borrowing_kernel

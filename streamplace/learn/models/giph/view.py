@@ -16,6 +16,7 @@ import numpy as np
 from streamsim.passes import GIPH
 from streamsim.passes.compiled import Pass
 from streamsim.passes.makespans import new_case
+from streamsim.passes.sending import fixed_times
 from streamsim.passes.state import Case
 from streamsim.topology import group_by
 
@@ -48,7 +49,7 @@ class View(NamedTuple):
     source: Ints  # [E]
     target: Ints  # [E]
     size: Floats  # [E] bytes
-    besides: Floats  # [E] seconds of every transfer, whatever the link
+    fixed_s: Floats  # [E] seconds of every transfer, whatever the link
     latency: Floats  # [D, D] seconds
     wire: Floats  # [D, D] seconds per byte
     allowed: Bools  # [U, D]
@@ -113,7 +114,7 @@ def view_of(problem: Problem, *, pairs: bool = True) -> View:
         instance.source,
         instance.target,
         np.array(one.streams["size"]),
-        one.streams["tuples"] * (one.gap + 2.0 * one.overhead),
+        fixed_times(one.streams["tuples"], one.gap, one.overhead),
         np.array(one.links["latency"]),
         np.array(one.links["seconds_per_byte"]),
         allowed,
