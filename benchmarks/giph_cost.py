@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from giph import BATCH, EPOCHS, LEARNED, MULTIPLE, markdown, problems_of
 from numpy.typing import NDArray
+from streamsim.passes.sending import sending_times
 
 from streamplace import Problem, train
 from streamplace.objectives.registry import OBJECTIVES, objective
@@ -30,8 +31,9 @@ def seconds_spent(problem: Problem, placements: NDArray[np.int32]) -> NDArray[np
     """Seconds of all tasks and all transfers of a pass together."""
     tasks, rows = tasks_of(problem), np.atleast_2d(placements)
     source, target = rows[:, tasks.source], rows[:, tasks.target]
-    sending = tasks.latency[source, target] + tasks.size * tasks.wire[source, target]
-    sending = np.where(source == target, 0.0, sending + tasks.besides)
+    latency, wire = tasks.latency[source, target], tasks.wire[source, target]
+    sending = sending_times(latency, tasks.size, wire, tasks.fixed_s)
+    sending = np.where(source == target, 0.0, sending)
     working = tasks.work[np.arange(tasks.n_tasks), rows]
     total: NDArray[np.float64] = working.sum(axis=1) + sending.sum(axis=1)
     return total
