@@ -16,6 +16,7 @@ from streamplace.engines.flink.background import remote_share
 from streamplace.engines.flink.cluster import FRAMING, HEADROOM
 from streamplace.engines.flink.pinning import counts
 from streamplace.io.clusters import cluster_from_tables
+from streamplace.model.expansion import expand
 
 PROBES = TOGETHER, IN_TURN = "together", "in turn"
 MIPS = 1000.0
@@ -120,7 +121,7 @@ class Calibration:
 
     def predicted(self, run: Run, cluster: Cluster) -> float:
         """Tuples/s that a placement sustains in the steady state."""
-        split = self.graph(run).expand()
+        split = expand(self.graph(run))
         assignment = {
             subtask: device
             for name, devices in run["vectors"].items()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from streamplace import Cluster, Device, StreamGraph, place, simulate
+from streamplace import Cluster, Device, StreamGraph, expand, place, simulate
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jars import build_jar
@@ -66,7 +66,7 @@ def where(rest: Rest, job: str) -> dict[str, list[str]]:
 
 def foretold(graph: StreamGraph, cluster: Cluster, vectors: Mapping[str, Sequence[str]]) -> float:
     """Lines/s that a placement sustains in the steady state."""
-    expansion = graph.expand()
+    expansion = expand(graph)
     assignment = {
         subtask: device
         for name, devices in vectors.items()
@@ -92,7 +92,7 @@ def loop(flink: Flink, rest: Rest, jar: Path, cluster: Cluster, seconds: float) 
         print(f"note: {doubt}")
 
     graph = seen.graph(MIPS).at_rate(RATE)  # the source is held back: what it offers is known
-    subtasks = graph.at_rate(HEADROOM * RATE).expand().graph
+    subtasks = expand(graph.at_rate(HEADROOM * RATE)).graph
     for title, placer in (("in turn", "round-robin"), ("streamplace", "auto")):
         placement = place(subtasks, cluster, placer=placer).placement
         chosen[title] = vectors_of(placement.as_dict(), graph.operators.parallel)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
     from streamplace.model.devices import Device
+    from streamplace.model.expansion import expand
     from streamplace.model.graph import StreamGraph
     from streamplace.model.operators import Operator, Window
     from streamplace.model.placement import Placement
@@ -35,6 +36,7 @@ _HOME = {
     "StreamGraph": "streamplace.model.graph",
     "StreamplaceError": "streamplace.errors",
     "Window": "streamplace.model.operators",
+    "expand": "streamplace.model.expansion",
     "export": "streamplace.api",
     "from_networkx": "streamplace.io.networkx",
     "place": "streamplace.api",
@@ -63,6 +65,7 @@ __all__ = [
     "StreamGraph",
     "StreamplaceError",
     "Window",
+    "expand",
     "export",
     "from_networkx",
     "place",

@@ -121,7 +121,9 @@ def command(
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
     parallel = problem.graph.operators.parallel
     if by_subtask:
-        problem = problem.graph.expand().problem(problem)
+        from streamplace.model.expansion import expand
+
+        problem = expand(problem.graph).problem(problem)
     question = _Question(placer, objective, require, relocation, seed, budget)
     _place_one(problem, question, parallel, output, as_json)
     return 0

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from streamplace.engines.names import resources
-from streamplace.model.expansion import Expansion, named_problem
+from streamplace.model.expansion import Expansion, expand, named_problem
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -81,7 +81,7 @@ class Deployment:
 
     def __init__(self, problem: Problem, placement: Placement) -> None:
         put = partial(object.__setattr__, self)
-        expansion = problem.graph.expand()
+        expansion = expand(problem.graph)
         whole = placement.operators == problem.graph.operators.name
         placed = problem if whole else expansion.problem(problem)
         placed.check(placement)

@@ -10,6 +10,7 @@ from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import LARGEST_PLACEMENT
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
+from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 
@@ -42,7 +43,7 @@ def implied_cluster(graph: StreamGraph, assignment: Mapping[str, str]) -> Cluste
     """
     tags: dict[str, set[str]] = {device: set() for device in assignment.values()}
     operators = graph.operators
-    subtasks = graph.expand()
+    subtasks = expand(graph)
     for name, device in assignment.items():
         if name in operators:
             tags[device] |= operators[name].requires

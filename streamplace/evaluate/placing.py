@@ -29,6 +29,7 @@ from streamplace.io.lines import Line
 from streamplace.io.placements import order_facts
 from streamplace.io.problems import usual_cluster
 from streamplace.model.constraints import Constraints
+from streamplace.model.expansion import expand
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import demanded
 from streamplace.objectives.registry import Objective, suggested_by
@@ -114,7 +115,7 @@ class Placing:
             problem = problem.at_rate(self.rate)
         parallel = problem.graph.operators.parallel
         if self.by_subtask:
-            problem = problem.graph.expand().problem(problem)
+            problem = expand(problem.graph).problem(problem)
         judge = judge_of(self.objective or suggested_by(problem.graph), self.require)
         result = self._who().place(problem, judge, seed=self.seed, budget=self.budget)
         demanded(problem, judge, result.placement)

@@ -25,6 +25,8 @@ from streamplace.model.units import Quantity, bandwidth_bps, mips, size_bytes
 
 MOST_CORES = 1_000_000
 SLOWEST = 1e-3
+SLACK = 1e-9
+"""Memory is exceeded where it is by more than this share of the device's, which is rounding."""
 _NOTHING: frozenset[str] = frozenset()
 
 

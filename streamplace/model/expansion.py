@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,8 @@ from streamplace.model.messages import quoted
 from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
 from streamplace.model.streams import Streams
-
-if TYPE_CHECKING:
-    from streamplace.model.problem import Problem
 
 MOST_SUBTASKS = 10_000_000
 MOST_STREAMS = 50_000_000
@@ -47,11 +44,12 @@ class Expansion:
     Examples
     --------
     >>> from streamplace.model import Operator, Stream
-    >>> expansion = StreamGraph.of(
+    >>> graph = StreamGraph.of(
     ...     "pipe",
     ...     [Operator("src", rate=900), Operator("join", parallelism=3)],
     ...     [Stream("src", "join")],
-    ... ).expand()
+    ... )
+    >>> expansion = expand(graph)
     >>> expansion.graph.operators.name, expansion.graph.input_rate.tolist()
     (('src', 'join#0', 'join#1', 'join#2'), [900.0, 300.0, 300.0, 300.0])
     >>> placement = Placement(expansion.graph.operators.name, ("d0", "d1"), [0, 0, 1, 0])
@@ -88,15 +86,13 @@ class Expansion:
         names = self.graph.operators.name
         return Placement(names, placement.devices, placement.index[self.operator])
 
-    def problem(self, problem: "Problem") -> "Problem":
+    def problem(self, problem: Problem) -> Problem:
         """Return the problem of placing the subtasks, for a problem of the original graph."""
-        from streamplace.model.problem import Problem
-
         seconds = None if problem.seconds is None else problem.seconds[self.operator]
         constraints = self.constraints(problem.constraints)
         return Problem(self.graph, problem.cluster, constraints, seconds, self._moving(problem))
 
-    def _moving(self, problem: "Problem") -> Moving | None:
+    def _moving(self, problem: Problem) -> Moving | None:
         """Subtasks share the state of their operator, and start as it does."""
         if problem.moving is None:
             return None
@@ -155,7 +151,7 @@ class Expansion:
             yield from map(frozenset, itertools.product(a, b))
 
 
-def named_problem(problem: "Problem", names: Iterable[str]) -> "Problem":
+def named_problem(problem: Problem, names: Iterable[str]) -> Problem:
     """Problem of the operators that are named: the problem itself, or that of its subtasks.
 
     Examples
@@ -166,7 +162,7 @@ def named_problem(problem: "Problem", names: Iterable[str]) -> "Problem":
     >>> named_problem(problem, ["join#0", "join#1"]).graph.operators.name
     ('join#0', 'join#1')
     """
-    operators, expansion = problem.graph.operators, problem.graph.expand()
+    operators, expansion = problem.graph.operators, expand(problem.graph)
     subtasks = expansion.graph.operators
     if any(name in subtasks and name not in operators for name in names):
         return expansion.problem(problem)

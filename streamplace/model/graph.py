@@ -18,8 +18,6 @@ from streamplace.model.units import LARGEST
 if TYPE_CHECKING:
     from streamsim.flow import Flow
 
-    from streamplace.model.expansion import Expansion
-
 LARGEST_RATE = 1e18
 LARGEST_WHOLE = 2**63 - 1
 LONGEST_CYCLE = 10
@@ -148,12 +146,6 @@ class StreamGraph:
         return replace(
             self, operators=operators, streams=replace(self.streams, operators=operators)
         )
-
-    def expand(self) -> "Expansion":
-        """Return the graph of subtasks: parallelism p becomes p operators of 1/p of the load."""
-        from streamplace.model.expansion import expand
-
-        return expand(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return StreamGraph, (self.name, self.operators, self.streams, dict(self.attributes))

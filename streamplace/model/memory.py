@@ -7,12 +7,11 @@ import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.cluster import Cluster
+from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import rivals_of
 
 STEPS = 2_000_000
-SLACK = 1e-9
-"""Memory is exceeded where it is by more than this share of the device's, which is rounding."""
 
 
 def used(place: Ints, memory: Floats, n_devices: int) -> Floats:

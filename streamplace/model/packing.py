@@ -4,7 +4,7 @@ import numpy as np
 from streamsim.jit import kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
-from streamplace.model.memory import SLACK
+from streamplace.model.devices import SLACK
 
 
 @kernel

@@ -12,7 +12,7 @@ from streamsim.jit import borrowing_kernel, kernel, patient
 from streamsim.passes.sending import sending_seconds
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.model.memory import SLACK
+from streamplace.model.devices import SLACK
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import Tasks, transfer
 

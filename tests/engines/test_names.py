@@ -23,6 +23,7 @@ from streamplace.engines.registry import EXPORTS
 from streamplace.engines.text import FORMULA
 from streamplace.errors import StreamplaceError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand
 
 WORDS = ("graph", "src", "map", "sink", "box", "node", "tag", "kind", "fact")
 PLAIN = tuple(f"Plain {word}" for word in WORDS)
@@ -60,7 +61,7 @@ class Case(NamedTuple):
         yield Deployment.of(Problem(tasks, cluster, rules), whole)
         loose = Problem(graph, cluster)
         del whole[self.map]
-        first, second = graph.expand().subtasks(self.map)
+        first, second = expand(graph).subtasks(self.map)
         yield Deployment.of(loose, whole | {first: self.box, second: self.node})
 
 

@@ -23,7 +23,7 @@ from streamplace.model import (
     Streams,
     Window,
 )
-from streamplace.model.expansion import Expansion
+from streamplace.model.expansion import Expansion, expand
 
 parallel_graphs = graphs(most_subtasks=4, windowed=True)
 
@@ -41,19 +41,19 @@ def links(expansion: Expansion) -> dict[tuple[str, str], float]:
 
 def test_equal_parallelisms_are_joined_one_to_one() -> None:
     """Forward is the default between them."""
-    assert links(pair(2, 2).expand()) == {("a#0", "b#0"): 1, ("a#1", "b#1"): 1}
+    assert links(expand(pair(2, 2))) == {("a#0", "b#0"): 1, ("a#1", "b#1"): 1}
 
 
 def test_different_parallelisms_are_rebalanced() -> None:
     """Every subtask sends an even part to every other."""
-    assert links(pair(1, 2).expand()) == {("a", "b#0"): 0.5, ("a", "b#1"): 0.5}
+    assert links(expand(pair(1, 2))) == {("a", "b#0"): 0.5, ("a", "b#1"): 0.5}
 
 
 @pytest.mark.parametrize("partitioning", ["rebalance", "hash"])
 def test_rebalanced_streams_join_all_to_all(partitioning: str) -> None:
     """Also between equal parallelisms."""
     expected = {(f"a#{i}", f"b#{j}"): 0.25 for i in range(2) for j in range(2)}
-    assert links(pair(2, 2, selectivity=0.5, partitioning=partitioning).expand()) == expected
+    assert links(expand(pair(2, 2, selectivity=0.5, partitioning=partitioning))) == expected
 
 
 def test_a_forward_stream_between_different_parallelisms_is_refused() -> None:
@@ -61,7 +61,7 @@ def test_a_forward_stream_between_different_parallelisms_is_refused() -> None:
     with pytest.raises(
         GraphError, match="stream a→b is partitioned 'forward' from 2 to 3 subtasks"
     ):
-        pair(2, 3, partitioning="forward").expand()
+        expand(pair(2, 3, partitioning="forward"))
 
 
 LEAST = 1e-300
@@ -71,7 +71,7 @@ LEAST = 1e-300
 @given(parallel_graphs)
 def test_expansion_keeps_load_and_traffic(graph: StreamGraph) -> None:
     """Tuples, instructions and bytes per second are the same in total."""
-    expansion = graph.expand()
+    expansion = expand(graph)
     cluster = Cluster.uniform(1)
     before, after = (Problem(g, cluster).instance for g in (graph, expansion.graph))
     per_operator = np.bincount(expansion.operator, weights=expansion.graph.input_rate)
@@ -90,7 +90,7 @@ def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(
     cluster = Cluster.uniform(1, cores=cores, mips=mips)
     values = [
         throughput(Problem(g, cluster).instance, np.zeros((1, g.n_operators), int))[0]
-        for g in (graph, graph.expand().graph)
+        for g in (graph, expand(graph).graph)
     ]
     assert values[1] == pytest.approx(values[0], rel=1e-6)
 
@@ -98,7 +98,7 @@ def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(
 @given(graphs())
 def test_a_graph_of_single_subtasks_is_its_own_expansion(graph: StreamGraph) -> None:
     """Nothing to expand."""
-    expansion = graph.expand()
+    expansion = expand(graph)
     assert expansion.graph == graph
     assert expansion.operator.tolist() == list(range(graph.n_operators))
 
@@ -106,14 +106,14 @@ def test_a_graph_of_single_subtasks_is_its_own_expansion(graph: StreamGraph) -> 
 @given(parallel_graphs)
 def test_subtasks_are_not_expanded_again(graph: Any) -> None:
     """Expanding twice is expanding once."""
-    once = graph.expand().graph
-    assert once.expand().graph == once
+    once = expand(graph).graph
+    assert expand(once).graph == once
 
 
 @given(parallel_graphs, st.randoms())
 def test_folding_counts_every_subtask_once(graph: Any, random: Any) -> None:
     """Row sums are the parallelisms, and names say the same as numbers."""
-    expansion = graph.expand()
+    expansion = expand(graph)
     names = expansion.graph.operators.name
     placement = Placement(names, ("d0", "d1", "d2"), [random.randrange(3) for _ in names])
     counts = expansion.fold(placement)
@@ -126,14 +126,14 @@ def test_folding_counts_every_subtask_once(graph: Any, random: Any) -> None:
 def test_an_unfolded_placement_folds_to_whole_operators() -> None:
     """All subtasks go where their operator was."""
     graph = pair(2, 3)
-    expansion = graph.expand()
+    expansion = expand(graph)
     unfolded = expansion.unfold(Placement(("a", "b"), ("d0", "d1"), [1, 0]))
     assert expansion.fold(unfolded).tolist() == [[0, 2], [3, 0]]
 
 
 def test_placements_of_other_graphs_are_refused() -> None:
     """Both ways."""
-    expansion = pair(2, 3).expand()
+    expansion = expand(pair(2, 3))
     other = Placement(("x",), ("d0",), [0])
     with pytest.raises(PlacementError, match="not one of this expansion's subtasks"):
         expansion.fold(other)
@@ -145,7 +145,7 @@ def test_names_of_subtasks_avoid_those_of_operators() -> None:
     """The sign is doubled until it is free."""
     operators = [Operator("a", rate=1, parallelism=2), Operator("a#1", rate=1), Operator("a##1")]
     graph = StreamGraph.of("tricky", operators, [Stream("a", "a##1")])
-    assert graph.expand().graph.operators.name == ("a####0", "a####1", "a#1", "a##1")
+    assert expand(graph).graph.operators.name == ("a####0", "a####1", "a#1", "a##1")
 
 
 def test_a_window_is_shared_among_subtasks() -> None:
@@ -155,13 +155,13 @@ def test_a_window_is_shared_among_subtasks() -> None:
         Operator("b", parallelism=2, window=Window(4, 2, base=3, factor=0.5, limit=10)),
     ]
     graph = StreamGraph.of("windowed", operators, [Stream("a", "b")])
-    assert graph.expand().graph.operators["b#1"].window == Window(4, 2, 1.5, 0.5, 5)
+    assert expand(graph).graph.operators["b#1"].window == Window(4, 2, 1.5, 0.5, 5)
 
 
 def test_pins_and_allowed_devices_hold_for_every_subtask() -> None:
     """Each of them."""
     rules = Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}})
-    carried = pair(1, 2).expand().constraints(rules)
+    carried = expand(pair(1, 2)).constraints(rules)
     assert carried.pin == {"a": "d0"}
     assert carried.allowed == {"b#0": {"d1"}, "b#1": {"d1"}}
 
@@ -177,19 +177,19 @@ def test_pins_and_allowed_devices_hold_for_every_subtask() -> None:
 )
 def test_colocated_operators_share_devices_subtask_by_subtask(p: Any, q: Any, groups: Any) -> None:
     """In as many shares as divide both parallelisms."""
-    carried = pair(p, q).expand().constraints(Constraints(colocate=[{"a", "b"}]))
+    carried = expand(pair(p, q)).constraints(Constraints(colocate=[{"a", "b"}]))
     assert list(carried.colocate) == groups
 
 
 def test_exlocated_operators_keep_all_their_subtasks_apart() -> None:
     """Those of one operator may meet."""
-    carried = pair(2, 1).expand().constraints(Constraints(exlocate=[{"a", "b"}]))
+    carried = expand(pair(2, 1)).constraints(Constraints(exlocate=[{"a", "b"}]))
     assert set(carried.exlocate) == {frozenset({"a#0", "b"}), frozenset({"a#1", "b"})}
 
 
 def test_too_many_exlocated_subtasks_are_refused() -> None:
     """Before they fill the memory."""
-    expansion = pair(2000, 2000).expand()
+    expansion = expand(pair(2000, 2000))
     with pytest.raises(ProblemError, match="makes 4000000 pairs of subtasks"):
         expansion.constraints(Constraints(exlocate=[{"a", "b"}]))
 
@@ -199,7 +199,7 @@ def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
     problem = Problem(
         pair(1, 2), Cluster.uniform(2), Constraints(pin={"b": "d1"}), [[1, 2], [3, 4]]
     )
-    expanded = problem.graph.expand().problem(problem)
+    expanded = expand(problem.graph).problem(problem)
     assert expanded.seconds.tolist() == [[1, 2], [3, 4], [3, 4]]
     assert expanded.legal([[0, 1, 1], [0, 0, 1]]).tolist() == [True, False]
 
@@ -208,7 +208,7 @@ def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
 def test_an_expansion_too_large_is_refused(p: Any) -> None:
     """Before it fills the memory."""
     with pytest.raises(GraphError, match=f"expands to {2 * p} subtasks and {p * p} streams; lower"):
-        pair(p, p, partitioning="hash").expand()
+        expand(pair(p, p, partitioning="hash"))
 
 
 def test_a_hundred_thousand_subtasks_are_cheap() -> None:
@@ -217,7 +217,7 @@ def test_a_hundred_thousand_subtasks_are_cheap() -> None:
     rate = np.r_[1.0, np.zeros(n - 1)]
     operators = Operators([f"v{i}" for i in range(n)], rate=rate, parallelism=[10] * n)
     graph = StreamGraph("long", operators, Streams(operators, range(n - 1), range(1, n)))
-    expanded = graph.expand().graph
+    expanded = expand(graph).graph
     assert (expanded.n_operators, expanded.n_streams) == (10 * n, 10 * (n - 1))
     assert expanded.input_rate.max() == pytest.approx(0.1)
     assert math.isclose(expanded.source_rate, 1)
@@ -237,7 +237,7 @@ def test_subtasks_of_a_join_take_sets_of_what_all_subtasks_send(partitioning: st
         Stream("b", "join"),
         Stream("join", "sink"),
     ]
-    expanded = StreamGraph.of("join", operators, streams).expand().graph
+    expanded = expand(StreamGraph.of("join", operators, streams)).graph
     assert [o.name for o in expanded.operators if o.fires == "all"] == [
         f"join#{i}" for i in range(4)
     ]

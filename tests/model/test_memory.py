@@ -12,6 +12,7 @@ from problems import PROBLEMS, hungry, ruled_and_hungry
 from streamplace.errors import GraphError, PlacementError, ProblemError
 from streamplace.evaluate.records import problem_hash
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -131,7 +132,7 @@ def test_subtasks_share_their_operators_memory() -> None:
     cluster = Cluster.of([Device(f"d{i}", memory="4 GB") for i in range(2)])
     with pytest.raises(ProblemError, match="8 GB of memory needed"):
         Problem(graph, cluster)
-    subtasks = Problem(graph.expand().graph, cluster)
+    subtasks = Problem(expand(graph).graph, cluster)
     assert subtasks.legal([0, 0, 1, 1])[0]
     assert not subtasks.legal([0, 0, 0, 1])[0]
 

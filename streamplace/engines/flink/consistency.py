@@ -8,6 +8,7 @@ from streamplace.engines.flink.helpers import COMPILERS, GARBAGE, JAVA, NETWORK
 from streamplace.engines.flink.limits import whole_cores
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
@@ -127,7 +128,7 @@ def consistency(
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:
         return None
-    split = graph.expand()
+    split = expand(graph)
     assignment = {
         subtask: device
         for operator, devices in present.devices.items()

@@ -9,6 +9,7 @@ from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import last_checkpoint_seconds
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
@@ -104,7 +105,7 @@ def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]
     """
     from streamsim import bottleneck, resource_loads
 
-    expansion = graph.expand()
+    expansion = expand(graph)
     problem = Problem(expansion.graph, cluster)
     number = {name: i for i, name in enumerate(cluster.devices.name)}
     placement = np.empty(problem.n_operators, np.int32)

@@ -13,6 +13,7 @@ from streamplace import Relocation
 from streamplace.api import place, simulate
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand
 from streamplace.model.moving import Moving
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.objectives.relocation import relocating
@@ -257,5 +258,5 @@ def test_subtasks_share_the_state_of_their_operator() -> None:
     graph = StreamGraph.of("pair", operators, [Stream("a", "b")], fires="all")
     moving = Moving([8e6, 0], [[1, 2], [3, 4]])
     problem = Problem(graph, Cluster.uniform(2), moving=moving)
-    subtasks = graph.expand().problem(problem).moving
+    subtasks = expand(graph).problem(problem).moving
     assert subtasks == Moving([4e6, 4e6, 0], [[1, 2], [1, 2], [3, 4]])

@@ -12,7 +12,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.arrays import Floats, Ints, Words
-from streamplace.model.memory import SLACK
+from streamplace.model.devices import SLACK
 from streamplace.placers.anneal.passes.non_delay import Eager, eager_makespan
 from streamplace.placers.anneal.passes.sequence import (
     NOTHING,

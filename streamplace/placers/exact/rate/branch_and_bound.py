@@ -24,7 +24,7 @@ from streamsim.equation import (
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.arrays import Floats, Ints, Longs
-from streamplace.model.memory import SLACK
+from streamplace.model.devices import SLACK
 from streamplace.placers.exact.rate.device_patterns import Patterns
 from streamplace.placers.exact.rate.units import Units
 
