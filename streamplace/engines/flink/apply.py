@@ -18,7 +18,7 @@ from streamplace.engines.flink.fitting import (
 from streamplace.engines.flink.jars import placed_jar
 from streamplace.engines.flink.pinning import Pinning, Vectors
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FINISHED, SLOT_SECONDS, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest, slot_pauses
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.state import Savepoint
 from streamplace.model.messages import quoted
@@ -148,7 +148,7 @@ def explained(error: FlinkError) -> FlinkError:
 
 def wait_started(rest: Rest, job: str, seconds: float) -> None:
     """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot."""
-    deadline = time.monotonic() + seconds
+    deadline, pauses = time.monotonic() + seconds, slot_pauses()
     while True:
         document = rest.job(job)
         if document["state"] == FINISHED:
@@ -163,4 +163,4 @@ def wait_started(rest: Rest, job: str, seconds: float) -> None:
         if time.monotonic() > deadline:
             late = [f"{quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
             raise FlinkError(f"job {job} does not run after {seconds:g} s; {''.join(late)}")
-        time.sleep(SLOT_SECONDS)
+        time.sleep(next(pauses))

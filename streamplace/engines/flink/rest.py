@@ -6,9 +6,10 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from http.client import HTTPException
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,7 +31,7 @@ AT_WORK = frozenset({"RUNNING", "FINISHED"})
 JSON = "application/json"
 POLL_SECONDS = 0.1
 SLOT_SECONDS = 0.2
-"""Between two requests while slots are awaited."""
+"""Between two requests while slots are awaited, from the third on."""
 RELEASE_SECONDS = 10.0
 """In which TaskManagers give back the slots of a job that has ended."""
 CAUSE_SECONDS = 5.0
@@ -251,8 +252,9 @@ class Rest:
         jobs: Sequence[JobSummary] = self.get("/jobs/overview")["jobs"]
         ended, others = _just_ended(jobs, seconds), any(row["state"] not in ENDED for row in jobs)
         deadline, waiting = time.monotonic() + seconds, self._in_use() if ended else []
+        pauses = slot_pauses()
         while waiting and time.monotonic() < deadline:
-            time.sleep(SLOT_SECONDS)
+            time.sleep(next(pauses))
             waiting = self._still_held(waiting, ended) if others else self._in_use()
 
     def _in_use(self) -> list[str]:
@@ -377,6 +379,11 @@ class Rest:
                 f"{self.url} redirects{there}, which is not followed; give Flink's own address"
             )
         return answer.content
+
+
+def slot_pauses() -> Iterator[float]:
+    """Pauses between requests while slots are awaited: soon again, but at most five in a second."""
+    return chain((0.5 * SLOT_SECONDS, 1.5 * SLOT_SECONDS), repeat(SLOT_SECONDS))
 
 
 def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
