@@ -38,7 +38,7 @@ from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.limited import limited_cluster
 from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.profile import Profile, profile
+from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 
@@ -104,7 +104,7 @@ def runs(
         yield row_of(title, names, checked(first, watched(cluster, rest, started)), own=False)
 
 
-def watched(cluster: LocalCluster, rest: Rest, job: str) -> Profile:
+def watched(cluster: LocalCluster, rest: Rest, job: str) -> JobProfile:
     """Profile of a job that has warmed up; it is cancelled, and its devices are free again."""
     time.sleep(WARM_UP)
     limit(cluster)
@@ -115,7 +115,7 @@ def watched(cluster: LocalCluster, rest: Rest, job: str) -> Profile:
     return seen
 
 
-def checked(first: Profile, seen: Profile) -> Consistency:
+def checked(first: JobProfile, seen: JobProfile) -> Consistency:
     """What the first profile predicts for the placement of another, and what was measured there."""
     assert first.present is not None
     assert seen.present is not None
@@ -129,7 +129,7 @@ def checked(first: Profile, seen: Profile) -> Consistency:
     return measured._replace(predicted=predicted.predicted)
 
 
-def tuples(seen: Profile) -> dict[str, float]:
+def tuples(seen: JobProfile) -> dict[str, float]:
     """Operator → tuples/s that it took in."""
     return {task.name: seen.tuples[task.id] for task in seen.tasks}
 
