@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph, place
-from streamplace.drawing.figures import save
-from streamplace.evaluate.drawing import draw_placements
+from streamplace.drawing.graphs import draw_placements
 
 
 def branches(name: str, ipt: float, payload: str) -> StreamGraph:
@@ -40,7 +39,7 @@ def main(folder: Path) -> None:
         for name, result in results.items():
             print(f"{graph.name:14} {name:7} {100 * result.value:5.1f} %")
         shown = [(name, result.placement) for name, result in results.items()]
-        save(draw_placements(problem, shown), folder / f"{graph.name}.svg")
+        draw_placements(problem, shown).save(folder / f"{graph.name}.svg")
 
 
 if __name__ == "__main__":

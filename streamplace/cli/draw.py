@@ -1,23 +1,31 @@
-"""``streamplace draw``: placements of a graph side by side."""
+"""``streamplace draw``: a graph alone, or placements of it side by side."""
 
 from pathlib import Path
 
 import click
 
-from streamplace.cli._options import FILE, ClusterChoice, cluster, common, objective, read_problem
+from streamplace.cli._options import (
+    FILE,
+    NO_CHOICE,
+    ClusterChoice,
+    cluster,
+    common,
+    objective,
+    read_problem,
+)
 from streamplace.cli._output import print_json, say
 from streamplace.errors import SettingError
 
 
 @click.command(
-    "draw", epilog="Example: streamplace draw graph.json placement.json -o placement.png"
+    "draw", epilog="Example: streamplace draw graph.json placement.json -o placement.svg"
 )
 @click.argument("graph", type=FILE)
-@click.argument("placements", type=FILE, nargs=-1, required=True)
+@click.argument("placements", type=FILE, nargs=-1)
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
 @objective
 @cluster
-@common("The .png, .svg or .pdf file to draw.")
+@common("The .svg, .png or .pdf file to draw.")
 def command(
     graph: Path,
     placements: tuple[Path, ...],
@@ -28,22 +36,35 @@ def command(
     seed: int,
     output: Path | None,
 ) -> None:
-    """Draw PLACEMENTS of GRAPH: colour is the device, size the CPU, width the traffic.
+    """Draw GRAPH alone, or PLACEMENTS of it side by side.
 
-    What is red limits: for throughput, what is on a link or a device over its capacity; for
-    makespan, the critical chain. The title is the value.
+    A box is an operator; its colour is the device, and a stream is as wide as its traffic. Dashed
+    streams cross the network. What limits the objective is red: for throughput what uses the
+    bottleneck, for makespan the critical chain. The title is the value of the placement. Without
+    placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
     from streamplace.api import chosen_objective
-    from streamplace.drawing.figures import save
-    from streamplace.evaluate.drawing import draw_placements
+    from streamplace.drawing.graphs import draw_graph, draw_placements
+    from streamplace.io.graphs import read_graph
     from streamplace.io.placements import read_placement
+    from streamplace.model.units import tuple_rate
 
     if output is None:
-        raise SettingError("where should the drawing go? Give -o FILE.png")
-    problem = read_problem(graph, cluster, rate)
-    named = [(path.stem, read_placement(path, problem)) for path in placements]
-    save(draw_placements(problem, named, chosen_objective(problem, objective)), output)
+        raise SettingError("where should the drawing go? Give -o FILE.svg")
+    if placements:
+        problem = read_problem(graph, cluster, rate)
+        named = [(path.stem, read_placement(path, problem)) for path in placements]
+        drawing = draw_placements(problem, named, chosen_objective(problem, objective))
+    else:
+        if objective or cluster != NO_CHOICE:
+            raise SettingError(
+                "a graph alone has no devices and no value; add a placement, or drop --objective "
+                "and the options of the cluster"
+            )
+        alone = read_graph(graph)
+        drawing = draw_graph(alone if rate is None else alone.at_rate(tuple_rate(rate)))
+    drawing.save(output)
     if as_json:
-        print_json({"output": str(output), "placements": [name for name, _ in named]})
+        print_json({"output": str(output), "placements": [path.stem for path in placements]})
     else:
         say(f"drawing → {output}")

@@ -61,10 +61,15 @@ def caption(name: str) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def save(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format of its file's suffix, the same bytes every time."""
+def check_suffix(path: Path) -> None:
+    """Raise FormatError where the name of a file says no format of pictures."""
     if path.suffix not in SUFFIXES:
         raise FormatError(f"{path}: a figure's name must end in {', '.join(SUFFIXES)}")
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure in the format of its file's suffix, the same bytes every time."""
+    check_suffix(path)
     import matplotlib as mpl
 
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix, {})

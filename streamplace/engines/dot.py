@@ -67,8 +67,8 @@ def _box(element: Element) -> str:
 
 
 def _stream(flow: DeployedFlow, label: Callable[[DeployedFlow], str]) -> str:
-    """Stream between two operators, dashed inside a device."""
-    style = "" if flow.is_remote else ", style=dashed"
+    """Stream between two operators, dashed where it crosses the network."""
+    style = ", style=dashed" if flow.is_remote else ""
     ends = f"{quoted_dot(flow.source)} -> {quoted_dot(flow.target)}"
     return f'  {ends} [label="{label(flow)}"{style}];\n'
 

@@ -14,14 +14,17 @@ class Picture:
     title
         Its value, in a few words.
     subtitle
-        What stands in small letters below.
+        What stands in small letters below, such as what limits.
     operators
-        [N] operators with a red ring.
+        [N] operators with a red frame.
     streams
         [M] streams in red, in the graph's order.
+    devices
+        [D] what the legend says of every device; empty where there is nothing to say.
     """
 
     title: str
     subtitle: str
     operators: Bools
     streams: Bools
+    devices: tuple[str, ...] = ()

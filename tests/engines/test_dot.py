@@ -34,8 +34,8 @@ def test_a_device_has_a_colour_of_its_own() -> None:
 def test_what_tasks_hand_on_is_told_in_bytes() -> None:
     """A task graph has no rates."""
     (text,) = EXPORTS["dot"].files(DEPLOYMENTS["tasks"]).values()
-    assert '"load" -> "left" [label="4 MB"]' in text
-    assert '"right" -> "add" [label="1 MB", style=dashed]' in text
+    assert '"load" -> "left" [label="4 MB", style=dashed]' in text
+    assert '"right" -> "add" [label="1 MB"]' in text
 
 
 def test_networkx_reads_it(written: Callable[..., Path]) -> None:

@@ -22,4 +22,5 @@ def picture(problem: Problem, placement: Placement, way: Way) -> Picture:
         subtitle="critical chain in red",
         operators=operators,
         streams=streams,
+        devices=tuple(f"busy {quantity(busy, 's')}" for busy in seen.device_busy.tolist()),
     )

@@ -16,6 +16,15 @@ from streamplace.objectives.throughput.advice import Move, best_move
 if TYPE_CHECKING:
     from streamsim.steady import Bottleneck as Top
 
+RESOURCES = {
+    "device": "the CPU of {}",
+    "core": "one core of {}",
+    "link": "link {}",
+    "egress": "the outgoing network card of {}",
+    "ingress": "the incoming network card of {}",
+}
+"""Resources in words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:
@@ -123,14 +132,7 @@ class Bottleneck:
     @property
     def label(self) -> str:
         """Name for a sentence: "the CPU of d2", "link d1→d3"."""
-        words = {
-            "device": "the CPU of {}",
-            "core": "one core of {}",
-            "link": "link {}",
-            "egress": "the outgoing network card of {}",
-            "ingress": "the incoming network card of {}",
-        }
-        return words[self.kind].format(self.name)
+        return RESOURCES[self.kind].format(self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,57 @@
-"""What a drawing marks for throughput: what runs or flows where something is overloaded."""
+"""What a drawing marks for throughput: the bottleneck, where it holds the sources back."""
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.model.arrays import Bools
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.picture import Picture
 from streamplace.objectives.report import percent
+from streamplace.objectives.throughput.explain import RESOURCES
+
+if TYPE_CHECKING:
+    from streamsim.steady import Bottleneck
 
 FULL = 1 + 1e-9
-MOST_DEVICES = 8
 
 
 def picture(problem: Problem, placement: Placement) -> Picture:
-    """Mark streams on links, and operators on devices, that are over their capacity."""
-    from streamsim import resource_loads, throughput
+    """Mark what uses the fullest resource if that is over its capacity."""
+    from streamsim import bottleneck, resource_loads, throughput
 
-    place, streams = placement.index, problem.graph.streams
-    loads = resource_loads(problem.instance, place)
-    a, b = place[streams.source], place[streams.target]
-    used = ", ".join(
-        f"{placement.devices[d]} {100 * loads.devices[d]:.0f} %"
-        for d in np.unique(place)[:MOST_DEVICES]
-    )
+    loads = resource_loads(problem.instance, placement.index)
+    fullest = bottleneck(loads)
+    limits = fullest.load > FULL
+    operators, streams = _users(problem, placement, fullest)
+    devices = placement.devices
+    peer = f"→{devices[fullest.peer]}" if fullest.peer >= 0 else ""
+    resource = RESOURCES[fullest.kind].format(devices[fullest.device] + peer)
     return Picture(
-        title=percent(float(throughput(problem.instance, place[None, :])[0])),
-        subtitle=used,
-        operators=loads.devices[place] > FULL,
-        streams=(a != b) & (loads.links[a, b] > FULL),
+        title=percent(float(throughput(problem.instance, placement.index[None, :])[0])),
+        subtitle=f"{'limit' if limits else 'fullest'}: {resource} at {percent(fullest.load)}",
+        operators=operators & limits,
+        streams=streams & limits,
+        devices=tuple(f"CPU {100 * load:.0f} %" for load in loads.devices),
     )
+
+
+def _users(problem: Problem, placement: Placement, resource: "Bottleneck") -> tuple[Bools, Bools]:
+    """Operators and streams that use a resource."""
+    place, streams = placement.index, problem.graph.streams
+    a, b = place[streams.source], place[streams.target]
+    none = np.zeros(len(place), np.bool_), np.zeros(len(a), np.bool_)
+    here = place == resource.device
+    if resource.kind == "device":
+        return here, none[1]
+    if resource.kind == "core":
+        instance = problem.instance
+        core = instance.core_load[:, instance.device_type[resource.device]]
+        return here & (core >= resource.load * (1 - 1e-9)), none[1]
+    ends = {
+        "link": (a == resource.device) & (b == resource.peer),
+        "egress": a == resource.device,
+        "ingress": b == resource.device,
+    }
+    return none[0], ends[resource.kind] & (a != b)

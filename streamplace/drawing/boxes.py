@@ -1,0 +1,84 @@
+"""What the boxes of a drawing stand for: operators, or in large graphs chains of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamplace.model.arrays import Ints
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import shown
+
+MOST_SINGLE = 200
+"""Operators up to which each of them is a box."""
+MOST_NAMED = 12
+"""Operators of a box that its hint names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """A graph as it is drawn.
+
+    Attributes
+    ----------
+    of
+        [N] box of every operator.
+    members
+        Operators of every box, in the order in which tuples pass them.
+    streams
+        Rows of the streams that lead from one box to another.
+    source, target
+        Boxes that these streams join.
+    """
+
+    of: Ints
+    members: list[list[int]]
+    streams: Ints
+    source: Ints
+    target: Ints
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def label(self, graph: StreamGraph, box: int) -> str:
+        """Name of a box."""
+        names, rows = graph.operators.name, self.members[box]
+        if len(rows) == 1:
+            return shown(names[rows[0]])
+        return f"{shown(names[rows[0]])} +{len(rows) - 1}"
+
+    def hint(self, graph: StreamGraph, box: int) -> str:
+        """Names of the operators of a box, in full."""
+        names, rows = graph.operators.name, self.members[box]
+        listed = ", ".join(shown(names[v]) for v in rows[:MOST_NAMED])
+        return listed + (f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else "")
+
+
+def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
+    """Boxes of a graph.
+
+    Above 200 operators, one that feeds a single other one that nothing else feeds shares a box with
+    it, unless one of the placements ``places`` separates the two.
+    """
+    n, streams = graph.n_operators, graph.streams
+    first = np.arange(n)
+    if n > MOST_SINGLE:
+        outs = np.bincount(streams.source, minlength=n)
+        ins = np.bincount(streams.target, minlength=n)
+        merged = (outs[streams.source] == 1) & (ins[streams.target] == 1)
+        for place in places:
+            merged &= place[streams.source] == place[streams.target]
+        feeder = dict(zip(streams.target[merged].tolist(), streams.source[merged].tolist(),
+                          strict=True))  # fmt: skip
+        for v in graph.order.tolist():
+            first[v] = first[feeder[v]] if v in feeder else v
+    heads, of = np.unique(first, return_inverse=True)
+    members: list[list[int]] = [[] for _ in heads]
+    for v in graph.order.tolist():
+        members[of[v]].append(v)
+    source, target = of[streams.source], of[streams.target]
+    crossing = np.flatnonzero(source != target).astype(np.int32)
+    return Boxes(
+        of.astype(np.int32), members, crossing,
+        source[crossing].astype(np.int32), target[crossing].astype(np.int32),
+    )  # fmt: skip

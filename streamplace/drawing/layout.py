@@ -1,0 +1,226 @@
+"""Where the boxes of a graph stand: layers by longest path, few crossings, straight streams.
+
+The layout follows Sugiyama: a layer per operator, a bend per layer that a stream passes through, an
+order within every layer, and coordinates. It knows sizes alone, neither names nor colours, and no
+direction: ``along`` runs from layer to layer, ``across`` within a layer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from streamplace.drawing.coordinates import coordinates
+from streamplace.drawing.ordering import ordered
+from streamplace.model.arrays import Floats, Ints
+
+MOST_BENDS = 20_000
+"""Streams are routed around boxes, the shortest first, until there are so many bends."""
+STEEPEST = 5.0
+"""How much further than the gap between two layers a stream may go across."""
+WIDEST_GAP = 4.0
+"""Gap between layers with long ways across, in least gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    """Least distances: between layers, between boxes, and between streams that pass."""
+
+    layers: float = 30.0
+    boxes: float = 14.0
+    bends: float = 10.0
+    ports: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Places of boxes and streams.
+
+    Attributes
+    ----------
+    layer
+        [N] layer of every box.
+    across, along
+        [N] centre of every box.
+    routes
+        A polyline [K, 2] of (across, along) for every stream, from the end of its source's box to
+        the beginning of its target's; between points of even and odd number it crosses a gap.
+    breadth, length
+        Size of the whole.
+    """
+
+    layer: Ints
+    across: Floats
+    along: Floats
+    routes: tuple[Floats, ...]
+    breadth: float
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bent:
+    """A graph in which every stream leads to the next layer.
+
+    Attributes
+    ----------
+    n_boxes
+        The first nodes are boxes, the others bends.
+    rows
+        Nodes by layer.
+    before, after
+        Neighbours of every node in the layers before and after it.
+    paths
+        The nodes of every stream, from its source to its target.
+    """
+
+    n_boxes: int
+    layer: list[int]
+    rows: list[list[int]]
+    before: list[list[int]]
+    after: list[list[int]]
+    paths: list[list[int]]
+
+
+def layered_layout(
+    source: Ints, target: Ints, breadth: Floats, length: Floats, spacing: Spacing
+) -> Layout:
+    """Layout of boxes of a breadth (across) and a length (along) that streams join.
+
+    Examples
+    --------
+    >>> layout = layered_layout(np.array([0, 0]), np.array([1, 2]), np.full(3, 20.0),
+    ...                         np.full(3, 10.0), Spacing())
+    >>> layout.layer.tolist(), layout.across.tolist()
+    ([0, 1, 1], [27.0, 10.0, 44.0])
+    """
+    bent = bend(layers(len(breadth), source, target), source, target)
+    rows = ordered(bent.rows, bent.before, bent.after)
+    sizes = [*breadth.tolist(), *[0.0] * (len(bent.layer) - bent.n_boxes)]
+    across = coordinates(rows, bent.before, bent.after, sizes, bent.n_boxes, spacing.boxes,
+                         spacing.bends)  # fmt: skip
+    across -= (across - np.array(sizes) / 2).min(initial=np.inf)
+    depths = [max((float(length[v]) for v in row if v < bent.n_boxes), default=0.0) for row in rows]
+    starts = _starts(bent, rows, across, depths, spacing.layers)
+    layer = np.array(bent.layer[: bent.n_boxes], np.int32)
+    begin, depth = np.array(starts), np.array(depths)
+    return Layout(
+        layer=layer,
+        across=across[: bent.n_boxes],
+        along=begin[layer] + depth[layer] / 2,
+        routes=_routes(bent, across, breadth, length, begin, depth, spacing.ports),
+        breadth=float((across + np.array(sizes) / 2).max(initial=0.0)),
+        length=float((begin + depth)[-1]),
+    )
+
+
+def layers(n: int, source: Ints, target: Ints) -> list[int]:
+    """Layer of every box: the longest path to it, or as near to its only targets as it may be."""
+    before: list[list[int]] = [[] for _ in range(n)]
+    after: list[list[int]] = [[] for _ in range(n)]
+    for u, v in zip(source.tolist(), target.tolist(), strict=True):
+        before[v].append(u)
+        after[u].append(v)
+    order, missing = [v for v in range(n) if not before[v]], [len(feeders) for feeders in before]
+    for u in order:
+        for v in after[u]:
+            missing[v] -= 1
+            if not missing[v]:
+                order.append(v)
+    layer = [0] * n
+    for u in order:
+        layer[u] = max((layer[v] + 1 for v in before[u]), default=0)
+    for u in reversed(order):
+        if len(after[u]) > len(before[u]):
+            layer[u] = min(layer[v] for v in after[u]) - 1
+    return layer
+
+
+def bend(layer: list[int], source: Ints, target: Ints) -> Bent:
+    """Give every stream a bend in each layer that it passes through."""
+    n, ends = len(layer), list(zip(source.tolist(), target.tolist(), strict=True))
+    spans = [layer[v] - layer[u] - 1 for u, v in ends]
+    paths = [[u, v] for u, v in ends]
+    free = MOST_BENDS
+    all_layers = list(layer)
+    for e in sorted(range(len(ends)), key=lambda e: (spans[e], e)):
+        if spans[e] > free:
+            break
+        free -= spans[e]
+        first = len(all_layers)
+        all_layers += range(layer[ends[e][0]] + 1, layer[ends[e][1]])
+        paths[e] = [ends[e][0], *range(first, len(all_layers)), ends[e][1]]
+    before: list[list[int]] = [[] for _ in all_layers]
+    after: list[list[int]] = [[] for _ in all_layers]
+    for path in paths:
+        for u, v in pairwise(path):
+            before[v].append(u)
+            after[u].append(v)
+    rows: list[list[int]] = [[] for _ in range(max(layer) + 1)]
+    for v in _preorder(before, after):
+        rows[all_layers[v]].append(v)
+    return Bent(n, all_layers, rows, before, after, paths)
+
+
+def _preorder(before: list[list[int]], after: list[list[int]]) -> list[int]:
+    """Every node once, branch after branch."""
+    seen, order = [False] * len(before), []
+    stack = [v for v in reversed(range(len(before))) if not before[v]]
+    while stack:
+        u = stack.pop()
+        if seen[u]:
+            continue
+        seen[u] = True
+        order.append(u)
+        stack += [v for v in reversed(after[u]) if not seen[v]]
+    return order
+
+
+def _starts(
+    bent: Bent, rows: list[list[int]], across: Floats, depths: list[float], gap: float
+) -> list[float]:
+    """Where every layer begins; the gap before it is wider where streams go far across."""
+    starts = [0.0]
+    for row, depth in zip(rows[1:], depths, strict=False):
+        reach = max(
+            (abs(float(across[v] - across[u])) for v in row for u in bent.before[v]), default=0.0
+        )
+        starts.append(starts[-1] + depth + min(max(gap, reach / STEEPEST), WIDEST_GAP * gap))
+    return starts
+
+
+def _routes(
+    bent: Bent, across: Floats, breadth: Floats, length: Floats, begin: Floats, depth: Floats,
+    apart: float,
+) -> tuple[Floats, ...]:  # fmt: skip
+    """Polyline of every stream, each with a port of its own at both boxes."""
+    out = _ports([path[0] for path in bent.paths], [path[1] for path in bent.paths],
+                 across, breadth, apart)  # fmt: skip
+    into = _ports([path[-1] for path in bent.paths], [path[-2] for path in bent.paths],
+                  across, breadth, apart)  # fmt: skip
+    middle = begin + depth / 2
+    routes = []
+    for e, (first, *inner, last) in enumerate(bent.paths):
+        points = [(across[first] + out[e], middle[bent.layer[first]] + length[first] / 2)]
+        for v in inner:
+            start = begin[bent.layer[v]]
+            points += [(across[v], start), (across[v], start + depth[bent.layer[v]])]
+        points.append((across[last] + into[e], middle[bent.layer[last]] - length[last] / 2))
+        routes.append(np.array(points))
+    return tuple(routes)
+
+
+def _ports(
+    boxes: Sequence[int], others: Sequence[int], across: Floats, breadth: Floats, apart: float
+) -> list[float]:
+    """Offset from the middle of its box for every stream, in the order of where they lead."""
+    streams: dict[int, list[int]] = {}
+    for e, v in enumerate(boxes):
+        streams.setdefault(v, []).append(e)
+    offsets = [0.0] * len(boxes)
+    for v, rows in streams.items():
+        rows.sort(key=lambda e: (across[others[e]], e))
+        step = min(apart, 0.8 * float(breadth[v]) / len(rows))
+        for i, e in enumerate(rows):
+            offsets[e] = (i - (len(rows) - 1) / 2) * step
+    return offsets

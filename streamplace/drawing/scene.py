@@ -1,0 +1,65 @@
+"""A drawing as shapes, which SVG and matplotlib both write."""
+
+from dataclasses import dataclass
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangle:
+    """A box with round corners, by its upper left corner; ``hint`` is shown to who points at it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    stroke: str = "none"
+    stroke_width: float = 0.0
+    radius: float = 4.0
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Cubic Bézier curves in a row: a first point, then three points for each of them."""
+
+    points: tuple[Point, ...]
+    colour: str
+    width: float
+    dashed: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrowhead:
+    """A triangle."""
+
+    points: tuple[Point, Point, Point]
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A line of text; (x, y) is the beginning or the middle of its base line."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    colour: str
+    centred: bool = False
+    bold: bool = False
+
+
+Shape = Rectangle | Curve | Arrowhead | Label
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Shapes on a page, the first ones below the later ones."""
+
+    width: float
+    height: float
+    title: str
+    shapes: tuple[Shape, ...]

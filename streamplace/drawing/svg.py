@@ -1,0 +1,82 @@
+"""A scene as SVG: text, no scripts, nothing fetched, the same bytes every time."""
+
+from html import escape
+
+from streamplace.drawing.scene import Arrowhead, Curve, Label, Point, Rectangle, Scene, Shape
+from streamplace.drawing.style import FONT, PAPER
+
+
+def as_svg(scene: Scene) -> str:
+    """SVG document of a scene."""
+    width, height = _number(scene.width), _number(scene.height)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" font-family="{FONT}">\n'
+        f"<title>{escape(scene.title)}</title>\n"
+        f'<rect width="{width}" height="{height}" rx="6" fill="{PAPER}"/>\n'
+        + "".join(f"{_shape(shape)}\n" for shape in scene.shapes)
+        + "</svg>\n"
+    )
+
+
+def dashes(width: float) -> tuple[float, float]:
+    """Lengths of the dashes of a stream and of the gaps between them."""
+    return 3 + 0.7 * width, 2.5 + 0.4 * width
+
+
+def _shape(shape: Shape) -> str:
+    if isinstance(shape, Rectangle):
+        return _rectangle(shape)
+    if isinstance(shape, Curve):
+        return _curve(shape)
+    if isinstance(shape, Arrowhead):
+        return f'<path d="M{_points(shape.points)}z" fill="{shape.colour}"/>'
+    return _label(shape)
+
+
+def _rectangle(box: Rectangle) -> str:
+    stroke = (
+        f' stroke="{box.stroke}" stroke-width="{_number(box.stroke_width)}"'
+        if box.stroke_width
+        else ""
+    )
+    head = (
+        f'<rect x="{_number(box.x)}" y="{_number(box.y)}" width="{_number(box.width)}" '
+        f'height="{_number(box.height)}" rx="{_number(box.radius)}" fill="{box.fill}"{stroke}'
+    )
+    return _hinted("rect", head, box.hint)
+
+
+def _curve(curve: Curve) -> str:
+    first, *rest = curve.points
+    on, off = dashes(curve.width)
+    dashed = f' stroke-dasharray="{_number(on)} {_number(off)}"' if curve.dashed else ""
+    head = (
+        f'<path d="M{_points((first,))}C{_points(tuple(rest))}" fill="none" '
+        f'stroke="{curve.colour}" stroke-width="{_number(curve.width)}"{dashed}'
+    )
+    return _hinted("path", head, curve.hint)
+
+
+def _label(label: Label) -> str:
+    anchor = ' text-anchor="middle"' if label.centred else ""
+    weight = ' font-weight="bold"' if label.bold else ""
+    return (
+        f'<text x="{_number(label.x)}" y="{_number(label.y)}" '
+        f'font-size="{_number(label.size)}"{anchor}{weight} fill="{label.colour}">'
+        f"{escape(label.text)}</text>"
+    )
+
+
+def _hinted(tag: str, head: str, hint: str) -> str:
+    return f"{head}><title>{escape(hint)}</title></{tag}>" if hint else f"{head}/>"
+
+
+def _points(points: tuple[Point, ...]) -> str:
+    return " ".join(f"{_number(x)} {_number(y)}" for x, y in points)
+
+
+def _number(value: float) -> str:
+    """Shortest text of a number to a tenth."""
+    text = f"{value:.1f}"
+    return "0" if text == "-0.0" else text.removesuffix(".0")

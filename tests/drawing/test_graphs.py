@@ -1,0 +1,192 @@
+import itertools
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from pathlib import Path
+
+import hostile
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import PROBLEMS, chain, fork_join
+
+from streamplace.drawing import style
+from streamplace.drawing.graphs import Drawing, device_colours, draw_graph, draw_placements
+from streamplace.drawing.scene import Curve, Label, Rectangle
+from streamplace.drawing.text import text_width
+from streamplace.errors import FormatError, SettingError
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def boxes(drawing: Drawing) -> list[Rectangle]:
+    """Boxes of operators: what shows a hint."""
+    shapes = drawing.scene.shapes
+    return [shape for shape in shapes if isinstance(shape, Rectangle) and shape.hint]
+
+
+def curves(drawing: Drawing) -> list[Curve]:
+    """Streams."""
+    return [shape for shape in drawing.scene.shapes if isinstance(shape, Curve) and shape.hint]
+
+
+def labels(drawing: Drawing) -> list[Label]:
+    """All texts."""
+    return [shape for shape in drawing.scene.shapes if isinstance(shape, Label)]
+
+
+def inside(label: Label, box: Rectangle) -> bool:
+    """Whether a text begins within a box."""
+    return box.x < label.x < box.x + box.width and box.y < label.y < box.y + box.height
+
+
+def placed(name: str) -> Drawing:
+    """A problem of the tests, all operators as near to the first device as they may be."""
+    problem = PROBLEMS[name]
+    zeros = problem.repaired(np.zeros(problem.n_operators, np.int32))
+    return draw_placements(problem, [("mine", problem.placement(zeros))])
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_kind_of_problem_can_be_drawn(name: str, tmp_path: Path) -> None:
+    """Alone and placed, in every format, with a box per operator and a curve per stream."""
+    graph = PROBLEMS[name].graph
+    for drawing in (draw_graph(graph), placed(name)):
+        assert len(boxes(drawing)) == graph.n_operators
+        assert len(curves(drawing)) == graph.n_streams
+        ET.fromstring(drawing.svg())
+    drawing.save(tmp_path / "x.png")
+    assert (tmp_path / "x.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_texts_fit_their_boxes_and_the_page(name: str) -> None:
+    """By the widths of the widest of common fonts."""
+    for drawing in (draw_graph(PROBLEMS[name].graph), placed(name)):
+        for label in labels(drawing):
+            width = text_width(label.text, label.size, label.bold)
+            left = label.x - width / 2 if label.centred else label.x
+            assert left >= 0
+            assert left + width <= drawing.scene.width
+            for box in boxes(drawing):
+                if inside(label, box):
+                    assert box.x <= left
+                    assert left + width <= box.x + box.width
+
+
+@given(st.lists(hostile.names, min_size=3, max_size=3, unique=True), hostile.names)
+@settings(max_examples=60, deadline=None)
+def test_hostile_names_are_text(names: Sequence[str], title: str) -> None:
+    """Whatever names say, there are as many elements, none of them a script or a link."""
+    operators = [Operator(n, ipt=1e5, rate=1e4 if i == 0 else 0) for i, n in enumerate(names)]
+    streams = [Stream(a, b) for a, b in itertools.pairwise(names)]
+    problem = Problem(StreamGraph.of(title, operators, streams), Cluster.uniform(2))
+    drawing = draw_placements(problem, [(title, problem.placement([0, 1, 1]))])
+    root = ET.fromstring(drawing.svg())
+    assert {element.tag for element in root.iter()} == {
+        f"{SVG}{tag}" for tag in ("svg", "title", "rect", "path", "text")
+    }
+    assert len(list(root.iter(f"{SVG}text"))) == len(labels(drawing))
+    assert all("\n" not in label.text for label in labels(drawing))
+
+
+def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
+    """A diamond with its source alone on a device."""
+    problem = PROBLEMS["diamond"]
+    drawing = draw_placements(problem, [("p", problem.placement([0, 1, 1, 1]))])
+    assert [box.fill for box in boxes(drawing)] == [style.DEVICES[d] for d in (0, 1, 1, 1)]
+    dashed = {curve.hint.partition(":")[0]: curve.dashed for curve in curves(drawing)}
+    assert dashed == {"src→left": True, "src→right": True, "left→sink": False, "right→sink": False}
+    keys = [shape.text for shape in labels(drawing)]
+    assert "crosses the network" in keys
+    assert any(text.startswith("d1 CPU") for text in keys)
+
+
+@pytest.mark.parametrize(
+    ("devices", "limited"),
+    [((0, 0, 0, 0), {"src", "left", "right", "sink"}), ((0, 1, 2, 0), set())],
+)
+def test_operators_of_a_full_device_have_a_red_frame(
+    devices: tuple[int, ...], limited: set[str]
+) -> None:
+    """Nothing is red where the placement keeps up."""
+    graph = PROBLEMS["diamond"].graph.at_rate(12_000)
+    problem = Problem(graph, Cluster.uniform(3))
+    drawing = draw_placements(problem, [("p", problem.placement(devices))])
+    red = {box.hint.split()[0] for box in boxes(drawing) if box.stroke == style.LIMIT}
+    assert red == limited
+
+
+def test_streams_of_a_full_link_are_red() -> None:
+    """And no others."""
+    problem = PROBLEMS["diamond"]
+    graph = problem.graph.at_rate(9_000)
+    narrow = Problem(graph, Cluster.uniform(2, bandwidth="100 Mbps"))
+    drawing = draw_placements(narrow, [("p", narrow.placement([0, 1, 0, 0]))])
+    red = {c.hint.partition(":")[0] for c in curves(drawing) if c.colour == style.LIMIT}
+    assert red == {"src→left"}
+
+
+def test_arrows_point_to_the_right_or_down() -> None:
+    """Ends of streams are never left of their beginnings, or never above."""
+    for graph in (chain(12), fork_join(9)):
+        ends = [(c.points[0], c.points[-1]) for c in curves(draw_graph(graph))]
+        assert all(b[0] > a[0] for a, b in ends) or all(b[1] > a[1] for a, b in ends)
+
+
+def test_boxes_of_a_drawing_do_not_overlap() -> None:
+    """Neither within a panel nor between panels."""
+    problem = PROBLEMS["fork-join"]
+    placement = problem.placement(np.arange(problem.n_operators) % problem.n_devices)
+    drawing = draw_placements(problem, [("a", placement), ("b", placement), ("c", placement)])
+    for a, b in itertools.combinations(boxes(drawing), 2):
+        apart = (
+            a.x + a.width <= b.x or b.x + b.width <= a.x,
+            a.y + a.height <= b.y or b.y + b.height <= a.y,
+        )
+        assert any(apart)
+
+
+def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them(tmp_path: Path) -> None:
+    """A chain of 600 on two devices is two boxes, alone it is one."""
+    graph = chain(600)
+    problem = Problem(graph, Cluster.uniform(2))
+    halves = problem.placement(np.arange(600) // 300)
+    assert len(boxes(draw_graph(graph))) == 1
+    drawing = draw_placements(problem, [("halves", halves)])
+    assert [box.fill for box in boxes(drawing)] == list(style.DEVICES[:2])
+    assert "v0 +299" in [label.text for label in labels(drawing)]
+
+
+def test_a_graph_too_large_to_see_is_refused() -> None:
+    """Five thousand operators are the most."""
+    with pytest.raises(SettingError, match="at most 5000"):
+        draw_graph(chain(5001))
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
+    """Files carry no date and no random names."""
+    for name in ("a", "b"):
+        placed("diamond").save(tmp_path / f"{name}.{suffix}")
+    first, second = (tmp_path / f"{name}.{suffix}" for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
+    """The formats are named."""
+    with pytest.raises(FormatError, match=r"\.png, \.svg, \.pdf"):
+        placed("diamond").save(tmp_path / "x.txt")
+
+
+def test_devices_in_use_have_colours_of_their_own() -> None:
+    """As long as there are enough."""
+    used = [np.array([3, 40, 17, 99, 5, 6, 7, 8, 9])]
+    colours = device_colours(100, used)
+    assert len({colours[d] for d in used[0].tolist()}) == len(used[0])
+
+
+def test_a_notebook_shows_a_drawing_as_svg() -> None:
+    """Through the name that notebooks look for."""
+    assert placed("diamond")._repr_svg_().startswith("<svg")
