@@ -101,7 +101,7 @@ def test_figures_hold_names_and_no_formulas(run: Callable, tmp_path: Path) -> No
     drawn, plotted = (ElementTree.parse(name) for name in ("p.svg", "run.svg"))
     assert drawn.getroot().tag == plotted.getroot().tag == "{http://www.w3.org/2000/svg}svg"
     text = Path("p.svg").read_text()
-    assert "<!-- $x$\\x07 -->" in text
+    assert ">$x$\\x07</text>" in text
 
 
 def test_what_flink_answers_is_printed_as_it_is(
