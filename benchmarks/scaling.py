@@ -20,7 +20,7 @@ from streamplace.evaluate.placing import Placing
 from streamplace.evaluate.processes import available_cores
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable
-from streamplace.evaluate.rows import standings
+from streamplace.evaluate.rows import rows_by_rate
 from streamplace.generate.branched import Branched
 from streamplace.generate.dataset import write_dataset
 from streamplace.io.datasets import DataSet
@@ -85,21 +85,21 @@ def driving(data: DataSet, graphs: int) -> dict[str, Any]:
     return {"graphs": graphs, "driver_s_per_graph": spent / graphs, "driver_mib": memory}
 
 
-def tallying(records: int) -> dict[str, float]:
+def tabulating(records: int) -> dict[str, float]:
     """Memory and seconds of a table of many records of two placers."""
     sample = Record("", "g", 1e4, "metis", "1 s", 0.5, None, 1.0, (0, 1, 2))
     before, begin = resident(), time.perf_counter()
-    tally = ResultsTable()
+    results = ResultsTable()
     for number in range(records // 2):
         value = (number * 7919 % 10007) / 10007
-        tally.add(
+        results.add(
             [
                 replace(sample, problem=str(number), value=value),
                 replace(sample, problem=str(number), value=value, placer="exact", bound=value),
             ]
         )
     kept = resident() - before
-    table = standings(tally, tally.optima())
+    table = rows_by_rate(results, results.optima())
     assert table[1e4]["exact"].graphs == records // 2
     seconds = time.perf_counter() - begin
     return {"records": records, "kept_mib": kept, "peak_mib": peak(), "seconds": seconds}
@@ -113,7 +113,7 @@ def peak() -> float:
 
 def main(output: Path, copies: int, evaluations: int, graphs: int, records: int) -> None:
     """Measure all, print it and write it down."""
-    told: dict[str, Any] = {"table": tallying(records)}
+    told: dict[str, Any] = {"table": tabulating(records)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "set.jsonl"
         write_dataset("branched", replace(SMALL, copies=copies), 0, path)

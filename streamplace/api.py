@@ -27,6 +27,7 @@ from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Placer, Result
 from streamplace.training.prepared import train_run
 from streamplace.training.run import PRESET, TrainingRun
+from streamplace.training.solutions import Track, untracked
 from streamplace.training.trained import Trained
 from streamplace.training.workers import workers_on
 
@@ -182,50 +183,61 @@ def train(
     start: str | Path | None = None,
     resume: bool = False,
     watcher: "Watcher | None" = None,
+    track: Track = untracked,
     on: str | None = None,
+    command: str = "",
 ) -> Trained:
     """Train a model on graphs or problems into the folder ``out``, as ``streamplace train`` does.
 
     Parameters
     ----------
+    graphs
+        Graphs or problems; an iterator is read by every process of the training.
     rates
-        Total source rates: every graph is learned at each of them. Empty for its own.
+        Total source rates: every graph is learned at each of them. Empty for its own rate.
     objective
-        What is best; by default what the graphs suggest.
+        Objective to learn; by default the one that the graphs suggest.
     config
         TOML file whose tables ``[training]`` and ``[model]`` change the preset.
     reward
-        What judges: simulation, ``steady`` or ``engine``, real passes on a local ``ray``, or a
-        function that measures: seconds [B] of one pass from a problem and placements [B, N].
+        Judge of placements: simulation, ``steady`` or ``engine``, real passes on a local ``ray``,
+        or a function that returns the seconds [B] of one pass for a problem and placements [B, N].
     start
-        Weights file to begin from, or ``shipped`` for those that come with streamplace.
+        Weights file to begin from, or ``shipped`` for the weights that come with streamplace.
     resume
-        Go on where the run in ``out`` was stopped; all else must be as it was.
+        Continue the run in ``out`` that was stopped; all other arguments must be as they were.
     watcher
-        Is told of every step and epoch.
+        Is called after every step and epoch.
+    track
+        Shows the progress of the work before training: passes on items, given a title and their
+        number.
     on
-        Compute on Ray: ``ray`` for one on this machine, ``auto`` or an address for a cluster that
-        runs. Results do not depend on it, nor on how many processes torchrun started.
+        Compute on Ray: ``ray`` starts one on this machine, ``auto`` or an address names a running
+        cluster. Results do not depend on it, nor on how many processes torchrun started.
+    command
+        Command to record in the weights file; by default the call of this function.
 
     Returns
     -------
     Trained
         With ``weights``, the file that a learned placer takes, and the ``history``.
     """
-    problems = tuple(problem_of(graph, cluster) for graph in graphs)
-    run = TrainingRun(
-        model=model,
-        problems=problems,
-        rates=tuple(rates),
-        preset=preset,
-        config=None if config is None else Path(config),
-        epochs=epochs,
-        device=device,
-        objective=objective or suggested_by_all(problem.graph for problem in problems),
-        reward=reward,
-        seed=seed,
-        start=None if start is None else str(start),
-        command=f"streamplace.train({model!r}, …)",
-    )
     with workers_on(on) as workers:
-        return train_run(run, Path(out), resume=resume, watcher=watcher, workers=workers)
+        problems = tuple(problem_of(graph, cluster) for graph in graphs)
+        run = TrainingRun(
+            model=model,
+            problems=problems,
+            rates=tuple(rates),
+            preset=preset,
+            config=None if config is None else Path(config),
+            epochs=epochs,
+            device=device,
+            objective=objective or suggested_by_all(problem.graph for problem in problems),
+            reward=reward,
+            seed=seed,
+            start=None if start is None else str(start),
+            command=command or f"streamplace.train({model!r}, …)",
+        )
+        return train_run(
+            run, Path(out), resume=resume, watcher=watcher, track=track, workers=workers
+        )

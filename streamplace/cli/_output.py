@@ -218,3 +218,12 @@ def _encodable(character: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "graph"), counted(2, "graph")
+    ('1 graph', '2 graphs')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

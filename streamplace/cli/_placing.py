@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamplace.cli._output import print_json, progress, say
-from streamplace.cli._sweeps import Failures, tell_estimate
+from streamplace.cli._sweeps import FailedGraphs, print_estimate
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def sweep(
     if dry_run:
         from streamplace.evaluate.estimate import estimate
 
-        tell_estimate(estimate(placing, data, _counted(data), 1), as_json)
+        print_estimate(estimate(placing, data, _counted(data), 1), as_json)
         return 0
     assert output is not None
-    failures, values, graphs = Failures(), list[float](), 0
+    failures, values, graphs = FailedGraphs(), list[float](), 0
     with ray_connection(on), progress("placing", _counted(data)) as tick:
         for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
             graphs += 1

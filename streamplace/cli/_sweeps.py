@@ -1,4 +1,4 @@
-"""What commands that go over data sets share: where they compute, what it costs, what failed."""
+"""Options and output of the commands that work on whole data sets."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streamplace.cli._output import print_json, print_line, say
+from streamplace.cli._output import counted, print_json, print_line, say
 
 if TYPE_CHECKING:
     from streamplace.evaluate.estimate import Estimate
 
 F = TypeVar("F", bound=Callable[..., Any])
 SOME_FAILED = 1
-"""Exit status of a sweep that went through, but for some graphs."""
+"""Exit status of a command that failed on some graphs."""
 MOST_NAMED = 20
 
 
 def spread(function: F) -> F:
     """``--jobs`` and ``--on``."""
-    jobs = click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: all cores]")
+    jobs = click.option(
+        "--jobs", type=click.IntRange(1), help="Number of processes.  [default: all cores]"
+    )
     on = click.option(
         "--on",
         metavar="RAY",
-        help="Compute on Ray: 'ray' starts one here, 'auto' or an address takes a cluster that "
-        "runs.",
+        help="Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a "
+        "running cluster.",
     )
     return jobs(on(function))
 
@@ -35,41 +37,45 @@ def dry_run(function: F) -> F:
     option = click.option(
         "--dry-run",
         is_flag=True,
-        help="Try some graphs and say how many placements there are and how long they take.",
+        help="Try some graphs, and print the number of placements and an estimate of their time.",
     )
     return option(function)
 
 
-class Failures:
-    """Graphs that failed, named on stderr as they come; the first twenty of them."""
+class FailedGraphs:
+    """Graphs that failed; the first twenty are named on stderr as they come."""
 
     def __init__(self) -> None:
         self.graphs: dict[str, None] = {}
 
-    def __call__(self, graph: str, why: str) -> None:
-        """Count one and name it."""
+    def __call__(self, graph: str, reason: str) -> None:
+        """Count a graph and name it."""
         self.graphs[graph] = None
         if len(self.graphs) <= MOST_NAMED:
-            say(f"failed: {graph}: {why}")
+            say(f"failed: {graph}: {reason}")
 
     @property
     def status(self) -> int:
-        """Exit status; says how many failed, if any did."""
+        """Exit status; prints how many graphs failed, if any did."""
         if not self.graphs:
             return 0
-        say(f"{len(self.graphs)} graphs failed")
+        say(f"{counted(len(self.graphs), 'graph')} failed")
         return SOME_FAILED
 
 
-def tell_estimate(found: "Estimate", as_json: bool) -> None:
-    """Print what a sweep will cost."""
-    known = isfinite(found.standard_error)
+def print_estimate(estimate: "Estimate", as_json: bool) -> None:
+    """Print the estimated cost of a command."""
+    error = estimate.standard_error if isfinite(estimate.standard_error) else None
     if as_json:
-        print_json({**asdict(found), "standard_error": found.standard_error if known else None})
+        print_json({**asdict(estimate), "standard_error": error})
         return
-    print_line(f"{found.placements} placements of {found.graphs} graphs")
-    error = f" ± {found.standard_error:.2g}" if known else ""
+    placements, graphs = (
+        counted(estimate.placements, "placement"),
+        counted(estimate.graphs, "graph"),
+    )
+    print_line(f"{placements} of {graphs}")
+    margin = "" if error is None else f" ± {error:.2g}"
     print_line(
-        f"{found.core_hours:.3g}{error} core hours, by {found.tried} graphs that were tried here "
-        f"({found.seconds_per_graph:.3g} s each)"
+        f"{estimate.core_hours:.3g}{margin} core hours, estimated from "
+        f"{counted(estimate.tried, 'graph')} ({estimate.seconds_per_graph:.3g} s each)"
     )

@@ -33,7 +33,7 @@ class Display:
         """Open the bar over the steps that are left."""
         done = len(history.epochs)
         self._epochs = epochs
-        self._note = told(history.epochs[-1], epochs) if done else ""
+        self._note = epoch_line(history.epochs[-1], epochs) if done else ""
         bar = progress(f"training {self._model}", (epochs - done) * steps)
         self._tick = self._bar.enter_context(bar)
 
@@ -44,7 +44,7 @@ class Display:
 
     def epoch(self, history: "History") -> None:
         """Show the epoch until the next is done."""
-        self._note = told(history.epochs[-1], self._epochs)
+        self._note = epoch_line(history.epochs[-1], self._epochs)
         if not sys.stderr.isatty():
             say(self._note)
 
@@ -53,8 +53,8 @@ class Display:
         self._bar.close()
 
 
-def told(epoch: "Epoch", epochs: int) -> str:
-    """One line about an epoch."""
+def epoch_line(epoch: "Epoch", epochs: int) -> str:
+    """Summary of an epoch in one line."""
     words = [f"epoch {epoch.epoch}/{epochs}: reward {epoch.reward:.3f}"]
     words.append(f"best known {epoch.best:.3f}")
     if epoch.validation is not None:

@@ -1,4 +1,4 @@
-"""``streamplace train``: train a model on one's own graphs, and resume it exactly."""
+"""``streamplace train``: train a model on graphs of one's own, and resume it exactly."""
 
 import logging
 import shlex
@@ -12,13 +12,12 @@ from click.core import ParameterSource
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import console, print_json, say
+from streamplace.cli._output import console, counted, print_json, say
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
 from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
-    from streamplace.learn.workers import Workers
     from streamplace.model.problem import Problem
     from streamplace.training.trained import Trained
 
@@ -42,20 +41,23 @@ class TrainCommand(click.Command):
 @click.command(
     "train",
     cls=TrainCommand,
+    short_help="Train a model on graphs of your own.",
     epilog="Example: streamplace train dream --data b.jsonl.gz --rate 10000 --rate 20000 "
     "--out runs/dream; then: streamplace place g.json --placer dream "
     "--weights runs/dream/best.safetensors",
 )
 @click.argument("model")
 @click.option(
-    "--data", type=FILE, required=True, help="Graphs: a data set, a graph or a folder of graphs."
+    "--data", type=FILE, required=True, help="Graphs to train on: a data set, a graph or a folder."
 )
-@click.option("--out", type=FILE, required=True, help="Folder of the run; a new one, or --resume.")
+@click.option(
+    "--out", type=FILE, required=True, help="Folder for the run; an existing run needs --resume."
+)
 @click.option(
     "--preset",
     default="fast",
     show_default=True,
-    help="Options that go well together: fast, paper.",
+    help="Set of options: fast, or paper for those of the model's paper.",
 )
 @click.option(
     "--config", type=FILE, help="TOML file whose tables [training] and [model] change the preset."
@@ -64,38 +66,42 @@ class TrainCommand(click.Command):
     "--rate",
     "rates",
     multiple=True,
-    help="Total rate of the sources; repeat for several.  [default: the graphs' own]",
+    help="Total rate of the sources; repeat it for several rates.  "
+    "[default: the rate of each graph]",
 )
 @click.option(
-    "--split", help="Only the graphs of this split.  [default: train, where the data have it]"
+    "--split", help="Split of the data to train on.  [default: train, if the data have it]"
 )
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many graphs.")
-@click.option("--epochs", type=int, help="Passes over the data, instead of the preset's.")
-@click.option("--device", default="cpu", show_default=True, help="Where to compute: cpu or cuda.")
+@click.option("--limit", type=click.IntRange(1), help="Number of graphs to read, from the first.")
+@click.option("--epochs", type=int, help="Number of epochs.  [default: that of the preset]")
+@click.option(
+    "--device", default="cpu", show_default=True, help="Device that computes: cpu or cuda."
+)
 @_options.objective
 @click.option(
     "--reward",
     default="steady",
     show_default=True,
-    help="What judges: simulation, of the steady state or by the engine (queues, slower), or real "
-    "passes on a local Ray (ray, for makespan; seconds each).",
+    help="Judge of placements: steady simulates the steady state, engine simulates queues and is "
+    "slower, ray measures real passes on a local Ray (for makespan; seconds each).",
 )
 @click.option(
     "--start",
-    help="Weights to begin from: a file, or 'shipped' for those that come with streamplace.",
+    help="Weights to begin from: a file, or 'shipped' for the weights that come with streamplace.",
 )
 @click.option(
     "--on",
     metavar="RAY",
-    help="Compute on Ray: 'ray' starts one here, 'auto' or an address takes a cluster that runs.",
+    help="Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a running "
+    "cluster.",
 )
-@click.option("--resume", is_flag=True, help="Go on where the run in --out was stopped.")
+@click.option("--resume", is_flag=True, help="Continue the run in --out that was stopped.")
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="One seed gives one result, on any number of cores, processes and workers.",
+    help="Random seed. Results do not depend on the number of cores, processes or workers.",
 )
 @_options.cluster
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -120,67 +126,64 @@ def command(
     cluster: ClusterChoice,
     as_json: bool,
 ) -> None:
-    """Train MODEL on graphs or problems, by trial and reward, into a folder.
+    """Train MODEL on graphs or problems by reinforcement learning.
 
-    A tenth of the graphs is held out and never trained on: best.safetensors holds the weights that
-    place those best, and is what --weights of place takes. Beside it are history.jsonl, curve.png
-    and tensorboard/ for people, and last.safetensors for --resume: training that was stopped or
-    killed goes on as if it had never stopped. Several processes share the work if torchrun starts
-    them: torchrun --nproc-per-node 2 -m streamplace train ...
+    A tenth of the graphs is held out for validation. The folder --out then holds the weights that
+    place these graphs best (best.safetensors; use them with place --weights), history.jsonl,
+    curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was stopped or
+    killed continues with --resume as if it had never stopped. Several processes share the work if
+    torchrun starts them: torchrun --nproc-per-node 2 -m streamplace train ...
     """
+    from streamplace.api import train
     from streamplace.cli._training import Display, tracked
-    from streamplace.learn.registry import MODELS
     from streamplace.model.units import tuple_rate
-    from streamplace.objectives.registry import suggested_by_all
-    from streamplace.training.prepared import train_run
-    from streamplace.training.run import TrainingRun
 
     typed = _as_typed(click.get_current_context())
-    with _workers(on, typed, out, resume) as workers:
-        problems = tuple(_problems(data, split, limit, cluster))
-        run = TrainingRun(
-            model=MODELS[model].name,
-            problems=problems,
-            rates=tuple(tuple_rate(rate) for rate in rates),
+    with _one_voice(typed, out, resume) as leads:
+        trained = train(
+            model,
+            _problems(data, split, limit, cluster),
+            out,
+            rates=map(tuple_rate, rates),
             preset=preset,
             config=config,
             epochs=epochs,
             device=device,
-            objective=objective or suggested_by_all(problem.graph for problem in problems),
+            objective=objective,
             reward=reward,
             seed=seed,
             start=start,
+            resume=resume,
+            watcher=Display(model),
+            track=tracked,
+            on=on,
             command=typed,
         )
-        watcher = Display(run.model)
-        trained = train_run(
-            run, out, resume=resume, watcher=watcher, track=tracked, workers=workers
-        )
-    if workers.leads and as_json:
+    if leads and as_json:
         print_json(as_document(trained))
-    elif workers.leads:
+    elif leads:
         show(trained)
 
 
 def _problems(
     data: Path, split: str | None, limit: int | None, cluster: ClusterChoice
-) -> "list[Problem]":
-    """Problems to train on: of the split asked for, else those meant for training, else all."""
+) -> "Iterator[Problem]":
+    """Problems of the given split; without one, those of the split for training, or all."""
     if split is None:
         everything = list(_options.data_set(data, cluster=cluster))
-        meant = [p for p in everything if p.graph.attributes.get("split") == TRAINING_SPLIT]
-        return (meant or everything)[:limit]
-    found = list(_options.data_set(data, split, limit, cluster))
-    if not found:
+        of_split = [p for p in everything if p.graph.attributes.get("split") == TRAINING_SPLIT]
+        yield from (of_split or everything)[:limit]
+        return
+    problems = list(_options.data_set(data, split, limit, cluster))
+    if not problems:
         raise SettingError(f"{data} holds no graph of split {quoted(split)}")
-    return found
+    yield from problems
 
 
 @contextmanager
-def _workers(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[Workers]":
-    """Who trains; of several processes one speaks. Ctrl-C tells how to go on."""
+def _one_voice(typed: str, out: Path, resume: bool) -> "Iterator[bool]":
+    """Yield whether this process leads; the others print nothing. Ctrl-C prints how to resume."""
     from streamplace.io.extras import importing_torch
-    from streamplace.training.workers import workers_on
 
     with importing_torch():
         from streamplace.learn.processes import Ended, leads
@@ -189,17 +192,16 @@ def _workers(on: str | None, typed: str, out: Path, resume: bool) -> "Iterator[W
     if not leads():
         logging.disable()
     try:
-        with workers_on(on) as workers:
-            yield workers
+        yield leads()
     except Ended:
         context.exit(2)
     except KeyboardInterrupt:
         if leads():
-            _say_how_to_go_on(typed, out, resume)
+            _print_how_to_resume(typed, out, resume)
         context.exit(130)
 
 
-def _say_how_to_go_on(typed: str, out: Path, resume: bool) -> None:
+def _print_how_to_resume(typed: str, out: Path, resume: bool) -> None:
     from streamplace.learn.checkpoint import NAME, read_checkpoint
     from streamplace.learn.processes import launcher
 
@@ -209,8 +211,8 @@ def _say_how_to_go_on(typed: str, out: Path, resume: bool) -> None:
     else:
         done = len(read_checkpoint(out).history.epochs)
         again += "" if resume else " --resume"
-        say(f"stopped; {counted(done)} kept in {out}/")
-    say(f"go on with: {again}")
+        say(f"stopped; {counted(done, 'epoch')} saved in {out}/")
+    say(f"continue with: {again}")
 
 
 def _as_typed(context: click.Context) -> str:
@@ -231,17 +233,8 @@ def _as_typed(context: click.Context) -> str:
     return shlex.join(words)
 
 
-def counted(number: int) -> str:
-    """Return a number of epochs in words.
-
-    >>> counted(1), counted(2)
-    ('1 epoch', '2 epochs')
-    """
-    return f"{number} epoch{'' if number == 1 else 's'}"
-
-
 def as_document(trained: "Trained") -> dict[str, Any]:
-    """JSON document of what training came to."""
+    """JSON document of the result of a training."""
     history = trained.history
     last = history.epochs[-1]
     return {
@@ -262,7 +255,7 @@ def as_document(trained: "Trained") -> dict[str, Any]:
 
 
 def show(trained: "Trained") -> None:
-    """Print how good the best weights are, and where they are."""
+    """Print the values of the best weights, and their file."""
     from rich.table import Table
 
     from streamplace.cli._console import titled
@@ -276,7 +269,7 @@ def show(trained: "Trained") -> None:
         out.print(rows)
     best = f"best after {history.best}" if history.best else "none better than the first weights"
     early = ", stopped early" if len(history.epochs) < trained.epochs else ""
-    epochs = f": {counted(len(history.epochs))} in {trained.seconds:.1f} s"
+    epochs = f": {counted(len(history.epochs), 'epoch')} in {trained.seconds:.1f} s"
     out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")
     out.print("Beside them: history.jsonl, curve.png, tensorboard/, last.safetensors (--resume)")

@@ -1,4 +1,4 @@
-"""A contest: who is compared on what, by what, and on which terms."""
+"""A comparison: which placers, at which rates, for which objectives, and on which terms."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,52 +11,51 @@ from streamplace.io.weights import stamped
 from streamplace.learn.loading import shipped
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import Condition, subject_to
-from streamplace.objectives.registry import Objective, named_objective
-from streamplace.placers.named import named_placer
+from streamplace.objectives.registry import DEFAULT, Objective, named_objective
 from streamplace.placers.registry import Budget, Placer
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Who is compared on what.
+    """What is compared: every placer places every problem at every rate for every objective.
 
     Attributes
     ----------
     placers
         Placers by name, options after colons (``metis:k=3``).
     rates
-        Total source rates; empty for every graph's own, in one table.
-    objective, require
-        What is best, and what has to hold besides, by name.
-    beside
-        Other objectives by which every answer is valued.
+        Total source rates; empty for every graph's own rate, in one table.
+    objectives
+        Objectives by name. Every placement is valued by all of them.
+    require
+        Conditions that every placement has to meet.
     """
 
     placers: tuple[str, ...]
     rates: tuple[float, ...] = ()
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
-    objective: str = "throughput"
+    objectives: tuple[str, ...] = (DEFAULT,)
     require: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
 
     @property
-    def judge(self) -> Objective:
-        """The objective, subject to the conditions."""
-        return judge_of(self.objective, self.require)
+    def judges(self) -> tuple[Objective, ...]:
+        """The objectives, subject to the conditions."""
+        return tuple(judge_of(name, self.require) for name in self.objectives)
 
-    def terms(self, placer: str) -> str:
-        """Budget, seed and weights as a text, part of what makes a result a repetition."""
-        return terms_of(named_placer(placer), self.budget, self.seed)
+    @property
+    def per_problem(self) -> int:
+        """Number of placements of every problem."""
+        return len(self.placers) * max(1, len(self.rates)) * len(self.objectives)
 
     def at_rates(self, problem: Problem) -> Iterator[tuple[float | None, Problem]]:
-        """Yield a problem at every rate, or as it is, whose rate is told as None."""
+        """Yield a problem at every rate; at its own rate, which is None, if there are none."""
         for rate in self.rates or (None,):
             yield rate, problem if rate is None else problem.at_rate(rate)
 
 
 def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
-    """Budget, seed and weights as a text, part of what makes a result a repetition."""
+    """Budget, seed and weights as a text; a result is repeated only if they are equal."""
     seconds = "no time limit" if budget.seconds is None else f"{budget.seconds:g} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
     weights = _weights_of(placer)
@@ -73,11 +72,11 @@ def _weights_of(placer: Placer) -> Path | None:
     """Weights that a learned placer works with, None for any other."""
     if "weights" not in placer.defaults():
         return None
-    named = placer.options.get("weights")
-    return Path(named) if named else shipped(placer.name)
+    path = placer.options.get("weights")
+    return Path(path) if path else shipped(placer.name)
 
 
 @lru_cache(maxsize=64)
 def _digest(path: Path, stamp: tuple[int, int]) -> str:
-    """Digest of a file's content, short; a file that is not there is told when placing."""
+    """Short digest of a file's content; a missing file is reported when the placer reads it."""
     return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamplace.drawing.figures import GREY, new_figure
-from streamplace.evaluate.results import POWERS, Optima, Results, ResultsTable
+from streamplace.evaluate.best_values import Optima
+from streamplace.evaluate.results import POWERS, ResultColumns, ResultsTable
 from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective
@@ -20,20 +21,20 @@ LEAST_RANGE = 1.05
 LINES = ("-", "--", "-.", ":")
 
 
-def draw_cdf(tally: ResultsTable, judge: Objective) -> "Figure":
+def draw_cdf(results: ResultsTable, judge: Objective) -> "Figure":
     """Return the paper's Figure 5: share of graphs below each value, per rate.
 
     What is no share of 1 is drawn as a multiple of the best value that any placer found.
     """
-    rates = _by_rate(tally)
+    rates = _by_rate(results)
     figure, axes = new_figure(len(rates), width=4.6, height=3.4)
-    best = tally.best()
+    best = results.best()
     for axis, (rate, by_placer) in zip(axes, rates.items(), strict=True):
         first, last = (1.0, LEAST_RANGE) if judge.sense == "min" else (0.0, 1.0)
-        for i, (name, results) in enumerate(by_placer.items()):
-            values = results.value
+        for i, (name, columns) in enumerate(by_placer.items()):
+            values = columns.value
             if judge.unit:
-                values = ratio(values, best.at(results.problem))
+                values = ratio(values, best.at(columns.problem))
             values = np.sort(values[np.isfinite(values)])
             last = max([last, *values[-1:].tolist()])
             shares = np.arange(1, len(values) + 1) / max(1, len(values))
@@ -50,14 +51,14 @@ def draw_cdf(tally: ResultsTable, judge: Objective) -> "Figure":
     return figure
 
 
-def draw_steps(tally: ResultsTable, judge: Objective) -> "Figure | None":
+def draw_steps(results: ResultsTable, judge: Objective) -> "Figure | None":
     """Mean value after 1, 2, 4, … evaluations, as a multiple of the best that any placer found.
 
-    A placer's line begins where it has an answer to all problems. None where nobody told of steps.
+    A placer's line begins where it has placed all problems. None if no placer reports its steps.
     """
-    rates, best = _by_rate(tally), tally.best()
+    rates, best = _by_rate(results), results.best()
     lines = {
-        rate: {name: _mean_steps(results, best) for name, results in by_placer.items()}
+        rate: {name: _mean_steps(columns, best) for name, columns in by_placer.items()}
         for rate, by_placer in rates.items()
     }
     if not any(np.isfinite(line).any() for row in lines.values() for line in row.values()):
@@ -65,10 +66,10 @@ def draw_steps(tally: ResultsTable, judge: Objective) -> "Figure | None":
     figure, axes = new_figure(len(rates), width=4.6, height=3.4)
     for axis, (rate, row) in zip(axes, lines.items(), strict=True):
         for i, (name, line) in enumerate(row.items()):
-            told = np.isfinite(line)
-            marker = "o" if told.sum() == 1 else ""
-            at = 2.0 ** np.flatnonzero(told)
-            axis.plot(at, line[told], marker=marker, markersize=4, label=name, **_style(i))
+            finite = np.isfinite(line)
+            marker = "o" if finite.sum() == 1 else ""
+            at = 2.0 ** np.flatnonzero(finite)
+            axis.plot(at, line[finite], marker=marker, markersize=4, label=name, **_style(i))
         axis.set_xscale("log", base=2)
         axis.set(xlabel="evaluations", ylabel=f"{judge.quantity} / best found")
         axis.set_title(heading(rate), fontsize=10)
@@ -76,16 +77,16 @@ def draw_steps(tally: ResultsTable, judge: Objective) -> "Figure | None":
     return figure
 
 
-def _mean_steps(results: Results, best: Optima) -> Floats:
+def _mean_steps(columns: ResultColumns, best: Optima) -> Floats:
     """Mean over the problems of value / best, by power of two; NaN until all have an answer."""
-    known, placed = best.at(results.problem), ~np.isnan(results.value)
-    sums, told = np.zeros(POWERS), np.zeros(POWERS, np.int64)
-    for rows, values in results.steps.blocks():
-        shares = ratio(values[placed[rows]], known[rows][placed[rows], None])
+    best_values, placed = best.at(columns.problem), ~np.isnan(columns.value)
+    sums, count = np.zeros(POWERS), np.zeros(POWERS, np.int64)
+    for rows, values in columns.steps.blocks():
+        shares = ratio(values[placed[rows]], best_values[rows][placed[rows], None])
         finite = np.isfinite(shares)
         sums += np.where(finite, shares, 0.0).sum(axis=0)
-        told += finite.sum(axis=0)
-    whole = (told == placed.sum()) & bool(placed.any())
+        count += finite.sum(axis=0)
+    whole = (count == placed.sum()) & bool(placed.any())
     line: Floats = np.where(whole, sums / max(1, int(placed.sum())), np.nan)
     ends = np.flatnonzero(line[1:] != line[:-1])
     line[(int(ends[-1]) + 2 if len(ends) else 1) :] = np.nan
@@ -98,9 +99,9 @@ def draw_devices(table: Table) -> "Figure":
     for axis, (rate, by_placer) in zip(axes, table.items(), strict=True):
         counts = sorted({k for s in by_placer.values() for k in s.devices_used})
         width = 0.8 / len(by_placer)
-        for i, (name, standing) in enumerate(by_placer.items()):
+        for i, (name, row) in enumerate(by_placer.items()):
             at = np.arange(len(counts)) - 0.4 + (i + 0.5) * width
-            heights = [standing.devices_used.get(k, 0) for k in counts]
+            heights = [row.devices_used.get(k, 0) for k in counts]
             axis.bar(at, heights, width * 0.92, label=name, color=_style(i)["color"])
         axis.set_xticks(range(len(counts)), [str(k) for k in counts])
         axis.set(xlabel="devices used", ylabel="graphs")
@@ -115,9 +116,9 @@ def draw_devices(table: Table) -> "Figure":
     return figure
 
 
-def draw_scatter(tally: ResultsTable, best: Optima, judge: Objective) -> "Figure | None":
+def draw_scatter(results: ResultsTable, best: Optima, judge: Objective) -> "Figure | None":
     """Every graph's value against its proven optimum, one panel per placer; None without optima."""
-    rates = _by_rate(tally)
+    rates = _by_rate(results)
     if not len(best.value):
         return None
     names = list(dict.fromkeys(name for by_placer in rates.values() for name in by_placer))
@@ -153,9 +154,9 @@ def draw_tradeoff(table: Table) -> "Figure | None":
         return None
     figure, axes = new_figure(len(table), width=4.6, height=3.4)
     for axis, (rate, by_placer) in zip(axes, table.items(), strict=True):
-        for i, (name, standing) in enumerate(by_placer.items()):
-            if standing.share_of_optimum is not None:
-                _labelled_point(axis, standing, name, i)
+        for i, (name, row) in enumerate(by_placer.items()):
+            if row.share_of_optimum is not None:
+                _labelled_point(axis, row, name, i)
         axis.set_xscale("log")
         axis.margins(x=0.25, y=0.12)
         axis.set(xlabel="milliseconds per graph", ylabel="mean share of the optimum")
@@ -163,8 +164,8 @@ def draw_tradeoff(table: Table) -> "Figure | None":
     return figure
 
 
-def _labelled_point(axis: "Axes", standing: Row, name: str, i: int) -> None:
-    at = (max(standing.ms_per_graph, 1e-3), standing.share_of_optimum or 0.0)
+def _labelled_point(axis: "Axes", row: Row, name: str, i: int) -> None:
+    at = (max(row.ms_per_graph, 1e-3), row.share_of_optimum or 0.0)
     axis.plot(*at, "o", color=_style(i)["color"], markersize=7)
     axis.annotate(name, at, xytext=(6, 4 if i % 2 else -10), textcoords="offset points", fontsize=8)
 
@@ -173,8 +174,8 @@ def _axis(judge: Objective) -> str:
     return f"{judge.name} / best found" if judge.unit else f"relative {judge.name}"
 
 
-def _by_rate(tally: ResultsTable) -> dict[float | None, dict[str, Results]]:
-    return dict(sorted(tally.table().items(), key=lambda item: item[0] or 0.0))
+def _by_rate(results: ResultsTable) -> dict[float | None, dict[str, ResultColumns]]:
+    return dict(sorted(results.table().items(), key=lambda item: item[0] or 0.0))
 
 
 def _style(i: int) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def known_answers() -> RecordIndex:
         return RecordIndex.of(file)
     except FormatError:
         _tell(file.path)
-        return RecordIndex.none(file)
+        return RecordIndex.empty(file)
 
 
 def remember(records: Iterable[Record]) -> None:

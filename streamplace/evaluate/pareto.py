@@ -1,4 +1,4 @@
-"""What one objective costs by another: every placer's answers by all of them, and the front."""
+"""Several objectives: the values of every placer by all of them, and the Pareto front."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.drawing.figures import GREY, new_figure
+from streamplace.evaluate.best_values import BestValues, Optima
 from streamplace.evaluate.comparison_plots import PALETTE
-from streamplace.evaluate.results import Optima, Results, ResultsTable
+from streamplace.evaluate.results import ResultColumns, ResultsTable
 from streamplace.evaluate.rows import heading, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective, Sense
@@ -21,7 +22,7 @@ MARKERS = "os^Dv<>P"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a placer that was asked for one objective reaches by all of them.
+    """Values by all objectives of a placer that optimised one of them.
 
     Attributes
     ----------
@@ -37,11 +38,13 @@ class Point:
     front: bool
 
 
-def points(
-    tallies: Mapping[str, ResultsTable], judges: Sequence[Objective]
-) -> dict[float | None, list[Point]]:
-    """Points by rate, from the tallies of contests for each of the objectives."""
-    tables = {name: tally.table() for name, tally in tallies.items()}
+Front = dict[float | None, list[Point]]
+"""Points by rate."""
+
+
+def points(results: Mapping[str, ResultsTable], judges: Sequence[Objective]) -> Front:
+    """Points by rate, from the results for each of the objectives."""
+    tables = {name: table.table() for name, table in results.items()}
     rates = {rate: None for table in tables.values() for rate in table}
     return {
         rate: _points({n: t.get(rate, {}) for n, t in tables.items()}, judges) for rate in rates
@@ -49,45 +52,43 @@ def points(
 
 
 def _points(
-    tables: Mapping[str, Mapping[str, Results]], judges: Sequence[Objective]
+    tables: Mapping[str, Mapping[str, ResultColumns]], judges: Sequence[Objective]
 ) -> list[Point]:
     best = {judge.name: _best(tables, judge) for judge in judges}
-    found = []
+    rows = []
     for asked, table in tables.items():
-        for placer, results in table.items():
-            reached = {
-                name: _mean(ratio(_by(results, name, asked), known.at(results.problem)))
-                for name, known in best.items()
+        for placer, columns in table.items():
+            shares = {
+                name: _mean(ratio(_by(columns, name, asked), optima.at(columns.problem)))
+                for name, optima in best.items()
             }
-            if all(np.isfinite(value) for value in reached.values()):
-                found.append((placer, asked, reached))
+            if all(np.isfinite(share) for share in shares.values()):
+                rows.append((placer, asked, shares))
     senses: dict[str, Sense] = {judge.name: judge.sense for judge in judges}
-    goods = np.array([_goods(reached, senses) for *_, reached in found]).reshape(len(found), -1)
-    return [Point(*one, front=not _dominated(goods, i)) for i, one in enumerate(found)]
+    goods = np.array([_goods(shares, senses) for *_, shares in rows]).reshape(len(rows), -1)
+    return [Point(*row, front=not _dominated(goods, i)) for i, row in enumerate(rows)]
 
 
-def _by(results: Results, objective: str, asked: str) -> Floats:
-    """Values by an objective of answers that were asked for another, or for the same."""
+def _by(columns: ResultColumns, objective: str, asked: str) -> Floats:
+    """Values by an objective of placements that were asked for by another, or by the same."""
     if objective == asked:
-        return results.value
-    return results.measures.get(objective, np.full(len(results.value), np.nan))
+        return columns.value
+    return columns.measures.get(objective, np.full(len(columns.value), np.nan))
 
 
-def _best(tables: Mapping[str, Mapping[str, Results]], judge: Objective) -> Optima:
-    """Best value known of every problem, whatever it was asked for."""
-    sign = 1.0 if judge.sense == "max" else -1.0
-    every = [(r, asked) for asked, table in tables.items() for r in table.values()]
-    numbers = np.concatenate([r.problem for r, _ in every])
-    values = sign * np.concatenate([_by(r, judge.name, asked) for r, asked in every])
-    problem, at = np.unique(numbers, return_inverse=True)
-    best = np.full(len(problem), -np.inf)
-    np.fmax.at(best, at, values)
-    return Optima(problem, sign * best)
+def _best(tables: Mapping[str, Mapping[str, ResultColumns]], judge: Objective) -> Optima:
+    """Best value of every problem, whichever objective it was asked for."""
+    best = BestValues(judge.sense)
+    for asked, table in tables.items():
+        for columns in table.values():
+            values = _by(columns, judge.name, asked)
+            best.add(columns.problem, values, np.full(len(values), np.nan))
+    return best.best()
 
 
 def _mean(column: Floats) -> float:
-    known = column[~np.isnan(column)]
-    return float(known.mean()) if len(known) else np.nan
+    numbers = column[~np.isnan(column)]
+    return float(numbers.mean()) if len(numbers) else np.nan
 
 
 def _goods(reached: Mapping[str, float], senses: Mapping[str, Sense]) -> list[float]:
@@ -102,14 +103,14 @@ def _dominated(goods: Floats, i: int) -> bool:
 
 
 def draw_front(
-    found: Mapping[float | None, Sequence[Point]], judges: Sequence[Objective]
+    points: Mapping[float | None, Sequence[Point]], judges: Sequence[Objective]
 ) -> "Figure":
-    """Every point by the first two objectives; a line joins those that nobody dominates."""
+    """Every point by the first two objectives; a line joins those that no other point dominates."""
     x, y = (judge.name for judge in judges[:2])
-    figure, axes = new_figure(len(found), width=5.2, height=4.0)
-    placers = list(dict.fromkeys(p.placer for row in found.values() for p in row))
-    asked = list(dict.fromkeys(p.asked for row in found.values() for p in row))
-    for axis, (rate, row) in zip(axes, found.items(), strict=True):
+    figure, axes = new_figure(len(points), width=5.2, height=4.0)
+    placers = list(dict.fromkeys(p.placer for row in points.values() for p in row))
+    asked = list(dict.fromkeys(p.asked for row in points.values() for p in row))
+    for axis, (rate, row) in zip(axes, points.items(), strict=True):
         front = sorted((p.of_best[x], p.of_best[y]) for p in row if p.front)
         axis.plot(*zip(*front, strict=True), color=GREY, linewidth=1.2, zorder=1)
         for point in row:

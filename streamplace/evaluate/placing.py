@@ -20,8 +20,8 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.evaluate.comparison import judge_of, terms_of
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.runner import said
-from streamplace.io.appending import appended, claimed, mended
+from streamplace.evaluate.runner import error_line
+from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.clusters import cluster_to_tables, constraints_to_tables
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.files import read_lines, spot
@@ -49,10 +49,11 @@ class _AnswerJson(TypedDict):
     error: NotRequired[str | None]
 
 
+Document = dict[str, Any]
 _ANSWER = TypeAdapter(_AnswerJson)
 
 
-class Placed(NamedTuple):
+class PlacedGraph(NamedTuple):
     """What became of a graph: a value, or why there is none; and the line that says so."""
 
     graph: str
@@ -89,7 +90,7 @@ class Placing:
     budget: Budget = field(default_factory=Budget)
     reader: Reader = field(default_factory=Reader)
 
-    def __call__(self, line: Line) -> Placed:
+    def __call__(self, line: Line) -> PlacedGraph:
         """Place the problem of a line; what goes wrong is part of the answer."""
         problem = self.reader(line)
         name = problem.graph.name
@@ -99,25 +100,25 @@ class Placing:
             return self.failed(line, name, str(error))
         except Exception as error:
             LOG.info("%s on %s: %s", self.placer, name, traceback.format_exc())
-            return self.failed(line, name, said(error))
+            return self.failed(line, name, error_line(error))
 
-    def failed(self, line: Line, graph: str, why: str) -> Placed:
+    def failed(self, line: Line, graph: str, reason: str) -> PlacedGraph:
         """Answer where there is none, and why."""
-        document = {"graph": graph, "placer": self.placer, "error": why}
-        return self._told(line, graph, None, why, document)
+        document = {"graph": graph, "placer": self.placer, "error": reason}
+        return self._answer(line, graph, None, reason, document)
 
     def digest(self, line: Line) -> str:
         """Number of a line and of all that its answer depends on."""
         return blake2b(line.content.strip(), key=self._key(), digest_size=12).hexdigest()
 
-    def _placed(self, problem: Problem, line: Line) -> Placed:
+    def _placed(self, problem: Problem, line: Line) -> PlacedGraph:
         if self.rate is not None:
             problem = problem.at_rate(self.rate)
         parallel = problem.graph.operators.parallel
         if self.by_subtask:
             problem = expand(problem.graph).problem(problem)
         judge = judge_of(self.objective or suggested_by(problem.graph), self.require)
-        result = self._who().place(problem, judge, seed=self.seed, budget=self.budget)
+        result = self._resolved().place(problem, judge, seed=self.seed, budget=self.budget)
         demanded(problem, judge, result.placement)
         document = self._document(problem, judge, result.value)
         if result.bound is not None:
@@ -126,30 +127,30 @@ class Placing:
             document["parallelism"] = parallel
         document["assignment"] = result.placement.as_dict()
         document.update(order_facts(result.placement))
-        return self._told(line, problem.graph.name, result.value, None, document)
+        return self._answer(line, problem.graph.name, result.value, None, document)
 
-    def _document(self, problem: Problem, judge: Objective, value: float) -> dict[str, Any]:
+    def _document(self, problem: Problem, judge: Objective, value: float) -> Document:
         facts = {"graph": problem.graph.name, "placer": self.placer}
         return {**facts, "objective": judge.name, "value": value}
 
-    def _told(
-        self, line: Line, graph: str, value: float | None, why: str | None, document: dict[str, Any]
-    ) -> Placed:
+    def _answer(
+        self, line: Line, graph: str, value: float | None, error: str | None, document: Document
+    ) -> PlacedGraph:
         whole = {**document, "answers": self.digest(line)}
         text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
-        return Placed(graph, value, why, f"{text}\n".encode())
+        return PlacedGraph(graph, value, error, f"{text}\n".encode())
 
-    def _who(self) -> Placer:
+    def _resolved(self) -> Placer:
         placer = named_placer(self.placer)
         return placer if self.weights is None else placer.with_options(weights=str(self.weights))
 
     def _key(self) -> bytes:
         """Number of all terms; a file of weights counts by its content."""
-        reader, who = self.reader, self._who()
-        options = {name: text for name, text in who.texts().items() if name != "weights"}
+        reader, placer = self.reader, self._resolved()
+        options = {name: text for name, text in placer.texts().items() if name != "weights"}
         terms = (
-            (who.name, options, asdict(who.budget) if who.budget else None),
-            terms_of(who, self.budget, self.seed),
+            (placer.name, options, asdict(placer.budget) if placer.budget else None),
+            terms_of(placer, self.budget, self.seed),
             (self.objective, self.require, self.rate, self.by_subtask),
             cluster_to_tables(reader.cluster or usual_cluster()),
             constraints_to_tables(reader.constraints or Constraints()),
@@ -164,7 +165,7 @@ def place_all(
     *,
     jobs: int | None = None,
     on: str | None = None,
-) -> Iterator[Placed]:
+) -> Iterator[PlacedGraph]:
     """Place all problems of a data set into a file; lines that are there already count as done.
 
     Raises
@@ -172,20 +173,20 @@ def place_all(
     FormatError
         If the file holds answers to other questions, or another process writes it.
     """
-    with claimed(path) as file:
-        mended(file, path)
+    with claim(path) as file:
+        repair(file, path)
         lines = data.lines()
-        yield from _known(placing, lines, path)
+        yield from _saved(placing, lines, path)
 
-        def lost(line: Line, why: str) -> Placed:
-            return placing.failed(line, placing.reader(line).graph.name, why)
+        def lost(line: Line, reason: str) -> PlacedGraph:
+            return placing.failed(line, placing.reader(line).graph.name, reason)
 
         for placed in parallel_map(placing, lines, jobs, on, lost=lost):
-            appended(file, placed.line, path)
+            append_lines(file, placed.line, path)
             yield placed
 
 
-def _known(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[Placed]:
+def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:
     """Answers that are in a file already; takes as many lines."""
     for number, content in read_lines(path):
         line = next(lines, None)
@@ -195,7 +196,7 @@ def _known(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[Plac
                 f"{spot(path)}:{number}: answers another question (other graphs, options or "
                 "cluster); name another file, or remove it"
             )
-        yield Placed(answer["graph"], answer.get("value"), answer.get("error"), content)
+        yield PlacedGraph(answer["graph"], answer.get("value"), answer.get("error"), content)
 
 
 def _parsed(content: bytes) -> _AnswerJson | None:

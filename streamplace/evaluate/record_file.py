@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from streamplace.errors import FormatError
 from streamplace.evaluate.records import Record
-from streamplace.io.appending import appended, claimed, mended, opened, unwritable
+from streamplace.io.appending import append_lines, claim, open_to_append, repair, unwritable
 from streamplace.io.files import spot
 from streamplace.io.locks import wait_for_lock
 from streamplace.io.schema import parse_as
@@ -68,7 +68,7 @@ class RecordFile:
 
     def append(self, records: Iterable[Record]) -> None:
         """Add records, when no other process is adding any."""
-        with opened(self.path) as first:
+        with open_to_append(self.path) as first:
             wait_for_lock(first)
             with self._adding() as add:
                 add(records)
@@ -87,9 +87,9 @@ class RecordFile:
                 raise unwritable(path, error) from None
 
     @contextmanager
-    def claimed(self) -> Iterator[Callable[[Iterable[Record]], None]]:
-        """Add records by what the block is given, while no other process may add any."""
-        with claimed(self.path), self._adding() as add:
+    def claim(self) -> Iterator[Callable[[Iterable[Record]], None]]:
+        """Yield a function that adds records; no other process may add any within the block."""
+        with claim(self.path), self._adding() as add:
             yield add
 
     def _named(self, number: int) -> Path:
@@ -100,17 +100,17 @@ class RecordFile:
     def _adding(self) -> Iterator[Callable[[Iterable[Record]], None]]:
         """Add records to the end of the last shard, or to a new one where that is full."""
         last = max(1, len(self.shards)) - 1
-        file = opened(self._named(last))
+        file = open_to_append(self._named(last))
         try:
-            mended(file, self._named(last))
+            repair(file, self._named(last))
 
             def add(records: Iterable[Record]) -> None:
                 nonlocal last, file
                 if file.seek(0, os.SEEK_END) >= self.shard:
                     file.close()
                     last += 1
-                    file = opened(self._named(last))
-                appended(file, _rows(records), self._named(last))
+                    file = open_to_append(self._named(last))
+                append_lines(file, _rows(records), self._named(last))
 
             yield add
         finally:

@@ -1,6 +1,7 @@
-"""Where known results stand in a file: sixteen bytes each, so that a million need no memory."""
+"""Index of the results in a file: sixteen bytes for each, so that a million fit into memory."""
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,47 +9,51 @@ from numpy.typing import NDArray
 
 from streamplace.errors import FormatError
 from streamplace.evaluate.record_file import RecordFile
-from streamplace.evaluate.records import Key, Record, numbered
+from streamplace.evaluate.records import Key, Record, key_number
 
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Records of a file by what makes a record a repetition of another.
+    """Records of a file by key: records of equal keys are repetitions of one result.
 
     Attributes
     ----------
-    hashes, starts
-        Of every record, the hash of its key, ascending, and the byte at which it begins.
+    numbers, starts
+        For every record, the number of its key, ascending, and the byte at which the record begins.
     """
 
     file: RecordFile
-    hashes: NDArray[np.uint64]
+    numbers: NDArray[np.uint64]
     starts: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, file: RecordFile) -> "RecordIndex":
-        """Records that are in a file by now."""
-        hashes, starts = array("Q"), array("Q")
+    def of(
+        cls, file: RecordFile, on_record: Callable[[Record], None] | None = None
+    ) -> "RecordIndex":
+        """Index of the records that are in a file now; ``on_record`` is called with each."""
+        numbers, starts = array("Q"), array("Q")
         for start, record in file.located():
-            hashes.append(numbered(*record.key))
+            numbers.append(key_number(*record.key))
             starts.append(start)
-        columns = np.array(hashes, np.uint64), np.array(starts, np.uint64)
+            if on_record is not None:
+                on_record(record)
+        columns = np.array(numbers, np.uint64), np.array(starts, np.uint64)
         order = np.argsort(columns[0], kind="stable")
         return cls(file, columns[0][order], columns[1][order])
 
     @classmethod
-    def none(cls, file: RecordFile) -> "RecordIndex":
-        """Nothing, of a file that cannot be read."""
+    def empty(cls, file: RecordFile) -> "RecordIndex":
+        """Index of a file that cannot be read."""
         return cls(file, np.empty(0, np.uint64), np.empty(0, np.uint64))
 
     def __len__(self) -> int:
-        return len(self.hashes)
+        return len(self.numbers)
 
     def find(self, key: Key) -> Record | None:
         """Last record of a key, None where there is none."""
-        wanted = np.uint64(numbered(*key))
-        at = int(np.searchsorted(self.hashes, wanted, "right")) - 1
-        if at < 0 or self.hashes[at] != wanted:
+        number = np.uint64(key_number(*key))
+        at = int(np.searchsorted(self.numbers, number, "right")) - 1
+        if at < 0 or self.numbers[at] != number:
             return None
         try:
             record = self.file.at(int(self.starts[at]))

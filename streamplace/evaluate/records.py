@@ -1,4 +1,4 @@
-"""Results of placers on problems, and what tells problems apart."""
+"""Results of placers on problems, and content hashes of problems."""
 
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
@@ -12,36 +12,38 @@ from streamplace.io.schema import STRICT, Finite
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import DEFAULT
 
 Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one placer did on one problem.
+    """The result of one placer on one problem.
 
     Attributes
     ----------
     problem
         Content hash of the problem.
     budget
-        The budget and seed it was given, as a text; another budget is another record.
+        Budget, seed and weights of the placer, as a text; another budget is another record.
     rate
         Total rate of the sources; None for the graph's own.
     value
-        What it reaches by the objective, None where the placer could not place.
+        Value of the placement, None where the placer could not place the problem.
     devices
         Device row of every operator.
     objective
-        What was asked for, conditions included; files of older versions know throughput alone.
+        Name of the objective, conditions included. Files of the first versions, which knew a single
+        objective, leave it out.
     priority
-        Of every operator, where the placer answered an order too.
+        Priority of every operator, if the placement has an order.
     queue
-        What priorities mean, as that of a placement.
+        Meaning of the priorities, as in `Placement`.
     measures
         Further numbers by name: those of the objective, and values by other objectives.
     steps
-        After how many evaluations what value was reached, where the placer told.
+        Numbers of evaluations and the values reached after them, if the placer reports any.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -56,19 +58,19 @@ class Record:
     milliseconds: Finite
     devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
     error: str | None = None
-    objective: str = "throughput"
+    objective: str = DEFAULT
     priority: tuple[Finite, ...] | None = None
     measures: dict[str, Finite] = field(default_factory=dict)
     steps: tuple[tuple[Annotated[int, Field(ge=1)], Finite], ...] = ()
     queue: Discipline = "priority"
 
     def placement(self, problem: Problem) -> Placement:
-        """Return what was answered."""
+        """Return the placement."""
         return problem.placement(self.devices, self.priority, self.queue)
 
     @property
     def key(self) -> Key:
-        """What makes a record a repetition of another."""
+        """Key; records of equal keys are repetitions of one result."""
         return (self.problem, self.objective, self.placer, self.budget)
 
     @property
@@ -82,12 +84,12 @@ class Record:
         return self.value is not None and proven(self.value, self.bound)
 
 
-JOINING = ("group", "n_groups", "joins", "port_start", "port", "intake")
-"""Columns that say nothing new where no operator joins."""
+JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")
+"""Columns that carry no information if no operator joins its streams."""
 
 
 def problem_hash(problem: Problem) -> str:
-    """Content hash of a problem: equal for problems that every placement values alike.
+    """Content hash of a problem: equal for problems on which every placement has equal values.
 
     >>> from streamplace import Cluster, Operator, StreamGraph
     >>> graph = StreamGraph.of("g", [Operator("a", ipt=1e5, rate=1e4)])
@@ -98,7 +100,7 @@ def problem_hash(problem: Problem) -> str:
     digest = sha256()
     columns = problem.instance._asdict()
     if not problem.instance.joins.any():
-        columns = {name: column for name, column in columns.items() if name not in JOINING}
+        columns = {name: column for name, column in columns.items() if name not in JOIN_COLUMNS}
     arrays = [np.asarray(column) for column in columns.values()]
     if problem.rules is not None:
         arrays += [problem.rules.unit, problem.rules.allowed, problem.rules.apart]
@@ -111,6 +113,6 @@ def problem_hash(problem: Problem) -> str:
     return digest.hexdigest()
 
 
-def numbered(*texts: str) -> int:
-    """Texts as one number of eight bytes; that two of a million agree is as good as impossible."""
+def key_number(*texts: str) -> int:
+    """Number of eight bytes made of texts; a million of different texts have different numbers."""
     return int.from_bytes(blake2b("\0".join(texts).encode(), digest_size=8).digest(), "big")

@@ -1,11 +1,12 @@
-"""Standings: the table of the paper, and how far everybody is from the best possible."""
+"""Rows of a comparison's table: statistics of each placer, and its distance to the optimum."""
 
 from dataclasses import dataclass
 from math import nan
 
 import numpy as np
 
-from streamplace.evaluate.results import Optima, Results, ResultsTable, looked_up
+from streamplace.evaluate.best_values import Optima, look_up
+from streamplace.evaluate.results import ResultColumns, ResultsTable
 from streamplace.evaluate.verdict import PROVEN
 from streamplace.model.arrays import Floats
 
@@ -20,21 +21,22 @@ class Row:
     Attributes
     ----------
     better_than, equal_to, worse_than
-        Share of the graphs on which it beats, equals or loses to every placer, by its name.
+        Share of the graphs on which the placer is better than, equal to or worse than each other
+        placer, by the name of the other.
     of_best
-        Mean and worst of value / best value that any of the placers found, proven or not.
+        Mean and worst of value / best value of all placers, proven or not.
     share_of_optimum
-        Mean of value / optimum over the graphs whose optimum is known, None where there is none.
+        Mean of value / optimum over the graphs with a proven optimum, None if there are none.
     proven
         Number of those graphs.
     reached
-        Share of those graphs on which it finds the optimum.
+        Share of those graphs on which the placer reaches the optimum.
     devices_used
-        Number of graphs by devices used.
+        Number of graphs by number of devices used.
     measures
         Means of further numbers by name.
     failed
-        Graphs that it could not place; they count in nothing else.
+        Number of graphs that the placer could not place; they count in nothing else.
     """
 
     mean: float
@@ -57,33 +59,35 @@ class Row:
 
 
 Table = dict[float | None, dict[str, Row]]
-"""Standings by rate and placer; None is the graphs' own rates."""
+"""Rows by rate and placer; the rate None stands for the graphs' own rates."""
 
 
 def heading(rate: float | None) -> str:
-    """What stands above the results of a rate."""
+    """Title of the table of a rate."""
     return "own rates" if rate is None else f"{rate:g} tuples/s"
 
 
-def standings(tally: ResultsTable, known: Optima) -> Table:
-    """Row of every placer at every rate, against all others and the known optima."""
-    best = tally.best()
-    sign = 1.0 if tally.sense == "max" else -1.0
+def rows_by_rate(results: ResultsTable, optima: Optima) -> Table:
+    """Row of every placer at every rate, compared with all others and with proven optima."""
+    best = results.best()
+    sign = 1.0 if results.sense == "max" else -1.0
     return {
-        rate: {
-            name: _standing(results, table, known, best, sign) for name, results in table.items()
-        }
-        for rate, table in tally.table().items()
+        rate: {name: _row(columns, table, optima, best, sign) for name, columns in table.items()}
+        for rate, table in results.table().items()
     }
 
 
-def _standing(
-    results: Results, rivals: dict[str, Results], known: Optima, best: Optima, sign: float
+def _row(
+    results: ResultColumns,
+    rivals: dict[str, ResultColumns],
+    optima: Optima,
+    best: Optima,
+    sign: float,
 ) -> Row:
-    """Row of one placer; ``sign`` is 1 where larger values are better, else -1."""
+    """Row of one placer; ``sign`` is 1 if larger values are better, else -1."""
     placed = ~np.isnan(results.value)
     values = results.value[placed] if placed.any() else np.array([nan])
-    optimum = known.at(results.problem)
+    optimum = optima.at(results.problem)
     judged = placed & ~np.isnan(optimum)
     shares = ratio(results.value[judged], optimum[judged])
     of_best = ratio(results.value, best.at(results.problem))[placed]
@@ -115,8 +119,8 @@ def _standing(
 
 
 def _mean(column: Floats) -> float:
-    known = column[~np.isnan(column)]
-    return float(known.mean()) if len(known) else nan
+    numbers = column[~np.isnan(column)]
+    return float(numbers.mean()) if len(numbers) else nan
 
 
 def ratio(values: Floats, best: Floats) -> Floats:
@@ -125,10 +129,10 @@ def ratio(values: Floats, best: Floats) -> Floats:
         return np.where(values == best, 1.0, values / best)
 
 
-def _signs(results: Results, rival: Results, sign: float) -> dict[int, float]:
+def _signs(results: ResultColumns, rival: ResultColumns, sign: float) -> dict[int, float]:
     """Share of graphs on which the value is better (1) than the rival's, equal (0), worse (-1)."""
     problem, last = np.unique(rival.problem[::-1], return_index=True)
-    theirs = looked_up(results.problem, problem, rival.value[::-1][last])
+    theirs = look_up(results.problem, problem, rival.value[::-1][last])
     deltas = sign * (results.value - theirs)
     ties = np.abs(deltas) <= TIE * np.maximum(np.abs(theirs), np.abs(results.value))
     signs = np.where(ties, 0, np.sign(deltas))[~np.isnan(deltas)]

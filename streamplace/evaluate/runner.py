@@ -1,138 +1,193 @@
-"""The referee of a contest: lets every placer loose on one problem, except where it is known."""
+"""The runner of a comparison: lets every placer place one problem, unless the result is known."""
 
 import logging
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
-from itertools import product
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import StreamplaceError
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import Comparison, terms_of
 from streamplace.evaluate.optima import is_answer
 from streamplace.evaluate.record_index import RecordIndex
-from streamplace.evaluate.records import Record, numbered, problem_hash
+from streamplace.evaluate.records import Record, key_number, problem_hash
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import demanded
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import Budget, Improvement
+from streamplace.placers.registry import Budget, Improvement, Placer
 
 LOG = logging.getLogger(__name__)
 
 
 class Origin(Enum):
-    """Where a record comes from; a FAILED one is no result, and tried again next time."""
+    """Where a record comes from; a FAILED one is no result, and is tried again next time."""
 
     FILE, CACHE, NEW, FAILED = range(4)
 
 
-class Answer(NamedTuple):
-    """A record, and where it comes from; of a known one only the key, the graph and the rate."""
+class Outcome(NamedTuple):
+    """A record and its origin; a record from the FILE has a key, a graph and a rate only."""
 
     record: Record
     origin: Origin
 
 
-def as_it_is(problem: Problem) -> Problem:
+class ComparedPlacer(NamedTuple):
+    """A placer of a comparison: as it is named there, resolved, and its terms."""
+
+    name: str
+    placer: Placer
+    terms: str
+
+
+class Attempt(NamedTuple):
+    """One placer on one problem at one rate for one objective; its record has no value yet."""
+
+    record: Record
+    problem: Problem
+    judge: Objective
+    placer: Placer
+
+
+def same_problem(problem: Problem) -> Problem:
     """Return a problem that needs no reading."""
     return problem
 
 
-@dataclass(frozen=True, slots=True)
 class Runner:
-    """Answers of all placers at all rates.
+    """Outcomes of all placers at all rates for all objectives.
 
-    Attributes
+    Parameters
     ----------
     reader
-        Makes a problem of what it is given.
-    kept
-        Numbers of the keys of all results that are kept, ascending.
-    proven
-        Answers of the exact placer that were kept elsewhere.
+        Makes a problem of an item.
+    saved
+        Numbers of the keys of all saved results, ascending.
+    proofs
+        Answers of the exact placer from the user's cache.
     """
 
-    contest: Comparison
-    reader: Callable[[Any], Problem]
-    kept: NDArray[np.uint64] | None = None
-    proven: RecordIndex | None = None
+    def __init__(
+        self,
+        comparison: Comparison,
+        reader: Callable[[Any], Problem],
+        saved: NDArray[np.uint64] | None = None,
+        proofs: RecordIndex | None = None,
+    ) -> None:
+        self.comparison, self.reader = comparison, reader
+        self._saved, self._proofs = saved, proofs
 
-    def __call__(self, item: Any) -> list[Answer]:
-        """Answers in the order of rates and placers."""
-        asked = self.reader(item)
-        found = []
-        for rate, problem in self.contest.at_rates(asked):
-            digest = problem_hash(problem)
-            for name in self.contest.placers:
-                found.append(
-                    self._answer(self._blank(digest, asked.graph.name, rate, name), problem)
-                )
-        return found
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Runner, (self.comparison, self.reader, self._saved, self._proofs)
 
-    def failed(self, asked: Problem, why: str) -> list[Answer]:
-        """Answers where there is none, and why."""
-        every = product(self.contest.at_rates(asked), self.contest.placers)
+    def __call__(self, item: Any) -> list[Outcome]:
+        """Outcomes in the order of objectives, rates and placers."""
+        return [self._outcome(attempt) for attempt in self._attempts(self.reader(item))]
+
+    @cached_property
+    def placers(self) -> tuple[ComparedPlacer, ...]:
+        """The placers, resolved once per process."""
+        budget, seed = self.comparison.budget, self.comparison.seed
+        resolved = ((name, named_placer(name)) for name in self.comparison.placers)
+        return tuple(
+            ComparedPlacer(name, placer, terms_of(placer, budget, seed))
+            for name, placer in resolved
+        )
+
+    @cached_property
+    def objectives(self) -> tuple[Objective, ...]:
+        """The objectives without their conditions."""
+        return tuple(map(named_objective, self.comparison.objectives))
+
+    @cached_property
+    def judges(self) -> tuple[Objective, ...]:
+        """The objectives, subject to the conditions."""
+        return self.comparison.judges
+
+    def failed(self, item: Any, reason: str) -> list[Outcome]:
+        """Outcomes of an item that cannot be worked on."""
         return [
-            Answer(
-                replace(self._blank(problem_hash(at), asked.graph.name, rate, name), error=why),
-                Origin.FAILED,
-            )
-            for (rate, at), name in every
+            Outcome(replace(attempt.record, error=reason), Origin.FAILED)
+            for attempt in self._attempts(self.reader(item))
         ]
 
-    def measured_at(self, asked: Problem, i: int, record: Record) -> Record:
-        """Return the record of the answer of a number with all that is to be measured of it."""
-        problems = [problem for _, problem in self.contest.at_rates(asked)]
-        return self._measured(record, problems[i // len(self.contest.placers)])
+    def rerun(self, item: Any, i: int) -> Outcome:
+        """Outcome of a number, whether or not its result was saved."""
+        return Runner(self.comparison, self.reader, None, self._proofs)._outcome(
+            self._attempt(item, i)
+        )
 
-    def _blank(self, digest: str, graph: str, rate: float | None, name: str) -> Record:
-        terms, judge = self.contest.terms(name), self.contest.judge.name
-        return Record(digest, graph, rate, name, terms, None, None, 0.0, (), objective=judge)
+    def completed(self, item: Any, i: int, record: Record) -> Record:
+        """Return the saved record of the outcome of a number with the measures it lacks."""
+        wanted = {other.name for other in self._others(record.objective)}
+        if record.value is None or wanted <= record.measures.keys():
+            return record
+        return self._measured(record, self._attempt(item, i))
 
-    def _answer(self, blank: Record, problem: Problem) -> Answer:
-        if self._is_kept(blank):
-            return Answer(blank, Origin.FILE)
-        known = None if self.proven is None else self.proven.find(blank.key)
-        if known is not None and is_answer(known, problem):
-            told = replace(known, graph=blank.graph, rate=blank.rate)
-            return Answer(self._measured(told, problem), Origin.CACHE)
+    def _others(self, judge: str) -> list[Objective]:
+        """Objectives other than that of a judge."""
+        pairs = zip(self.judges, self.objectives, strict=True)
+        return [objective for other, objective in pairs if other.name != judge]
+
+    def _attempt(self, item: Any, i: int) -> Attempt:
+        return list(self._attempts(self.reader(item)))[i]
+
+    def _attempts(self, problem: Problem) -> Iterator[Attempt]:
+        at_rates = [(rate, at, problem_hash(at)) for rate, at in self.comparison.at_rates(problem)]
+        graph = problem.graph.name
+        for judge in self.judges:
+            for rate, at, digest in at_rates:
+                for name, placer, terms in self.placers:
+                    row = (digest, graph, rate, name, terms)
+                    record = Record(*row, None, None, 0.0, (), objective=judge.name)
+                    yield Attempt(record, at, judge, placer)
+
+    def _outcome(self, attempt: Attempt) -> Outcome:
+        blank, problem = attempt.record, attempt.problem
+        if self._is_saved(blank):
+            return Outcome(blank, Origin.FILE)
+        proof = None if self._proofs is None else self._proofs.find(blank.key)
+        if proof is not None and is_answer(proof, problem):
+            record = replace(proof, graph=blank.graph, rate=blank.rate)
+            return Outcome(self._measured(record, attempt), Origin.CACHE)
         try:
-            return Answer(self._measured(self._record(blank, problem), problem), Origin.NEW)
+            return Outcome(self._measured(self._placed(attempt), attempt), Origin.NEW)
         except StreamplaceError as error:  # a refusal is a result
-            return Answer(replace(blank, error=str(error)), Origin.NEW)
+            return Outcome(replace(blank, error=str(error)), Origin.NEW)
         except Exception as error:
             LOG.info("%s on %s: %s", blank.placer, blank.graph, traceback.format_exc())
-            why = f"{blank.placer}: {said(error)}"
-            return Answer(replace(blank, error=why), Origin.FAILED)
+            reason = f"{blank.placer}: {error_line(error)}"
+            return Outcome(replace(blank, error=reason), Origin.FAILED)
 
-    def _is_kept(self, blank: Record) -> bool:
-        if self.kept is None:
+    def _is_saved(self, blank: Record) -> bool:
+        if self._saved is None:
             return False
-        wanted = np.uint64(numbered(*blank.key))
-        at = int(np.searchsorted(self.kept, wanted))
-        return at < len(self.kept) and self.kept[at] == wanted
+        number = np.uint64(key_number(*blank.key))
+        at = int(np.searchsorted(self._saved, number))
+        return at < len(self._saved) and self._saved[at] == number
 
-    def _measured(self, record: Record, problem: Problem) -> Record:
-        """Return a record with all that is to be measured of its placement."""
-        judge = self.contest.judge
+    def _measured(self, record: Record, attempt: Attempt) -> Record:
+        """Return a record with all measures of its placement."""
         if record.value is None:
             return record
-        measures = dict(judge.measures(problem, record.value))
-        for name in self.contest.beside:
-            other = named_objective(name)
-            if name not in record.measures and other.refuses(problem) is None:
-                measures[name] = other.value(problem, record.placement(problem))
+        problem = attempt.problem
+        measures = dict(attempt.judge.measures(problem, record.value))
+        for other in self._others(record.objective):
+            if other.name not in record.measures and other.refuses(problem) is None:
+                measures[other.name] = other.value(problem, record.placement(problem))
         return replace(record, measures={**record.measures, **measures})
 
-    def _record(self, blank: Record, problem: Problem) -> Record:
-        judge, placer = self.contest.judge, named_placer(blank.placer)
-        _warm_up(blank.placer, problem, judge)
-        result = placer.place(problem, judge, seed=self.contest.seed, budget=self.contest.budget)
+    def _placed(self, attempt: Attempt) -> Record:
+        blank, problem, judge, placer = attempt
+        seed, budget = self.comparison.seed, self.comparison.budget
+        _warm_up(blank.placer, placer, problem, judge)
+        result = placer.place(problem, judge, seed=seed, budget=budget)
         demanded(problem, judge, result.placement)
         order = result.placement.priority
         return replace(
@@ -147,8 +202,8 @@ class Runner:
         )
 
 
-def said(error: Exception) -> str:
-    """What an unexpected error says, in one line."""
+def error_line(error: Exception) -> str:
+    """Text of an unexpected error, in one line."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     return " ".join(f"{type(error).__name__}: {error}".split())
@@ -163,9 +218,8 @@ def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
 _warm: set[str] = set()
 
 
-def _warm_up(name: str, problem: Problem, judge: Objective) -> None:
-    """Let a placer load its libraries and kernels once per process, outside the clock."""
+def _warm_up(name: str, placer: Placer, problem: Problem, judge: Objective) -> None:
+    """Let a placer load its libraries and kernels once per process, before it is timed."""
     if name not in _warm:
         _warm.add(name)
-        brief = replace(named_placer(name), budget=Budget(seconds=0.05, evaluations=1))
-        brief.place(problem, judge)
+        replace(placer, budget=Budget(seconds=0.05, evaluations=1)).place(problem, judge)

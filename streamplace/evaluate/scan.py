@@ -1,17 +1,21 @@
-"""A first look at a data set: how many problems, at which rates, and what to ask of them."""
+"""A first pass over a data set: number, rates and suggested objectives of its problems."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.lines import Line
-from streamplace.objectives.registry import suggested_by
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by
 
 BATCH = 64
-"""Lines that are looked at together: a thousand are not worth starting processes for."""
+"""Lines that are scanned together: starting processes for a thousand of them does not pay."""
 SEVERAL = 2
+MOST_PROBLEMS = 500
+MOST_BYTES = 8 * 2**20
+"""Data sets of up to so many problems and bytes stay in memory once they are parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +25,9 @@ class Scan:
     Attributes
     ----------
     rates
-        Rates of all their sources; of many different ones, two.
+        Rates of all their sources; if there are many different ones, two of them.
     objectives
-        What they suggest to be judged by.
+        Objectives that they suggest.
     """
 
     total: int = 0
@@ -36,35 +40,62 @@ class Scan:
 
     @property
     def rate(self) -> tuple[float, ...]:
-        """Rate that all have, if they do; task graphs are compared as they are."""
-        common = len(self.rates) == 1 and self.objectives == {"throughput"}
-        return tuple(self.rates) if common else ()
+        """Rate that all problems have, if they are judged at a rate; else none."""
+        at_rates = all(named_objective(name).kind == "rate" for name in self.objectives)
+        return tuple(self.rates) if len(self.rates) == 1 and at_rates else ()
 
     @property
     def objective(self) -> str:
-        """Objective that all suggest."""
-        return min(self.objectives) if len(self.objectives) == 1 else "throughput"
+        """Objective that all problems suggest."""
+        return min(self.objectives) if len(self.objectives) == 1 else DEFAULT
 
 
-def survey(data: DataSet, jobs: int | None = None, on: str | None = None) -> Scan:
-    """Read all problems of a data set once, which finds what cannot be read before work begins."""
-    return sum(parallel_map(_Surveyor(data.reader), _batches(data), jobs, on), Scan())
+def scan(
+    data: DataSet, jobs: int | None = None, on: str | None = None
+) -> tuple[Scan, DataSet | Sequence[Problem]]:
+    """Parse all problems of a data set, so that a mistake in it is reported before work begins.
 
-
-def _batches(data: DataSet) -> Iterator[list[Line]]:
+    Returns the scan, and the problems to work on: the parsed ones of a small data set; a large data
+    set itself, which is parsed again by its workers and needs no memory.
+    """
     lines = data.lines()
+    first = list(_small(lines))
+    rest = list(islice(lines, 1))
+    if not rest:
+        problems = tuple(map(data.reader, first))
+        return _scan_of(problems), problems
+    batches = _batches(chain(first, rest, lines))
+    return sum(parallel_map(_BatchScanner(data.reader), batches, jobs, on), Scan()), data
+
+
+def _small(lines: Iterator[Line]) -> Iterator[Line]:
+    """Lines, as long as all of them are few and small."""
+    size = 0
+    for line in islice(lines, MOST_PROBLEMS):
+        yield line
+        size += len(line.content)
+        if size > MOST_BYTES:
+            return
+
+
+def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
     while batch := list(islice(lines, BATCH)):
         yield batch
 
 
+def _scan_of(problems: Iterable[Problem]) -> Scan:
+    return sum(
+        (
+            Scan(1, frozenset({p.graph.source_rate}), frozenset({suggested_by(p.graph)}))
+            for p in problems
+        ),
+        Scan(),
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class _Surveyor:
+class _BatchScanner:
     reader: Reader
 
     def __call__(self, batch: list[Line]) -> Scan:
-        found = Scan()
-        for problem in map(self.reader, batch):
-            graph = problem.graph
-            rate, objective = frozenset({graph.source_rate}), frozenset({suggested_by(graph)})
-            found += Scan(1, rate, objective)
-        return found
+        return _scan_of(map(self.reader, batch))

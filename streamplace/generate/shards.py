@@ -31,7 +31,7 @@ from streamplace.generate.manifest import (
 )
 from streamplace.generate.parameters import Parameters
 from streamplace.generate.registry import FAMILIES, graph_of
-from streamplace.io.appending import appended, claimed, mended
+from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.files import is_file, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path
 from streamplace.io.schema import parse_as
@@ -109,12 +109,12 @@ def write_shards(
     maker = _Maker(family, parameters, seed, shards, path.name.endswith(".gz"))
     plan = {**_plan(maker), "streamplace": running_version()}
     log = manifest_path(path).with_suffix(".jsonl")
-    with claimed(log) as file:
-        mended(file, log)
+    with claim(log) as file:
+        repair(file, log)
         done = _done(log, plan, path, shards)
         if not done:
             file.truncate(0)
-            appended(file, _line(plan), log)
+            append_lines(file, _line(plan), log)
         missing = [number for number in range(shards) if number not in done]
         for _ in done:
             on_shard()
@@ -124,7 +124,7 @@ def write_shards(
             facts = (target.name, made.graphs, sha256_of(made.content), made.content_sha256)
             done[made.number] = Shard(*facts), made.splits
             row = {**asdict(done[made.number][0]), "number": made.number, "splits": made.splits}
-            appended(file, _line(row), log)
+            append_lines(file, _line(row), log)
             on_shard()
         manifest = _manifest(maker, path, [done[number] for number in range(shards)])
         write_manifest(manifest, manifest_path(path))

@@ -13,9 +13,9 @@ from streamplace.io.locks import lock_at_once
 
 
 @contextmanager
-def claimed(path: Path) -> Iterator[FileIO]:
+def claim(path: Path) -> Iterator[FileIO]:
     """Open a file to add lines to, while no other process may add any."""
-    with opened(path) as file:
+    with open_to_append(path) as file:
         try:
             lock_at_once(file)
         except BlockingIOError:
@@ -29,7 +29,7 @@ def claimed(path: Path) -> Iterator[FileIO]:
 
 
 @contextmanager
-def claimed_folder(folder: Path) -> Iterator[None]:
+def claim_folder(folder: Path) -> Iterator[None]:
     """Keep a folder for this process, while no other process may write a run into it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
@@ -55,7 +55,7 @@ def _lock_folder(descriptor: int, folder: Path) -> None:
         pass  # no locks here
 
 
-def opened(path: Path) -> FileIO:
+def open_to_append(path: Path) -> FileIO:
     """Open a file to add lines to."""
     try:
         return path.open("a+b", buffering=0)
@@ -63,7 +63,7 @@ def opened(path: Path) -> FileIO:
         raise unwritable(path, error) from None
 
 
-def appended(file: FileIO, lines: bytes, path: Path) -> None:
+def append_lines(file: FileIO, lines: bytes, path: Path) -> None:
     """Write lines to the end of an open file."""
     left = lines
     try:
@@ -73,7 +73,7 @@ def appended(file: FileIO, lines: bytes, path: Path) -> None:
         raise unwritable(path, error) from None
 
 
-def mended(file: FileIO, path: Path) -> None:
+def repair(file: FileIO, path: Path) -> None:
     """Cut off a last line that a kill left unfinished."""
     try:
         size = file.seek(0, os.SEEK_END)

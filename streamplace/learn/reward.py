@@ -21,7 +21,6 @@ Judge = Callable[[Problem, NDArray[np.int32]], tuple[Rewards, Rewards]]
 Measure = Callable[[Problem, NDArray[np.int32]], Rewards]
 """Seconds [B] that one pass took under each of the placements [B, N]."""
 JUDGES = ("steady", "engine")
-THROUGHPUT = "throughput"
 
 
 def reward_of(objective: str, judge: str | Measure) -> Reward:
@@ -37,13 +36,24 @@ def reward_of(objective: str, judge: str | Measure) -> Reward:
         return Relative(_measured(objective, judge))
     if judge not in JUDGES:
         raise SettingError(f"there is no reward {quoted(judge)}; choose one of {', '.join(JUDGES)}")
-    if objective == THROUGHPUT:
+    if _is_rate(named_objective(objective)):
         return steady if judge == "steady" else engine
     if judge == "engine":
         raise SettingError(
             f"the engine rewards throughput, not {objective}; drop the reward or the objective"
         )
     return Relative(named_objective(objective))
+
+
+def rewards_of_values(objective: str, problem: Problem, values: Rewards) -> Rewards:
+    """Rewards of placements whose values by the objective are known; simulation is the judge."""
+    judge = named_objective(objective)
+    return values if _is_rate(judge) else Relative(judge).rewards(problem, values)
+
+
+def _is_rate(objective: Objective) -> bool:
+    """Whether values are rewards as they are: shares of the rate of the sources."""
+    return objective.kind == "rate" and objective.usual
 
 
 def costs_of(objective: str, judge: str | Measure) -> Reward:
@@ -85,7 +95,7 @@ def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
 
 def check_measured(objective: str) -> None:
     """Raise SettingError where an objective is not what a `Measure` measures."""
-    if named_objective(objective).quantity != "makespan":
+    if named_objective(objective).kind != "pass":
         raise SettingError(
             f"real passes are measured for the makespan, not for {objective}; drop the reward or "
             "the objective"
@@ -124,9 +134,10 @@ class Relative:
     def both(self, problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
         """Rewards and costs of a batch."""
         values = np.asarray(self._objective.values(problem, placements), np.float64)
-        return self._rewards(problem, values), self._costs(problem, values)
+        return self.rewards(problem, values), self._costs(problem, values)
 
-    def _rewards(self, problem: Problem, values: Rewards) -> Rewards:
+    def rewards(self, problem: Problem, values: Rewards) -> Rewards:
+        """Rewards of values."""
         values = np.maximum(values, 0.0)
         yardstick, proven = self._yardstick(problem)
         less = self._objective.sense == "min"

@@ -1,4 +1,4 @@
-"""The learning curve: what was sampled, the best known, and what greedy placements reach."""
+"""The learning curve: rewards of sampled, best known and greedy placements by epoch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,21 +9,22 @@ from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.learn.history import History
 from streamplace.learn.watching import Silent
 from streamplace.model.arrays import Floats
+from streamplace.objectives.registry import DEFAULT, named_objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 class CurveFile(Silent):
-    """Draws the curve into a file when training ends, for whatever reason."""
+    """Draws the curve into a file when training ends, also after an error."""
 
-    def __init__(self, path: Path, optima: Floats, objective: str = "throughput") -> None:
+    def __init__(self, path: Path, optima: Floats, objective: str = DEFAULT) -> None:
         self._path, self._objective = path, objective
         self._optimum = float(optima.mean()) if len(optima) and not np.isnan(optima).any() else None
         self._history = History()
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Remember what is known already."""
+        """Take over the history so far."""
         self._history = history
 
     def end(self) -> None:
@@ -33,10 +34,11 @@ class CurveFile(Silent):
 
 
 def draw_curve(
-    history: History, optimum: float | None = None, objective: str = "throughput"
+    history: History, optimum: float | None = None, objective: str = DEFAULT
 ) -> "Figure":
     """Reward by epoch; ``optimum`` is the mean of the validation problems' optima."""
-    label = "relative throughput" if objective == "throughput" else f"reward ({objective})"
+    is_rate = named_objective(objective).kind == "rate"
+    label = f"relative {objective}" if is_rate else f"reward ({objective})"
     figure, (axis,) = new_figure(1, width=6.0, height=3.6)
     epochs = [epoch.epoch for epoch in history.epochs]
     best = [epoch.best for epoch in history.epochs]

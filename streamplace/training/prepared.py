@@ -13,7 +13,7 @@ import numpy as np
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.records import problem_hash
-from streamplace.io.appending import claimed_folder
+from streamplace.io.appending import claim_folder
 from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from streamplace.learn.workers import Arrays, Workers
 
 SOLUTIONS = "solutions.jsonl"
-THROUGHPUT = "throughput"
 MEASURED = "measured"
 
 
@@ -50,7 +49,7 @@ def train_run(
     Parameters
     ----------
     workers
-        Who computes; this process by default.
+        Processes that compute; this one by default.
     track
         Wraps the work that comes before training, to show progress.
     """
@@ -96,15 +95,14 @@ class PreparedRun:
         start, digest = _start(run)
         base = None if start is None else start.document["config"]
         preset = configured(model, run.preset, run.config, start=base, epochs=run.epochs)
-        parts = run.divided(preset.training.validation)
-        training, validation = map(run.at_rates, parts)
+        training, validation = map(run.at_rates, run.split(preset.training.validation))
         judge = named_objective(run.objective)
         for problem in (*training, *validation):
             judge.check(problem)
         settings = {
             "model": model.name,
             "seed": run.seed,
-            **({} if run.objective == THROUGHPUT else {"objective": run.objective}),
+            **run.named_objective(),
             "reward": run.reward if isinstance(run.reward, str) else MEASURED,
             "rates": list(run.rates),
             "start": digest,
@@ -121,50 +119,50 @@ class PreparedRun:
         """
         from streamplace.learn.checkpoint import as_arrays, of_arrays
 
-        def found() -> "Arrays":
-            return as_arrays(self._opened(resume, files), self.settings)
+        def read() -> "Arrays":
+            return as_arrays(self._open(resume, files), self.settings)
 
-        checkpoint, settings = of_arrays(self.workers.shared(found))
+        checkpoint, settings = of_arrays(self.workers.shared(read))
         if settings != self.settings:
             raise SettingError(
-                "it was started with other options or on other data than the first process; start "
-                "all of them alike"
+                "this process was started with other options or on other data than the first one; "
+                "start all processes with the same command"
             )
         return checkpoint
 
-    def _opened(self, resume: bool, files: ExitStack) -> "Checkpoint | None":
+    def _open(self, resume: bool, files: ExitStack) -> "Checkpoint | None":
         """Open the folder; no run is overwritten, none mixed with another."""
         from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
 
         if resume:
-            files.enter_context(claimed_folder(self.folder))
-            found = read_checkpoint(self.folder)
-            check_settings(found, self.settings, self.folder)
-            return found
+            files.enter_context(claim_folder(self.folder))
+            checkpoint = read_checkpoint(self.folder)
+            check_settings(checkpoint, self.settings, self.folder)
+            return checkpoint
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             raise FormatError(
                 f"{spot(self.folder)}: cannot be a folder: {getattr(error, 'strerror', error)}"
             ) from None
-        files.enter_context(claimed_folder(self.folder))
+        files.enter_context(claim_folder(self.folder))
         if is_file(self.folder / NAME):
             raise SettingError(
-                f"{spot(self.folder)}: holds a run already; go on with --resume, or name another "
-                "folder"
+                f"{spot(self.folder)}: holds a run already; continue it with --resume, or name "
+                "another folder"
             )
         return None
 
     def train(
         self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
     ) -> Trained:
-        """Solve what there is to learn from and to judge by, then train."""
+        """Find the targets and the optima, then train."""
         from streamplace.learn.building import begin_from, built
         from streamplace.learn.training import TrainingSchedule, train
 
         run, config, workers = self.run, self.preset.training, self.workers
         solver = Solver(run, self.folder / SOLUTIONS, track, workers.on)
-        solved = workers.shared(partial(self._solved, solver))
+        solved = workers.shared(partial(self._solutions, solver))
         optima = solved["optima"]
         schedule = TrainingSchedule(
             config=config,
@@ -176,29 +174,36 @@ class PreparedRun:
             optima=optima,
             trained=self.start is not None,
         )
-        told = self._watchers(optima, watcher)
+        watchers = self._watchers(optima, watcher)
         with self._judge() as judge:
             make = partial(built, self.model, self._task(solved, judge), self.preset)
             learner = make()
             if self.start is not None:
                 begin_from(learner, self.start, str(run.start))
             with workers.gradient_workers(learner, make, run.device) as gradient_workers:
-                history = train(learner, schedule, gradient_workers, told, checkpoint)
+                history = train(learner, schedule, gradient_workers, watchers, checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
         return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
 
-    def _solved(self, solver: Solver) -> "Arrays":
-        """Targets of the training problems, and optima of the others, NaN where not known."""
-        taught, held = self.run.divided(self.preset.training.validation)
-        targets = solver.targets(taught) if self.model.supervised else ()
-        optima = np.full(len(self.validation), np.nan)
-        if self.run.objective == THROUGHPUT:
-            optima = solver.optima(held)
-        known = {str(i): target for i, target in enumerate(targets) if target is not None}
-        return {**known, "optima": optima}
+    def _solutions(self, solver: Solver) -> "Arrays":
+        """Targets of the training problems by number, and optima of the validation problems."""
+        targets = solver.targets(self.training) if self.model.supervised else ()
+        by_number = {str(i): target for i, target in enumerate(targets) if target is not None}
+        return {**by_number, "optima": self._optima(solver)}
+
+    def _optima(self, solver: Solver) -> Floats:
+        """Rewards of the optima of the validation problems, NaN for those that are unknown."""
+        from streamplace.learn.reward import JUDGES, rewards_of_values
+
+        if self.run.reward not in JUDGES or not solver.can_prove:
+            return np.full(len(self.validation), np.nan)
+        optima, objective = solver.optima(self.validation), self.run.objective
+        for i in np.flatnonzero(~np.isnan(optima)):
+            optima[i : i + 1] = rewards_of_values(objective, self.validation[i], optima[i : i + 1])
+        return optima
 
     def _watchers(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
-        """Who is told how training goes; nobody but in the leading process."""
+        """Watchers of the training; the leading process alone has any."""
         from streamplace.learn.watching import Board, Several, Silent
         from streamplace.training.curve import CurveFile
 
@@ -209,7 +214,7 @@ class PreparedRun:
         return Several(board, curve, watcher or Silent())
 
     def _judge(self) -> "AbstractContextManager[str | Measure]":
-        """What judges sampled placements, for as long as training takes."""
+        """The judge of sampled placements, for as long as the training takes."""
         if self.run.reward != REAL:
             return nullcontext(self.run.reward)
         from streamplace.engines.ray.passes import RayPasses
@@ -219,10 +224,10 @@ class PreparedRun:
         return RayPasses([*self.training, *self.validation])
 
     def _task(self, solved: "Arrays", judge: "str | Measure") -> "Task":
-        """What there is to learn, and from what."""
+        """The task of the learner: its problems, targets and reward."""
         from streamplace.learn.registry import Task
 
-        known = (solved.get(str(i)) for i in range(len(self.training)))
+        targets = tuple(solved.get(str(i)) for i in range(len(self.training)))
         return Task(
             training=self.training,
             validation=self.validation,
@@ -230,16 +235,16 @@ class PreparedRun:
             device=self.run.device,
             objective=self.run.objective,
             reward=judge,
-            targets=tuple(known) if self.model.supervised else (),
+            targets=targets if self.model.supervised else (),
             features=None if self.start is None else self.start.document["features"],
         )
 
     def _origin(self) -> dict[str, Any]:
-        """What the weights file tells about its making, and about that of those it began from."""
+        """Facts that the weights file holds about this training and about that of its start."""
         start = self.start
         return {
             "command": self.run.command,
-            **({} if self.run.objective == THROUGHPUT else {"objective": self.run.objective}),
+            **self.run.named_objective(),
             "seed": self.run.seed,
             "data": self.settings["data"],
             "rates": list(self.run.rates),
@@ -250,7 +255,7 @@ class PreparedRun:
 
 
 def _start(run: TrainingRun) -> "tuple[Weights | None, str | None]":
-    """Weights to begin from and their digest, none where training begins from nothing."""
+    """Weights to begin from and their digest, None if training begins from random ones."""
     from streamplace.io.weights import read_weights
     from streamplace.learn.loading import shipped
 

@@ -60,20 +60,20 @@ class RayGradientWorkers:
     def gradient(self, shards: Sequence[Shard]) -> Gradient:
         """Sum of the shards' gradients."""
         weights = self._ray.put(arrays_of(self._learner.module))
-        asked = [
+        tasks = [
             self._gradient.remote(self._make, weights, shard, self._learner.state(shard.rows))
             for shard in shards
         ]
-        found = [result(self._ray, one) for one in asked]
-        for shard, (_, state) in zip(shards, found, strict=True):
+        gradients = [result(self._ray, task) for task in tasks]
+        for shard, (_, state) in zip(shards, gradients, strict=True):
             self._learner.restore(state, shard.rows)
-        return summed(gradient_from(arrays, "cpu") for arrays, _ in found)
+        return summed(gradient_from(arrays, "cpu") for arrays, _ in gradients)
 
     def values(self, parts: Sequence[Ints]) -> Floats:
         """Values of all validation problems."""
         weights = self._ray.put(arrays_of(self._learner.module))
-        asked = [self._values.remote(self._make, weights, part) for part in parts]
-        return gathered(parts, [result(self._ray, one) for one in asked])
+        tasks = [self._values.remote(self._make, weights, part) for part in parts]
+        return gathered(parts, [result(self._ray, task) for task in tasks])
 
 
 def _gradient(made: list[Any], weights: Arrays, shard: Shard, state: Arrays) -> Any:
@@ -90,11 +90,11 @@ def _values(made: list[Any], weights: Arrays, part: Ints) -> Floats:
 
 
 _made: dict[str, Learner] = {}
-"""The learner of the training that this worker worked for last."""
+"""The learner of the last training that this worker computed for."""
 
 
 def _learner(made: list[Any], weights: Arrays) -> Learner:
-    """Learner with these weights, made where this worker has not made it yet."""
+    """Learner with these weights, which is made on the first call in this worker."""
     import ray
 
     (reference,) = made

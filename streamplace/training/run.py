@@ -1,7 +1,8 @@
-"""A run: which model is trained on what, and how."""
+"""The specification of a training run: the model, the problems and the options."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
+from streamplace.objectives.registry import DEFAULT
 
 if TYPE_CHECKING:
     from streamplace.learn.reward import Measure
@@ -23,25 +25,25 @@ SHIPPED = "shipped"
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """What is to be trained, on what, and how.
+    """Specification of a training run.
 
     Attributes
     ----------
     rates
-        Total source rates: a problem at two rates is two. Empty for every graph's own.
+        Total source rates: a problem at two rates counts as two. Empty for every graph's own rate.
     objective
-        What is best, by name; others than throughput are rewarded by `streamplace.learn.reward`.
+        Objective by name. `streamplace.learn.reward` turns its values into rewards.
     config
         TOML file that changes options of the preset.
     epochs
-        Instead of the preset's.
+        Number of epochs; None for the preset's.
     reward
-        What judges sampled placements: ``steady`` state, the queueing ``engine``, ``ray``, which
-        measures passes (`streamplace.engines.ray.passes`), or whoever else measures them.
+        Judge of sampled placements: the ``steady`` state, the queueing ``engine``, ``ray``, which
+        measures passes (`streamplace.engines.ray.passes`), or a function that measures them.
     start
-        Weights file to begin from, or ``shipped`` for those that come with streamplace.
+        Weights file to begin from, or ``shipped`` for the weights that come with streamplace.
     command
-        How the user asked for it; the weights file will tell.
+        Command that the user typed; it is recorded in the weights file.
     """
 
     model: str
@@ -51,7 +53,7 @@ class TrainingRun:
     config: Path | None = None
     epochs: int | None = None
     device: str = "cpu"
-    objective: str = "throughput"
+    objective: str = DEFAULT
     reward: "str | Measure" = "steady"
     seed: int = 0
     start: str | None = None
@@ -72,15 +74,21 @@ class TrainingRun:
             for rate in self.rates or (None,)
         )
 
-    def divided(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-        """Problems to train on, and a share of them, chosen by seed, held out to judge by."""
+    def named_objective(self) -> dict[str, str]:
+        """The objective as an entry of a document, which the default objective leaves out."""
+        return {} if self.objective == DEFAULT else {"objective": self.objective}
+
+    def split(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+        """Problems to train on, and those held out: a share of all, chosen by the seed."""
         n = len(self.problems)
         count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
         out = np.zeros(n, bool)
         out[random.permutation(n)[:count]] = True
-        pairs = list(zip(self.problems, out.tolist(), strict=True))
-        return tuple(p for p, held in pairs if not held), tuple(p for p, held in pairs if held)
+        return (
+            tuple(compress(self.problems, ~out)),
+            tuple(compress(self.problems, out)),
+        )
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Solutions to learn from and optima to judge by, found once on all cores and kept."""
+"""Targets to learn from and optima to compare with, computed once on all cores and saved."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,15 +18,16 @@ from streamplace.evaluate.records import Record
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
+from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 from streamplace.training.run import TrainingRun
 
 EFFORT = Budget(seconds=10.0, evaluations=30_000)
-"""For each problem: some 50 ms where graphs are small, and no machine's speed changes an answer."""
+"""Budget for each problem: some 50 ms for a small graph; the speed of the machine has no effect."""
 SEARCHER = "anneal"
 
 Track = Callable[[Iterable[Any], str, int], Iterable[Any]]
-"""Passes items on and shows how far that is, under a title, out of a total."""
+"""Passes items on and shows their progress: title, and total number."""
 
 
 def untracked(items: Iterable[Any], title: str, total: int) -> Iterable[Any]:
@@ -36,9 +37,10 @@ def untracked(items: Iterable[Any], title: str, total: int) -> Iterable[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """Solves the problems of a run; what was solved is kept in a file.
+    """Solves the problems of a training run and saves their solutions in a file.
 
-    Proven optima are shared with `streamplace.evaluate.compare` through the user's cache.
+    Proven optima are shared with `streamplace.evaluate.compare` through the user's cache. Problems
+    are given at the rates at which they are solved.
     """
 
     run: TrainingRun
@@ -46,48 +48,48 @@ class Solver:
     track: Track = untracked
     on: str | None = None
 
+    @property
+    def can_prove(self) -> bool:
+        """Whether optima by the objective can be proven."""
+        return named_placer(PROVER).judges(named_objective(self.run.objective))
+
     def optima(self, problems: Sequence[Problem]) -> Floats:
-        """Proven optimum of every problem at every rate, NaN where no proof is quick."""
-        found = self._records(problems, PROVER, "proving optima of the validation graphs")
-        values = [record.value if record.proven else None for record in chain(*found)]
+        """Value of the proven optimum of every problem, NaN if the proof takes too long."""
+        records = self._records(problems, PROVER, "proving optima of the validation graphs")
+        values = [record.value if record.proven else None for record in records]
         return np.array([np.nan if value is None else value for value in values], np.float64)
 
     def targets(self, problems: Sequence[Problem]) -> tuple[Ints | None, ...]:
-        """Best placement found of every problem at every rate, None where there is none."""
+        """Best placement of every problem, None if there is none."""
         proofs = self._records(problems, PROVER, "solving the training graphs")
-        unproven = [
-            problem
-            for problem, records in zip(problems, proofs, strict=True)
-            if not all(record.proven for record in records)
-        ]
-        others = self._records(unproven, SEARCHER, "searching where no proof is quick")
-        best = {record.problem: record for record in chain(*proofs)}
-        for record in chain(*others):
+        pairs = zip(problems, proofs, strict=True)
+        unproven = [problem for problem, record in pairs if not record.proven]
+        best = {record.problem: record for record in proofs}
+        for record in self._records(unproven, SEARCHER, "searching graphs without a quick proof"):
             if self._better(record, best[record.problem]):
                 best[record.problem] = record
-        chosen = (best[record.problem] for record in chain(*proofs))
+        chosen = (best[record.problem] for record in proofs)
         return tuple(
             None if record.value is None else np.array(record.devices, np.int32)
             for record in chosen
         )
 
     def _better(self, record: Record, other: Record) -> bool:
-        """Whether a placement was found that is better than another, if that was found."""
+        """Whether a record has a better value than another, or the other has none."""
         if record.value is None or other.value is None:
             return other.value is None
         return named_objective(self.run.objective).better(record.value, other.value)
 
-    def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[list[Record]]:
-        run = self.run
-        contest = Comparison((placer,), run.rates, run.seed, EFFORT, run.objective)
-        with _script_left_alone():
-            found = compare(contest, problems, RecordFile(self.file), on=self.on)
-            return list(self.track(found, title, len(problems)))
+    def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
+        comparison = Comparison((placer,), (), self.run.seed, EFFORT, (self.run.objective,))
+        with _without_script():
+            records = compare(comparison, problems, RecordFile(self.file), on=self.on)
+            return list(chain(*self.track(records, title, len(problems))))
 
 
 @contextmanager
-def _script_left_alone() -> Iterator[None]:
-    """Keep worker processes from running the user's script, which thus needs no guard."""
+def _without_script() -> Iterator[None]:
+    """Keep worker processes from running the user's script, which then needs no guard."""
     script = vars(sys.modules["__main__"])
     before: dict[str, Any] = {
         name: script[name] for name in ("__file__", "__spec__") if name in script

@@ -19,8 +19,8 @@ class Trained:
     Attributes
     ----------
     rates, optima
-        Of every validation problem: source rate, and the best possible relative throughput where
-        it is known (else NaN).
+        For every validation problem: its source rate, and the reward of its optimum (NaN if the
+        optimum is unknown).
     """
 
     model: str
@@ -37,7 +37,7 @@ class Trained:
 
     @property
     def values(self) -> Floats:
-        """Relative throughput of every validation problem with the best weights."""
+        """Reward of every validation problem with the best weights."""
         return self.history.values
 
     @property
@@ -46,7 +46,7 @@ class Trained:
         return sum(epoch.seconds for epoch in self.history.epochs)
 
     def by_rate(self) -> dict[float, tuple[int, float, float | None]]:
-        """Validation problems, their mean value and share of the optimum, by source rate."""
+        """Number of validation problems, mean reward and share of the optimum, by source rate."""
         from streamplace.learn.history import mean_share
 
         rates = np.array(self.rates)

@@ -1,4 +1,4 @@
-"""Who trains: this process, those that torchrun started with it, or a Ray cluster."""
+"""Processes of a training: this one, those that torchrun started, or a Ray cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +18,8 @@ def workers_on(on: str | None) -> "Iterator[Workers]":
     Parameters
     ----------
     on
-        ``ray`` for a Ray on this machine, ``auto`` or an address for a cluster that runs; None for
-        this process, or all processes where torchrun started it.
+        ``ray`` starts a Ray on this machine, ``auto`` or an address names a running cluster; None
+        takes this process, or all processes that torchrun started.
     """
     with importing_torch():
         from streamplace.learn.processes import joined, launched
@@ -29,7 +29,9 @@ def workers_on(on: str | None) -> "Iterator[Workers]":
             yield workers
         return
     if launched():
-        raise SettingError("torchrun has started several processes; leave out --on, or torchrun")
+        raise SettingError(
+            "torchrun has started several processes already; leave out --on, or torchrun"
+        )
     from streamplace.training.ray_workers import RayWorkers
 
     yield RayWorkers(on)

@@ -287,8 +287,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         answer = run(*STUB, "--out", "x")
     assert answer.status == 130
     assert answer.err.endswith(
-        "stopped; 2 epochs kept in x/\n"
-        "go on with: streamplace train stub --data b.jsonl --out x --resume\n"
+        "stopped; 2 epochs saved in x/\n"
+        "continue with: streamplace train stub --data b.jsonl --out x --resume\n"
     )
     assert len(history(tmp_path / "x")) == 2
     check_same_when_resumed(run, tmp_path)

@@ -17,7 +17,7 @@ from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable
-from streamplace.evaluate.rows import standings
+from streamplace.evaluate.rows import rows_by_rate
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer, Result
@@ -141,7 +141,7 @@ def test_standings_follow_the_definitions() -> None:
     rows = [record("metis", g, v) for g, v in zip("abcd", (0.5, 0.6, 0.7, 0.8), strict=True)]
     rows += [record("exact", g, v, b) for g, v, b in
              (("a", 1.0, 1.0), ("b", 0.6, 0.6), ("c", 0.6, 0.9), ("d", 0.8, 0.8))]  # fmt: skip
-    table = standings(ResultsTable(rows), ResultsTable(rows).optima())[1e4]
+    table = rows_by_rate(ResultsTable(rows), ResultsTable(rows).optima())[1e4]
     metis, exact = table["metis"], table["exact"]
     assert (metis.mean, metis.q1, metis.median, metis.min) == pytest.approx(
         (0.65, 0.575, 0.65, 0.5)
@@ -160,7 +160,7 @@ def test_standings_follow_the_definitions() -> None:
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     """Failures do not spoil the mean."""
     rows = [record("x", "a", 0.5), record("x", "b", None)]
-    standing = standings(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
+    standing = rows_by_rate(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
     assert (standing.mean, standing.failed, standing.graphs) == (0.5, 1, 2)
 
 
@@ -258,7 +258,7 @@ def test_an_unfinished_line_costs_no_record(file: RecordFile) -> None:
 def test_whoever_adds_waits_until_a_line_is_whole(file: RecordFile) -> None:
     """Else a half-written line of another process would be taken for what a kill left."""
     more = Thread(target=file.append, args=([record("random", "b", 0.5)],))
-    with file.claimed(), file.path.open("ab", buffering=0) as other:
+    with file.claim(), file.path.open("ab", buffering=0) as other:
         other.write(json.dumps(asdict(record("metis", "a", 0.5))).encode())
         more.start()
         more.join(0.2)

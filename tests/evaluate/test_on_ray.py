@@ -35,7 +35,7 @@ ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = pytest.mark.xdist_group("ray")
 
 PROBLEMS = giph(20)
-CONTEST = Comparison(("heft", "anneal"), budget=Budget(None, 300), objective="makespan")
+CONTEST = Comparison(("heft", "anneal"), budget=Budget(None, 300), objectives=("makespan",))
 GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
 ANNEAL = "anneal:evaluations=30000"
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.evaluate import results as results_module
+from streamplace.evaluate import best_values
+from streamplace.evaluate.best_values import BestValues
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ResultsTable, proven_by
+from streamplace.evaluate.results import ResultsTable
 
 
 def record(number: int, placer: str = "metis", bound: float | None = None) -> Record:
@@ -34,7 +35,7 @@ def test_what_does_not_fit_goes_on_in_another_file(tmp_path: Path) -> None:
     assert [known.find(row.key) for row in rows] == rows
     last = file.shards[-1]
     last.write_bytes(last.read_bytes()[:-5])
-    with file.claimed() as add:
+    with file.claim() as add:
         add([rows[-1]])
     assert list(file) == rows
 
@@ -48,8 +49,11 @@ def test_optima_merged_block_by_block_are_those_of_all_at_once(
         for number, exact, proves in told
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(results_module, "BLOCK", 7)
-        blockwise = proven_by(rows, "throughput", "max")
+        patch.setattr(best_values, "BLOCK", 7)
+        best = BestValues("max")
+        for row in rows:
+            best.add_record(row)
+        blockwise = best.optima()
     whole = ResultsTable(rows).optima()
     np.testing.assert_array_equal(blockwise.problem, whole.problem)
     np.testing.assert_array_equal(blockwise.value, whole.value)

@@ -148,9 +148,9 @@ def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None
     with in_its_third_epoch(folder, "stopped") as process:
         process.send_signal(signal.SIGINT)
         _, _, err = ended(process)
-    assert err.count("stopped; 2 epochs kept in stopped/\n") == 1
+    assert err.count("stopped; 2 epochs saved in stopped/\n") == 1
     again = "--data b.jsonl --out stopped --config four.toml --resume"
-    assert f"go on with: torchrun --nproc-per-node 2 -m streamplace train stub {again}\n" in err
+    assert f"continue with: torchrun --nproc-per-node 2 -m streamplace train stub {again}\n" in err
     assert "error: " not in err
     alone(folder, "stopped", resume=True)
     check_same(folder, "stopped")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.io.appending import claimed, claimed_folder
+from streamplace.io.appending import claim, claim_folder
 
 DATA = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "6")
 
@@ -30,7 +30,7 @@ def test_the_second_is_refused(
 ) -> None:
     """While the first holds its file; when that is over, it runs."""
     (tmp_path / file).parent.mkdir(exist_ok=True)
-    with claimed(tmp_path / file):
+    with claim(tmp_path / file):
         answer = run(*words.split())
     assert answer.status == 2
     assert answer.err.startswith(f"error: {file}: another process is adding results to it")
@@ -44,7 +44,7 @@ def test_a_folder_is_trained_into_by_one_process(run: Callable, data: str, tmp_p
     words = ["train", "hdp", "--data", "b.jsonl", "--epochs", "1", "--out", "h"]
     (tmp_path / "h").mkdir()
     for again in ([], ["--resume"]):
-        with claimed_folder(tmp_path / "h"):
+        with claim_folder(tmp_path / "h"):
             answer = run(*words, *again)
         assert answer.status == 2
         assert answer.err.startswith("error: h: another process trains into it; wait until")

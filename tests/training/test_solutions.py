@@ -37,12 +37,12 @@ def solver(
     """A solver that reads its answers from a table."""
 
     def compare(
-        contest: Comparison, problems: Sequence[Problem], file: RecordFile, *, on: str | None
+        comparison: Comparison, problems: Sequence[Problem], file: RecordFile, *, on: str | None
     ) -> Iterator[list[Record]]:
         prepared.append(get_preparation_data("worker"))
         for problem in problems:
             graph = problem.graph
-            (placer,) = contest.placers
+            (placer,) = comparison.placers
             value, bound, devices = ANSWERS[placer, graph.name]
             facts: tuple[Any, ...] = (graph.name, graph.name, 1e4, placer, "")
             yield [Record(*facts, value, bound, 1.0, devices)]
