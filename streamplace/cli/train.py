@@ -51,7 +51,7 @@ class TrainCommand(click.Command):
     "--data", type=FILE, required=True, help="Graphs to train on: a data set, a graph or a folder."
 )
 @click.option(
-    "--out", type=FILE, required=True, help="Folder for the run; an existing run needs --resume."
+    "--out", type=FILE, required=True, help="Folder of the run; an existing one needs --resume."
 )
 @click.option(
     "--preset",
@@ -74,9 +74,7 @@ class TrainCommand(click.Command):
 )
 @click.option("--limit", type=click.IntRange(1), help="Number of graphs to read, from the first.")
 @click.option("--epochs", type=int, help="Number of epochs.  [default: that of the preset]")
-@click.option(
-    "--device", default="cpu", show_default=True, help="Device that computes: cpu or cuda."
-)
+@click.option("--device", default="cpu", show_default=True, help="Device: cpu or cuda.")
 @_options.objective
 @click.option(
     "--reward",
@@ -126,7 +124,7 @@ def command(
     cluster: ClusterChoice,
     as_json: bool,
 ) -> None:
-    """Train MODEL on graphs or problems by reinforcement learning.
+    """Train MODEL on graphs or problems.
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that
     place these graphs best (best.safetensors; use them with place --weights), history.jsonl,
