@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE
-from streamplace.cli._output import console, print_json, progress, say
+from streamplace.cli._output import console, counted, print_json, progress, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,11 +46,11 @@ def command(
     output: Path | None,
 ) -> None:
     """Describe DATA: a graph or problem (.json), a data set (.jsonl, .jsonl.gz), or a folder."""
-    from streamplace.evaluate import profile as measure
+    from streamplace.evaluate import profile as profiling
     from streamplace.model import units
 
     with progress(f"reading {data}") as tick:
-        found = measure.profile(
+        profile = profiling.profile(
             tick.over(_read(data, split)),
             mips=units.mips(mips),
             bandwidth_bps=units.bandwidth_bps(bandwidth),
@@ -59,12 +59,12 @@ def command(
         from streamplace.drawing.figures import save
         from streamplace.evaluate.profile_plot import draw_profile
 
-        save(draw_profile(found), output)
+        save(draw_profile(profile), output)
         say(f"figure → {output}")
     if as_json:
-        print_json(as_document(found))
+        print_json(as_document(profile))
     else:
-        show(data, found)
+        show(data, profile)
 
 
 def _read(data: Path, split: str | None) -> "Iterator[StreamGraph | Problem]":
@@ -78,28 +78,28 @@ def _read(data: Path, split: str | None) -> "Iterator[StreamGraph | Problem]":
             yield problem_of(document, None, None) if own else document.graph()
 
 
-def as_document(found: "Profile") -> dict[str, Any]:
+def as_document(profile: "Profile") -> dict[str, Any]:
     """JSON document of a profile."""
     return {
-        "graphs": len(found.operators),
-        "splits": found.splits,
-        **{name: asdict(spread) for name, spread in _spreads(found).items()},
+        "graphs": len(profile.operators),
+        "splits": profile.splits,
+        **{name: asdict(spread) for name, spread in _spreads(profile).items()},
         "classes": [
             {**group.attributes, "graphs": group.graphs, "cpu": asdict(group.cpu)}
-            for group in found.classes
+            for group in profile.classes
         ],
     }
 
 
-def show(data: Path, found: "Profile") -> None:
+def show(data: Path, profile: "Profile") -> None:
     """Print a profile for people."""
     from rich.table import Table
 
     from streamplace.cli._console import titled
 
     out = console()
-    out.print(titled(str(data), f": {len(found.operators)} graphs"))
-    for name, count in found.splits.items():
+    out.print(titled(str(data), f": {counted(len(profile.operators), 'graph')}"))
+    for name, count in profile.splits.items():
         out.print(f"  {name}: {count}")
     table = Table("", "min", "q1", "median", "mean", "q3", "max", box=None)
     words = {
@@ -113,19 +113,19 @@ def show(data: Path, found: "Profile") -> None:
         "devices": "devices per problem",
         "ccr": "communication / computation",
     }
-    for name, spread in _spreads(found).items():
+    for name, spread in _spreads(profile).items():
         table.add_row(words[name], *(f"{value:.4g}" for value in asdict(spread).values()))
     out.print(table)
-    if len(found.classes) > 1:
-        out.print(_class_table(found))
+    if len(profile.classes) > 1:
+        out.print(_class_table(profile))
 
 
-def _class_table(found: "Profile") -> Any:
+def _class_table(profile: "Profile") -> Any:
     from rich.table import Table
 
-    names = list(dict.fromkeys(name for group in found.classes for name in group.attributes))
+    names = list(dict.fromkeys(name for group in profile.classes for name in group.attributes))
     table = Table(*names, "graphs", "CPU (devices)", box=None)
-    for group in found.classes:
+    for group in profile.classes:
         low, high = f"{group.cpu.min:.6g}", f"{group.cpu.max:.6g}"
         cpu = low if low == high else f"{low} to {high}"
         cells = (str(group.attributes.get(name, "")) for name in names)
@@ -133,9 +133,9 @@ def _class_table(found: "Profile") -> Any:
     return table
 
 
-def _spreads(found: "Profile") -> "dict[str, Spread]":
+def _spreads(profile: "Profile") -> "dict[str, Spread]":
     from streamplace.evaluate.profile import Spread
 
     columns = ("operators", "streams", "sources", "sinks", "cpu", "utilisation", "saturation")
-    own = ("devices", "ccr") if found.devices else ()
-    return {name: Spread.of(getattr(found, name)) for name in (*columns, *own)}
+    own = ("devices", "ccr") if profile.devices else ()
+    return {name: Spread.of(getattr(profile, name)) for name in (*columns, *own)}

@@ -160,9 +160,9 @@ def _in_one(
 
     noun = "graph"
 
-    def on_graph(one: "StreamGraph | Problem") -> None:
+    def on_graph(item: "StreamGraph | Problem") -> None:
         nonlocal noun
-        noun = "problem" if isinstance(one, Problem) else "graph"
+        noun = "problem" if isinstance(item, Problem) else "graph"
         tick()
 
     with progress(f"generating {family}", parameters.n_graphs) as tick:

@@ -96,11 +96,11 @@ def profile(
     classes: defaultdict[tuple[tuple[str, Attribute], ...], list[float]] = defaultdict(list)
     devices: list[int] = []
     ccr: list[float] = []
-    for one in given:
-        if isinstance(one, Problem):
-            devices.append(one.n_devices)
-            ccr.append(_ccr(one))
-        graph = one.graph if isinstance(one, Problem) else one
+    for item in given:
+        if isinstance(item, Problem):
+            devices.append(item.n_devices)
+            ccr.append(_ccr(item))
+        graph = item.graph if isinstance(item, Problem) else item
         sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
         instance = Problem(graph, _one_device(graph, mips)).instance
         utilisation.append(instance.load[:, 0])
@@ -109,8 +109,8 @@ def profile(
         if SPLIT in graph.attributes:
             splits[str(graph.attributes[SPLIT])] += 1
         if len(classes) <= MOST_CLASSES:
-            kept = tuple(item for item in graph.attributes.items() if item[0] != SPLIT)
-            classes[kept].append(cpu[-1])
+            attributes = tuple(item for item in graph.attributes.items() if item[0] != SPLIT)
+            classes[attributes].append(cpu[-1])
     operators, streams, sources, sinks = zip(*sizes, strict=True) if sizes else ((), (), (), ())
     return Profile(
         operators,
@@ -134,23 +134,23 @@ def _one_device(graph: StreamGraph, mips: float) -> Cluster:
 
 def _ccr(problem: Problem) -> float:
     """Mean seconds of a transfer between two devices / mean seconds of an operator."""
-    one = problem.one_pass
-    computing = float(one.work[:, problem.instance.device_type].mean())
+    tasks = problem.one_pass
+    computing = float(tasks.work[:, problem.instance.device_type].mean())
     remote = ~np.eye(problem.n_devices, dtype=bool)
     size, fixed_s = 0.0, 0.0
     if problem.graph.n_streams:
-        size = float(one.streams["size"].mean())
-        fixed_s = float(fixed_times(one.streams["tuples"], one.gap, one.overhead).mean())
-    latency, wire = one.links["latency"][remote], one.links["seconds_per_byte"][remote]
+        size = float(tasks.streams["size"].mean())
+        fixed_s = float(fixed_times(tasks.streams["tuples"], tasks.gap, tasks.overhead).mean())
+    latency, wire = tasks.links["latency"][remote], tasks.links["seconds_per_byte"][remote]
     sending = sending_times(latency, size, wire, fixed_s)
     return float(sending.mean()) / computing if computing and remote.any() else 0.0
 
 
 def _classes(
-    found: dict[tuple[tuple[str, Attribute], ...], list[float]],
+    loads_by_class: dict[tuple[tuple[str, Attribute], ...], list[float]],
 ) -> tuple[GraphClass, ...]:
-    if len(found) > MOST_CLASSES or not any(found):
+    if len(loads_by_class) > MOST_CLASSES or not any(loads_by_class):
         return ()
     return tuple(
-        GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in found.items()
+        GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in loads_by_class.items()
     )

@@ -46,7 +46,7 @@ class ComparedPlacer(NamedTuple):
     terms: str
 
 
-class Attempt(NamedTuple):
+class PlacementAttempt(NamedTuple):
     """One placer on one problem at one rate for one objective; its record has no value yet."""
 
     record: Record
@@ -135,10 +135,10 @@ class Runner:
         pairs = zip(self.judges, self.objectives, strict=True)
         return [objective for other, objective in pairs if other.name != judge]
 
-    def _attempt(self, item: Any, i: int) -> Attempt:
+    def _attempt(self, item: Any, i: int) -> PlacementAttempt:
         return list(self._attempts(self.reader(item)))[i]
 
-    def _attempts(self, problem: Problem) -> Iterator[Attempt]:
+    def _attempts(self, problem: Problem) -> Iterator[PlacementAttempt]:
         at_rates = [(rate, at, problem_hash(at)) for rate, at in self.comparison.at_rates(problem)]
         graph = problem.graph.name
         for judge in self.judges:
@@ -146,9 +146,9 @@ class Runner:
                 for name, placer, terms in self.placers:
                     row = (digest, graph, rate, name, terms)
                     record = Record(*row, None, None, 0.0, (), objective=judge.name)
-                    yield Attempt(record, at, judge, placer)
+                    yield PlacementAttempt(record, at, judge, placer)
 
-    def _outcome(self, attempt: Attempt) -> Outcome:
+    def _outcome(self, attempt: PlacementAttempt) -> Outcome:
         blank, problem = attempt.record, attempt.problem
         if self._is_saved(blank):
             return Outcome(blank, Origin.FILE)
@@ -172,7 +172,7 @@ class Runner:
         at = int(np.searchsorted(self._saved, number))
         return at < len(self._saved) and self._saved[at] == number
 
-    def _measured(self, record: Record, attempt: Attempt) -> Record:
+    def _measured(self, record: Record, attempt: PlacementAttempt) -> Record:
         """Return a record with all measures of its placement."""
         if record.value is None:
             return record
@@ -183,7 +183,7 @@ class Runner:
                 measures[other.name] = other.value(problem, record.placement(problem))
         return replace(record, measures={**record.measures, **measures})
 
-    def _placed(self, attempt: Attempt) -> Record:
+    def _placed(self, attempt: PlacementAttempt) -> Record:
         blank, problem, judge, placer = attempt
         seed, budget = self.comparison.seed, self.comparison.budget
         _warm_up(blank.placer, placer, problem, judge)

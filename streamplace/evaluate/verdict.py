@@ -18,16 +18,16 @@ def proven(value: float, bound: float | None) -> bool:
     return bound is not None and abs(value - bound) <= PROVEN * abs(bound)
 
 
-def verdict(result: Result, told: Explanation) -> str:
+def verdict(result: Result, explanation: Explanation) -> str:
     """One sentence."""
     if result.bound is None:
-        return told.verdict
+        return explanation.verdict
     if proven(result.value, result.bound):
-        return f"the best possible, proven; {told.verdict}"
+        return f"the best possible, proven; {explanation.verdict}"
     low, high = sorted((result.value, result.bound))
     if low <= 0:
-        return told.verdict
-    return f"{percent(low / high)} of the best possible at least; {told.verdict}"
+        return explanation.verdict
+    return f"{percent(low / high)} of the best possible at least; {explanation.verdict}"
 
 
 def bound_in_words(objective: Objective, result: Result) -> str | None:

@@ -130,13 +130,13 @@ def _pipeline(
     image = sense(f"{CAR}/camera", CAR, parameters.frame)
     scan = sense(f"{CAR}/lidar", CAR, parameters.scan)
     seen = [work(f"{CAR}/image", "camera", [image]), work(f"{CAR}/scan", "lidar", [scan])]
-    known, plans = work(f"{CAR}/fusion", "cav-fusion", seen), []
+    fused, plans = work(f"{CAR}/fusion", "cav-fusion", seen), []
     for unit in units:
         images = [sense(f"{unit}/camera{i}", unit, parameters.frame) for i in range(CAMERAS)]
         seen = [work(f"{unit}/image{i}", "camera", [row]) for i, row in enumerate(images)]
-        plans.append(work(f"{unit}/fusion", "rsu-fusion", [known, *seen]))
+        plans.append(work(f"{unit}/fusion", "rsu-fusion", [fused, *seen]))
     pin[f"{CAR}/plan"] = CAR
-    tasks.add(f"{CAR}/plan", "plan", plans or [known], 0, 0)
+    tasks.add(f"{CAR}/plan", "plan", plans or [fused], 0, 0)
     return tasks.graph(name, facts, {kind: frozenset({"gpu"}) for kind in NEED_GPU}), pin
 
 

@@ -76,17 +76,18 @@ def _watched(
     splits: Counter[str],
     on_graph: Callable[[StreamGraph | Problem], None],
 ) -> Iterator[StreamGraph | Problem]:
-    for one in graphs:
-        yield one
-        attributes = graph_of(one).attributes
+    for item in graphs:
+        yield item
+        attributes = graph_of(item).attributes
         if "split" in attributes:
             splits[str(attributes["split"])] += 1
-        on_graph(one)
+        on_graph(item)
 
 
-def line_of(one: StreamGraph | Problem) -> tuple[str, bytes]:
+def line_of(item: StreamGraph | Problem) -> tuple[str, bytes]:
     """Name and line of a data set."""
-    return graph_of(one).name, problem_line(one) if isinstance(one, Problem) else graph_line(one)
+    line = problem_line(item) if isinstance(item, Problem) else graph_line(item)
+    return graph_of(item).name, line
 
 
 def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, path: Path) -> None:
@@ -95,11 +96,11 @@ def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, pa
             f"{spot(path)}: holds one graph, but the parameters make {n_graphs}; "
             "name a .jsonl or .jsonl.gz file"
         )
-    for one in graphs:
-        if isinstance(one, Problem):
-            write_problem(one, path)
+    for item in graphs:
+        if isinstance(item, Problem):
+            write_problem(item, path)
         else:
-            write_graph(one, path)
+            write_graph(item, path)
 
 
 def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.parameters import parameter
 from streamplace.generate.registry import family
-from streamplace.generate.sharded import Label, Tensor, TensorProgram
+from streamplace.generate.sharded import Label, ShardedTensor, TensorProgram
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
 
@@ -40,10 +40,10 @@ def ffnn(parameters: Ffnn, seed: int) -> Iterator[Problem]:
     yield parameters.problem(program.graph(f"ffnn-{parameters.hidden}-{cuts}", facts))
 
 
-def softmax(program: TensorProgram, name: str, labels: str, scores: Tensor) -> Tensor:
+def softmax(program: TensorProgram, name: str, labels: str, scores: ShardedTensor) -> ShardedTensor:
     """Softmax over the last label, in four operations."""
-    kept = labels[:-1]
-    most = program.reduce(f"{name}.max", f"{labels}->{kept}", "max", scores)
-    power = program.each(f"{name}.exp", f"{labels},{kept}->{labels}", scores, most)
-    total = program.reduce(f"{name}.sum", f"{labels}->{kept}", "sum", power)
-    return program.each(f"{name}.over", f"{labels},{kept}->{labels}", power, total)
+    rest = labels[:-1]
+    most = program.reduce(f"{name}.max", f"{labels}->{rest}", "max", scores)
+    power = program.each(f"{name}.exp", f"{labels},{rest}->{labels}", scores, most)
+    total = program.reduce(f"{name}.sum", f"{labels}->{rest}", "sum", power)
+    return program.each(f"{name}.over", f"{labels},{rest}->{labels}", power, total)

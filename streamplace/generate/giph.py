@@ -13,7 +13,7 @@ from typing import NamedTuple
 from streamplace.errors import SettingError
 from streamplace.generate.drawing import generator
 from streamplace.generate.giph_grid import GRID, grid_problem
-from streamplace.generate.giph_networks import Network, NetworkShape, draw_network
+from streamplace.generate.giph_networks import DeviceNetwork, NetworkShape, draw_network
 from streamplace.generate.giph_programs import ProgramShape, draw_layers, draw_program
 from streamplace.generate.parameters import check, parameter
 from streamplace.generate.registry import family
@@ -155,7 +155,7 @@ def _problems(name: str, split: str, count: int, seed: int) -> Iterator[Problem]
         yield Problem(graph, clusters[network])
 
 
-def network_of(setting: Setting, number: int, seed: int) -> Network:
+def network_of(setting: Setting, number: int, seed: int) -> DeviceNetwork:
     """Network of a number."""
     rng = generator(seed, _NETWORK, *setting.devices, number)
     devices = int(rng.integers(*setting.devices, endpoint=True))

@@ -16,7 +16,7 @@ from streamplace.generate.giph_networks import (
     BANDWIDTH,
     DELAY,
     SPEED,
-    Network,
+    DeviceNetwork,
     NetworkShape,
     draw_hardware,
     draw_network,
@@ -78,7 +78,7 @@ def giph_adaptive(parameters: GiphAdaptive, seed: int) -> Iterator[Problem]:
             yield _problem(program, step, cluster, seed)
 
 
-def changing_networks(capacity: float, rng: np.random.Generator) -> Iterator[Network]:
+def changing_networks(capacity: float, rng: np.random.Generator) -> Iterator[DeviceNetwork]:
     """Networks without end: the first, and what each change makes of the one before."""
     network, named = draw_network(NETWORK, rng), NETWORK.devices
     while True:
@@ -99,7 +99,7 @@ def _problem(program: int, step: int, cluster: Cluster, seed: int) -> Problem:
     return Problem(draw_program(name, PROGRAM, draw_layers(PROGRAM, rng), rng, facts), cluster)
 
 
-def _without(network: Network, leaving: int, rng: np.random.Generator) -> Network:
+def _without(network: DeviceNetwork, leaving: int, rng: np.random.Generator) -> DeviceNetwork:
     """Let devices leave, drawn until those that stay have all hardware among them."""
     size = len(network.names)
     while True:
@@ -108,7 +108,7 @@ def _without(network: Network, leaving: int, rng: np.random.Generator) -> Networ
             break
     names = tuple(network.names[d] for d in stay.tolist())
     pairs = np.ix_(stay, stay)
-    return Network(
+    return DeviceNetwork(
         names,
         network.speed[stay],
         network.has[stay],
@@ -118,8 +118,8 @@ def _without(network: Network, leaving: int, rng: np.random.Generator) -> Networ
 
 
 def _with(
-    network: Network, names: tuple[str, ...], capacity: float, rng: np.random.Generator
-) -> Network:
+    network: DeviceNetwork, names: tuple[str, ...], capacity: float, rng: np.random.Generator
+) -> DeviceNetwork:
     """Let weaker devices join, over slower links."""
     old, new = len(network.names), len(names)
     shape = (old + new, old + new)
@@ -127,7 +127,7 @@ def _with(
     per_byte = symmetric(around(rng, 1 / (capacity * BANDWIDTH), NETWORK.bandwidth_spread, shape))
     delay[:old, :old], per_byte[:old, :old] = network.delay, network.seconds_per_byte
     speed = around(rng, capacity * SPEED, NETWORK.speed_spread, new)
-    return Network(
+    return DeviceNetwork(
         (*network.names, *names),
         np.concatenate([network.speed, speed]),
         np.concatenate([network.has, draw_hardware(NETWORK.support, new, rng)]),

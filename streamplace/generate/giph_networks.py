@@ -38,7 +38,7 @@ class NetworkShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class DeviceNetwork:
     """Devices and links, as the paper writes them.
 
     Attributes
@@ -76,7 +76,7 @@ def hardware(kind: int) -> str:
     return f"h{kind}"
 
 
-def draw_network(shape: NetworkShape, rng: np.random.Generator) -> Network:
+def draw_network(shape: NetworkShape, rng: np.random.Generator) -> DeviceNetwork:
     """Draw a network in which every device has a hardware type and every type a device.
 
     In the paper's code a type may be on no device, and then a task may run nowhere; here it is
@@ -88,7 +88,7 @@ def draw_network(shape: NetworkShape, rng: np.random.Generator) -> Network:
     speed = around(rng, SPEED, shape.speed_spread, size)
     has = draw_hardware(shape.support, size, rng)
     supply_missing(has, rng)
-    return Network(tuple(f"d{d}" for d in range(size)), speed, has, delay, inverse)
+    return DeviceNetwork(tuple(f"d{d}" for d in range(size)), speed, has, delay, inverse)
 
 
 def draw_hardware(support: float, size: int, rng: np.random.Generator) -> NDArray[np.bool_]:

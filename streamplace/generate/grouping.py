@@ -64,13 +64,13 @@ def grouped(cost: Sequence[float], payload: Edges, size: int) -> Groups:
 
 def _numbers(into: list[int], number: Mapping[int, int]) -> list[int]:
     """Numbers of what tasks ended in, each merged into another until one is left."""
-    found = []
+    ends = []
     for task in range(len(into)):
         while into[task] != task:
             into[task] = into[into[task]]
             task = into[task]
-        found.append(number[task])
-    return found
+        ends.append(number[task])
+    return ends
 
 
 def _merge(

@@ -87,13 +87,13 @@ def distinct_streams(layers: Layers, taken: Rows, size: int, rng: np.random.Gene
     if 2 * (size + len(used)) > layers.n_pairs:
         free = np.delete(np.arange(layers.n_pairs), used)
         return _pairs(layers, rng.permutation(free)[:size])
-    found = np.empty(0, np.int64)
-    while len(found) < size:
-        more = rng.integers(layers.n_pairs, size=2 * (size - len(found)) + 16)
+    chosen = np.empty(0, np.int64)
+    while len(chosen) < size:
+        more = rng.integers(layers.n_pairs, size=2 * (size - len(chosen)) + 16)
         at = np.minimum(np.searchsorted(used, more), len(used) - 1)
-        found = np.concatenate([found, more[used[at] != more]])
-        found = found[np.sort(np.unique(found, return_index=True)[1])]
-    return _pairs(layers, found[:size])
+        chosen = np.concatenate([chosen, more[used[at] != more]])
+        chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
+    return _pairs(layers, chosen[:size])
 
 
 def _pairs(layers: Layers, numbers: Rows) -> Rows:

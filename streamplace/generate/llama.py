@@ -10,7 +10,7 @@ from streamplace.errors import SettingError
 from streamplace.generate.ffnn import softmax
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.parameters import parameter
-from streamplace.generate.sharded import Label, Tensor, TensorProgram
+from streamplace.generate.sharded import Label, ShardedTensor, TensorProgram
 from streamplace.model.graph import Attribute
 
 
@@ -48,13 +48,13 @@ class Llama(Gpus):
         return {"family": family, "shards": self.shards, "pieces": self.pieces}
 
 
-def transformer_block(program: TensorProgram, x: Tensor) -> Tensor:
+def transformer_block(program: TensorProgram, x: ShardedTensor) -> ShardedTensor:
     """Attention and a feed-forward network, each after a norm and beside a residual stream."""
     after = program.each("residual1", "sd,sd->sd", x, attention(program, x))
     return program.each("residual2", "sd,sd->sd", after, feed_forward(program, after))
 
 
-def attention(program: TensorProgram, x: Tensor) -> Tensor:
+def attention(program: TensorProgram, x: ShardedTensor) -> ShardedTensor:
     """Causal self-attention of many heads with rotary positions, after a norm."""
     angles, mask = program.input("angles", "se"), program.input("mask", "st")
     normed = rms_norm(program, "norm1", "sd", x)
@@ -72,7 +72,7 @@ def attention(program: TensorProgram, x: Tensor) -> Tensor:
     return program.einsum("Wo", "she,hed->sd", heard, program.input("Wout", "hed"))
 
 
-def feed_forward(program: TensorProgram, x: Tensor) -> Tensor:
+def feed_forward(program: TensorProgram, x: ShardedTensor) -> ShardedTensor:
     """SwiGLU: (silu(x·W1) ∘ x·W3)·W2, after a norm."""
     w1, w3, w2 = (
         program.input(name, labels) for name, labels in (("W1", "df"), ("W3", "df"), ("W2", "fd"))
@@ -83,11 +83,11 @@ def feed_forward(program: TensorProgram, x: Tensor) -> Tensor:
     return program.einsum("down", "sf,fd->sd", both, w2)
 
 
-def rms_norm(program: TensorProgram, name: str, labels: str, x: Tensor) -> Tensor:
+def rms_norm(program: TensorProgram, name: str, labels: str, x: ShardedTensor) -> ShardedTensor:
     """Divide by the root of the mean square over the last label, and scale: four operations."""
-    kept = labels[:-1]
-    squares = program.reduce(f"{name}.squares", f"{labels}->{kept}", "sum", x)
-    root = program.each(f"{name}.root", f"{kept}->{kept}", squares)
-    even = program.each(f"{name}.over", f"{labels},{kept}->{labels}", x, root)
+    rest = labels[:-1]
+    squares = program.reduce(f"{name}.squares", f"{labels}->{rest}", "sum", x)
+    root = program.each(f"{name}.root", f"{rest}->{rest}", squares)
+    even = program.each(f"{name}.over", f"{labels},{rest}->{labels}", x, root)
     weight = program.input(f"{name}.weight", labels[-1])
     return program.each(f"{name}.scale", f"{labels},{labels[-1]}->{labels}", even, weight)

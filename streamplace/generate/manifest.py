@@ -105,10 +105,10 @@ def verify(path: Path) -> Manifest:
 
 
 def _check_content(path: Path, expected: str) -> None:
-    found = content_sha256(path)
-    if found != expected:
+    actual = content_sha256(path)
+    if actual != expected:
         raise FormatError(
-            f"{spot(path)}: its content has the SHA-256 {found}, but its manifest says "
+            f"{spot(path)}: its content has the SHA-256 {actual}, but its manifest says "
             f"{expected}; generate it again or restore the file"
         )
 
@@ -116,8 +116,8 @@ def _check_content(path: Path, expected: str) -> None:
 def packed_sha256(path: Path) -> str:
     """SHA-256 of a file as it is, or of all shards, one after the other."""
     digest = hashlib.sha256()
-    for one in files_of(path):
-        with reading(one), one.open("rb") as file:
+    for part in files_of(path):
+        with reading(part), part.open("rb") as file:
             while chunk := file.read(CHUNK):
                 digest.update(chunk)
     return digest.hexdigest()
@@ -126,8 +126,8 @@ def packed_sha256(path: Path) -> str:
 def content_sha256(path: Path) -> str:
     """SHA-256 of the unpacked content of a data set, line by line; empty lines do not count."""
     digest = hashlib.sha256()
-    for one in files_of(path):
-        for _, line in read_lines(one):
+    for part in files_of(path):
+        for _, line in read_lines(part):
             digest.update(line)
     return digest.hexdigest()
 

@@ -89,10 +89,10 @@ def parameters_of(kind: type, values: Mapping[str, Any]) -> Any:
     >>> parameters_of(Branched, {"branches": 2, "depth": 3, "devices": 2, "copies": 10}).n_graphs
     10
     """
-    known = [f.name for f in fields(kind)]
+    names = [f.name for f in fields(kind)]
     for name in values:
-        if name not in known:
-            raise SettingError(f"there is no parameter {quoted(name)}. Known: {', '.join(known)}")
+        if name not in names:
+            raise SettingError(f"there is no parameter {quoted(name)}. Known: {', '.join(names)}")
     return kind(**values)
 
 

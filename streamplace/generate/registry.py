@@ -66,9 +66,9 @@ class Family:
         return islice(self.function(chosen, seed), start, None)
 
 
-def graph_of(one: StreamGraph | Problem) -> StreamGraph:
+def graph_of(item: StreamGraph | Problem) -> StreamGraph:
     """The graph that a family yields, by itself or in its problem."""
-    return one.graph if isinstance(one, Problem) else one
+    return item.graph if isinstance(item, Problem) else item
 
 
 FAMILIES: Registry[Family] = Registry("streamplace.generate", "family")

@@ -41,7 +41,7 @@ class Label(NamedTuple):
         return self.start(piece + 1) - self.start(piece)
 
 
-class Tensor(NamedTuple):
+class ShardedTensor(NamedTuple):
     """A tensor in blocks.
 
     Attributes
@@ -82,79 +82,87 @@ class TensorProgram:
                 )
         self._labels = labels
         self._tasks = TaskList()
-        self._forms: dict[str, Tensor] = {}
+        self._forms: dict[str, ShardedTensor] = {}
 
-    def input(self, name: str, labels: str) -> Tensor:
+    def input(self, name: str, labels: str) -> ShardedTensor:
         """Tensor that is there from the beginning, such as weights."""
         rows = {
             at: self._task(name, at, "input", [], 0, self._elements(labels, at))
             for at in self._blocks(labels)
         }
-        return Tensor(labels, rows, name)
+        return ShardedTensor(labels, rows, name)
 
-    def einsum(self, name: str, spec: str, *operands: Tensor) -> Tensor:
+    def einsum(self, name: str, spec: str, *operands: ShardedTensor) -> ShardedTensor:
         """Contraction: two FLOPs per combination of all indices."""
         return self._operation(name, spec, operands, "matmul", flops=2, total="sum")
 
-    def each(self, name: str, spec: str, *operands: Tensor) -> Tensor:
+    def each(self, name: str, spec: str, *operands: ShardedTensor) -> ShardedTensor:
         """Elementwise operation, one FLOP per element; operands of fewer labels are broadcast."""
         kind = "input elemwise" if len(operands) == 1 else STRAIGHT
         if len({operand.labels for operand in operands}) > 1:
             kind = "bcast elemwise"
         return self._operation(name, spec, operands, kind, flops=1, total="sum")
 
-    def reduce(self, name: str, spec: str, total: str, operand: Tensor) -> Tensor:
+    def reduce(self, name: str, spec: str, total: str, operand: ShardedTensor) -> ShardedTensor:
         """Reduction over the labels that are left out, by ``"max"`` or ``"sum"``."""
         return self._operation(name, spec, (operand,), f"{total} reduction", flops=1, total=total)
 
-    def lookup(self, name: str, spec: str, *operands: Tensor) -> Tensor:
+    def lookup(self, name: str, spec: str, *operands: ShardedTensor) -> ShardedTensor:
         """Rows of a table by number."""
         return self._operation(name, spec, operands, "select", flops=0, total="sum")
 
-    def select(self, name: str, labels: str, operand: Tensor) -> Tensor:
+    def select(self, name: str, labels: str, operand: ShardedTensor) -> ShardedTensor:
         """The same tensor under other labels of equal sizes: blocks are cut and joined anew."""
         rows = {}
         for at in self._blocks(labels):
             parts = [row for b, row in operand.rows.items() if self._meet(operand, b, labels, at)]
             size = self._elements(labels, at)
             rows[at] = self._task(name, at, "select", parts, 0, size)
-        return Tensor(labels, rows, name)
+        return ShardedTensor(labels, rows, name)
 
     def graph(self, name: str, attributes: Mapping[str, Attribute]) -> StreamGraph:
         """Task graph of all that was written."""
         return self._tasks.graph(name, attributes)
 
     def _operation(
-        self, name: str, spec: str, operands: tuple[Tensor, ...], kind: str, flops: int, total: str
-    ) -> Tensor:
+        self,
+        name: str,
+        spec: str,
+        operands: tuple[ShardedTensor, ...],
+        kind: str,
+        flops: int,
+        total: str,
+    ) -> ShardedTensor:
         if kind != STRAIGHT:
-            operands = tuple(self._formed(one) if one.summed else one for one in operands)
+            operands = tuple(self._formed(x) if x.summed else x for x in operands)
         read, out = spec.split("->")
         reads = read.split(",")
         labels = out + "".join(dict.fromkeys(x for x in "".join(reads) if x not in out))
         shards: dict[Block, list[int]] = {}
         for at in self._blocks(labels):
             piece = dict(zip(labels, at, strict=True))
-            blocks = (tuple(piece[x] for x in one) for one in reads)
+            blocks = (tuple(piece[x] for x in read) for read in reads)
             parts = [operand.rows[b] for operand, b in zip(operands, blocks, strict=True)]
             work = flops * self._elements(labels, at)
             size = self._elements(out, at[: len(out)])
             row = self._task(name, at, kind, parts, work, size)
             shards.setdefault(at[: len(out)], []).append(row)
         if all(len(rows) == 1 for rows in shards.values()):
-            return Tensor(out, {at: rows[0] for at, rows in shards.items()}, name)
+            return ShardedTensor(out, {at: rows[0] for at, rows in shards.items()}, name)
         return self._totals(name, out, shards, total)
 
-    def _totals(self, name: str, out: str, shards: dict[Block, list[int]], total: str) -> Tensor:
+    def _totals(
+        self, name: str, out: str, shards: dict[Block, list[int]], total: str
+    ) -> ShardedTensor:
         rows = {}
         for at, parts in shards.items():
             size = self._elements(out, at)
             work = (len(parts) - 1) * size
             kind = f"{total} reduction"
             rows[at] = self._task(f"{name}/{total}", at, kind, parts, work, size)
-        return Tensor(out, rows, name, summed=True)
+        return ShardedTensor(out, rows, name, summed=True)
 
-    def _formed(self, tensor: Tensor) -> Tensor:
+    def _formed(self, tensor: ShardedTensor) -> ShardedTensor:
         if tensor.meta not in self._forms:
             rows = {}
             for at, row in tensor.rows.items():
@@ -176,7 +184,7 @@ class TensorProgram:
     def _elements(self, labels: str, at: Block) -> int:
         return prod(self._labels[x].length(piece) for x, piece in zip(labels, at, strict=True))
 
-    def _meet(self, tensor: Tensor, block: Block, labels: str, at: Block) -> bool:
+    def _meet(self, tensor: ShardedTensor, block: Block, labels: str, at: Block) -> bool:
         """Whether two blocks share elements, dimension by dimension."""
         for x, piece, y, other in zip(tensor.labels, block, labels, at, strict=True):
             a, b = self._labels[x], self._labels[y]

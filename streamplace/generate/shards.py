@@ -75,9 +75,9 @@ class _Maker:
         graphs = FAMILIES[self.family].generate(self.parameters, self.seed, first)
         splits: Counter[str] = Counter()
         content = bytearray()
-        for one in islice(graphs, end - first):
-            content += line_of(one)[1]
-            attributes = graph_of(one).attributes
+        for item in islice(graphs, end - first):
+            content += line_of(item)[1]
+            attributes = graph_of(item).attributes
             if "split" in attributes:
                 splits[str(attributes["split"])] += 1
         digest = hashlib.sha256(content).hexdigest()
@@ -141,7 +141,7 @@ def _check(path: Path, shards: int) -> None:
         raise SettingError(
             f"{spot(path)}: is there already, in one file; remove it or name another"
         )
-    beside = {one.name for one in _present(path)}
+    beside = {shard.name for shard in _present(path)}
     ours = {shard_path(path, number, shards).name for number in range(shards)}
     if foreign := sorted(beside - ours):
         raise SettingError(
@@ -153,7 +153,7 @@ def _check(path: Path, shards: int) -> None:
 def _present(path: Path) -> list[Path]:
     """Shards of a name that are there, of whatever number of them."""
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
-    return [one for one in path.parent.glob("*-of-*") if one.name.startswith(f"{stem}-")]
+    return [shard for shard in path.parent.glob("*-of-*") if shard.name.startswith(f"{stem}-")]
 
 
 def _plan(maker: _Maker) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from streamsim.passes import GIPH, makespans
 
 from streamplace.errors import SettingError
 from streamplace.generate.giph import SETTINGS, Giph, giph
-from streamplace.generate.giph_networks import TYPES, Network, NetworkShape, draw_network
+from streamplace.generate.giph_networks import TYPES, DeviceNetwork, NetworkShape, draw_network
 from streamplace.generate.giph_programs import ProgramShape, draw_layers, draw_program
 from streamplace.generate.tasks import INSTRUCTIONS, task_graph, tasks_of
 from streamplace.io.problems import problem_line
@@ -102,7 +102,7 @@ def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper() -> None:
         has = np.ones((len(case["comp_rate"]), TYPES), bool)
         names = tuple(f"d{d}" for d in range(len(has)))
         matrices = (np.array(case[name]) for name in ("delay", "inv_bw"))
-        cluster = Network(names, 1 / np.array(case["comp_rate"]), has, *matrices).cluster()
+        cluster = DeviceNetwork(names, 1 / np.array(case["comp_rate"]), has, *matrices).cluster()
         mappings = [placement["mapping"] for placement in case["placements"]]
         latencies = [placement["latency"] for placement in case["placements"]]
         answers = makespans(Problem(graph, cluster).one_pass, mappings, GIPH)
