@@ -18,6 +18,7 @@ felt, but do not drown it. Results are in the problem's own seconds.
 import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Lock
 from types import TracebackType
@@ -26,9 +27,8 @@ from typing import Any, Self
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
+from streamplace.engines.ray.nodes import check_devices, local_ray
 from streamplace.engines.ray.turns import TurnedPass, Turns
-from streamplace.errors import SettingError
-from streamplace.io.extras import extra
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -41,8 +41,6 @@ PERIOD_S = 0.005
 """After so much computing ahead of its share a task sleeps."""
 FOR_TASKS = 0.5
 """Share of the machine's cores that tasks burn at most; Ray itself needs the rest."""
-MOST_DEVICES = 16
-STORE_BYTES = 96 * 2**20
 WARM_S = 0.3
 
 
@@ -64,34 +62,19 @@ class RayPasses:
     ) -> None:
         self.devices = max(problem.n_devices for problem in problems)
         self.cores = int(max(problem.cluster.devices.cores.max() for problem in problems))
-        if self.devices > MOST_DEVICES:
-            raise SettingError(
-                f"a local Ray stands in for up to {MOST_DEVICES} devices, not for {self.devices}; "
-                "take a smaller cluster"
-            )
+        check_devices(self.devices)
         self._pass_s, self._repeats, self._lock = pass_s, repeats, Lock()
         self._share = FOR_TASKS * len(os.sched_getaffinity(0)) / self.devices
+        self._running = ExitStack()
         self._ray: Any = None
-        self._cluster: Any = None
         self._compute: Any = None
         self._fetch: Any = None
 
     def __enter__(self) -> Self:
         """Start Ray and all of its workers: some seconds for each device."""
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes on loopback
-        for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):
-            os.environ.setdefault(left_out, "0")
-        self._ray = extra("ray")
-        from ray.cluster_utils import Cluster
-
-        self._cluster = Cluster()
         try:
-            for device in range(self.devices):
-                head = {} if device else {"include_dashboard": False}
-                self._cluster.add_node(**self._offer(device), **head)
-            quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-            self._ray.init(address=self._cluster.address, **quiet)
-            self._cluster.wait_for_nodes()
+            offers = [self._offer(device) for device in range(self.devices)]
+            self._ray = self._running.enter_context(local_ray(offers))
             self._compute = self._ray.remote(num_returns=2, num_cpus=1)(compute)
             self._fetch = self._ray.remote(num_cpus=1)(fetch)
             self._warm_up()
@@ -111,10 +94,7 @@ class RayPasses:
 
     def close(self) -> None:
         """Stop Ray and all of its processes."""
-        if self._ray is not None:
-            self._ray.shutdown()
-        if self._cluster is not None:
-            self._cluster.shutdown()
+        self._running.close()
 
     def __call__(self, problem: Problem, placements: Ints) -> Floats:
         """Seconds of one pass under each placement, measured one after the other."""
@@ -197,8 +177,6 @@ class RayPasses:
         channels = {f"channel-{other}-{device}": 1 for other in others}
         return {
             "num_cpus": self.cores + len(others),  # as many workers stay alive
-            "object_store_memory": STORE_BYTES,
-            "include_log_monitor": False,
             "resources": {f"device-{device}": 1, f"place-{device}": 1000, **channels},
         }
 

@@ -1,0 +1,170 @@
+"""Ray as an engine: pipelines of actors on a local Ray, measured, placed, verified and moved."""
+
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from streamplace.engines.live import Measurement, Moved, OperatorCheck, Verification
+from streamplace.engines.ray.actor import OperatorCounts
+from streamplace.engines.ray.devices import LocalDevices, offers_of, share_of
+from streamplace.engines.ray.measuring import Interval
+from streamplace.engines.ray.nodes import local_ray
+from streamplace.engines.ray.pipeline import ActorPipeline, check_graph
+from streamplace.errors import SettingError
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import listed, quoted
+from streamplace.model.placement import Placement
+
+
+class RayEngine:
+    """A local Ray, an engine in the sense of ``streamplace.engines.live`` while its block runs.
+
+    It has a node for every device of a cluster. A job is a pipeline that runs a stream graph: an
+    actor for every operator computes as long as the operator's cost says and sends real bytes.
+
+    Parameters
+    ----------
+    cluster
+        The devices. Together their cores get half of this machine's, so that they are slower than
+        their speed says, all by the same factor; the seconds that are measured are theirs.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._offers, self._cluster = offers_of(cluster), cluster
+        self._running = ExitStack()
+        self._devices: LocalDevices | None = None
+        self._pipelines: dict[str, ActorPipeline] = {}
+        self._started = 0
+
+    def __enter__(self) -> Self:
+        """Start Ray: some seconds for each device."""
+        ray = self._running.enter_context(local_ray(self._offers))
+        folder = Path(self._running.enter_context(tempfile.TemporaryDirectory()))
+        self._devices = LocalDevices(ray, self._cluster, folder, share_of(self._cluster))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End all jobs, and Ray."""
+        self._pipelines.clear()
+        self._devices = None
+        self._running.close()
+
+    def jobs(self) -> list[str]:
+        """Ids of the jobs that run."""
+        return [*self._pipelines]
+
+    def measure(self, job: str, seconds: float = 10.0) -> Measurement:
+        """Measure a running job, and what other jobs leave of the devices.
+
+        The sources' rates, CPU per tuple and bytes per tuple are those of the actors while they
+        were watched.
+        """
+        pipeline, others = self._pipeline(job), [name for name in self.jobs() if name != job]
+        watched = [job, *others]
+        first = {name: self._pipelines[name].snapshot() for name in watched}
+        time.sleep(seconds)
+        intervals = {
+            name: Interval(self._pipelines[name], first[name], self._pipelines[name].snapshot())
+            for name in watched
+        }
+        cluster = self._cluster
+        for name in others:
+            cluster = intervals[name].left_of(cluster)
+        return intervals[job].measurement(pipeline.graph, cluster)
+
+    def apply(self, program: StreamGraph, placement: Mapping[str, str]) -> str:
+        """Start a pipeline that runs a graph where its operators are placed; returns its id."""
+        check_graph(program)
+        where = self._placed(program, placement)
+        pipeline = ActorPipeline.start(self._local(), program, where)
+        self._started += 1
+        job = f"pipeline-{self._started}"
+        self._pipelines[job] = pipeline
+        return job
+
+    def verify(self, job: str, placement: Mapping[str, str]) -> Verification:
+        """Ask every actor which node it runs on, and whether it got every tuple once."""
+        pipeline = self._pipeline(job)
+        homes, counts = pipeline.homes(), pipeline.counts()
+        checks = (
+            OperatorCheck(
+                name,
+                {placement[name]: 1} if name in placement else {},
+                {homes[name]: 1} if name in homes else {},
+            )
+            for name in dict.fromkeys((*homes, *placement))
+        )
+        faults = (fault for own in counts.values() for fault in own.faults)
+        return Verification(tuple(checks), tuple(faults))
+
+    def move(self, job: str, program: StreamGraph, placement: Mapping[str, str]) -> Moved:
+        """Move operators of a running pipeline, with what they have counted.
+
+        The sources pause until everything under way was taken in; operators that move start anew
+        on their devices. Where one does not start, the pipeline goes on where it ran.
+
+        Parameters
+        ----------
+        program
+            The graph, which may have other costs than before, but no other operators and streams.
+        """
+        pipeline = self._pipeline(job)
+        check_graph(program)
+        _check_alike(pipeline.graph, program)
+        where = self._placed(program, placement).as_dict()
+        begin = time.monotonic()
+        pipeline.pause()
+        try:
+            pipeline.move(program, where)
+        finally:
+            pipeline.resume()
+        return Moved(job, time.monotonic() - begin)
+
+    def counts(self, job: str) -> dict[str, OperatorCounts]:
+        """What every operator has done so far, at a moment when no tuple is under way."""
+        pipeline = self._pipeline(job)
+        pipeline.pause()
+        try:
+            return pipeline.counts()
+        finally:
+            pipeline.resume()
+
+    def cancel(self, job: str) -> None:
+        """End a job."""
+        pipeline = self._pipeline(job)
+        del self._pipelines[job]
+        pipeline.end(pipeline.actors.values())
+
+    def _local(self) -> LocalDevices:
+        if self._devices is None:
+            raise SettingError("Ray does not run; use the engine in a block: with RayEngine(…)")
+        return self._devices
+
+    def _pipeline(self, job: str) -> ActorPipeline:
+        if job not in self._pipelines:
+            others = listed(tuple(self._pipelines)) if self._pipelines else "none"
+            raise SettingError(f"there is no job {quoted(job)}; jobs that run: {others}")
+        return self._pipelines[job]
+
+    def _placed(self, graph: StreamGraph, placement: Mapping[str, str]) -> Placement:
+        return Placement.of(graph.operators.name, self._cluster.devices.name, placement)
+
+
+def _check_alike(graph: StreamGraph, program: StreamGraph) -> None:
+    """Raise SettingError where a program cannot take over the state of a running graph."""
+    ends = [[(stream.source, stream.target) for stream in g.streams] for g in (graph, program)]
+    if graph.operators.name != program.operators.name or ends[0] != ends[1]:
+        raise SettingError(
+            f"graph {quoted(program.name)} has other operators or streams than the job that runs; "
+            "give the graph that the job was started with"
+        )

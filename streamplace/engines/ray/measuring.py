@@ -1,0 +1,89 @@
+"""Measuring: what the actors of a pipeline counted in an interval, as a graph and a cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streamplace.engines.live import Measurement
+from streamplace.engines.ray.actor import Snapshot
+from streamplace.engines.ray.pipeline import ActorPipeline
+from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+from streamplace.model.operators import Operator
+from streamplace.model.streams import Stream
+
+LIMITED = 0.95
+"""A source that generates less than this part of its rate is held back."""
+FULL = 0.99
+"""Part of a device that other jobs take at most, so that it remains one."""
+UNMEASURED = (
+    "bandwidth: Ray does not measure it; it is as the cluster has it",
+    "CPU of Ray itself: it is not limited, and no operator's",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What the operators of a pipeline had done at the begin and at the end of some seconds."""
+
+    pipeline: ActorPipeline
+    first: Mapping[str, Snapshot]
+    second: Mapping[str, Snapshot]
+
+    def measurement(self, graph: StreamGraph, cluster: Cluster) -> Measurement:
+        """The graph as it ran, beside the cluster that is left for it."""
+        notes = [*UNMEASURED]
+        operators = [self._operator(operator, notes) for operator in graph.operators]
+        streams = [self._stream(number, s, notes) for number, s in enumerate(graph.streams)]
+        limited = [
+            (operator.name, operator.rate, measured.rate)
+            for operator, measured in zip(graph.operators, operators, strict=True)
+            if measured.rate < LIMITED * operator.rate
+        ]
+        notes += [
+            f"rate of {name}: held back, it generates {rate:.4g} of {full:.4g} tuples/s"
+            for name, full, rate in limited
+        ]
+        measured = StreamGraph.of(graph.name, operators, streams)
+        return Measurement(measured, cluster, bool(limited), tuple(notes))
+
+    def left_of(self, cluster: Cluster) -> Cluster:
+        """Cluster without the CPU that the pipeline takes of its devices."""
+        tables = cluster_to_tables(cluster)
+        for row in tables["devices"]:
+            taken = sum(
+                self._core_s(name) / self._seconds(name)
+                for name, device in self.pipeline.placement.items()
+                if device == row["name"]
+            )
+            row["reserved"] = min(taken, FULL * row.get("cores", 1)) * row["mips"]
+        return cluster_from_tables(tables)
+
+    def _operator(self, operator: Operator, notes: list[str]) -> Operator:
+        """Operator as it was measured."""
+        name, tuples = operator.name, self._tuples(operator.name)
+        if not tuples:
+            notes.append(f"ipt of {name}: it took in nothing")
+        speed = self.pipeline.devices.mips(self.pipeline.placement[name]) * 1e6
+        ipt = self._core_s(name) / tuples * speed if tuples else 0.0
+        rate = tuples / self._seconds(name) if operator.rate else 0.0
+        return Operator(name, ipt=ipt, rate=rate, requires=operator.requires)
+
+    def _stream(self, number: int, stream: Stream, notes: list[str]) -> Stream:
+        """Stream as it was measured."""
+        first, second = self.first[stream.source].counts, self.second[stream.source].counts
+        sent = second.sent.get(number, 0) - first.sent.get(number, 0)
+        size = second.sent_bytes.get(number, 0) - first.sent_bytes.get(number, 0)
+        if not sent:
+            notes.append(f"payload of {stream.source}→{stream.target}: no tuple passed")
+        per_tuple = sent / (self._tuples(stream.source) or 1)
+        return Stream(stream.source, stream.target, per_tuple, size / sent if sent else 0.0)
+
+    def _tuples(self, name: str) -> int:
+        return self.second[name].counts.tuples - self.first[name].counts.tuples
+
+    def _core_s(self, name: str) -> float:
+        return self.second[name].counts.core_s - self.first[name].counts.core_s
+
+    def _seconds(self, name: str) -> float:
+        return self.second[name].at - self.first[name].at

@@ -1,0 +1,190 @@
+"""A pipeline of actors that runs a stream graph, one actor for each operator."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamplace.engines.names import resource
+from streamplace.engines.ray.actor import (
+    OperatorActor,
+    OperatorCounts,
+    OperatorTask,
+    OutputStream,
+    Snapshot,
+)
+from streamplace.engines.ray.devices import LocalDevices
+from streamplace.errors import GraphError, StreamplaceError
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.operators import ALL
+from streamplace.model.placement import Placement
+
+DEMAND = 0.001
+"""What an actor asks of its device's resource."""
+START_SECONDS = 120.0
+"""In which actors must have started."""
+MOST_OPERATORS = 64
+"""Every operator is a process."""
+
+
+class ActorError(StreamplaceError):
+    """An actor that does not start, or ended."""
+
+
+def check_graph(graph: StreamGraph) -> None:
+    """Raise GraphError for a graph that actors cannot run."""
+    operators = graph.operators
+    if graph.n_operators > MOST_OPERATORS:
+        raise GraphError(
+            f"the graph has {graph.n_operators} operators; a local Ray runs {MOST_OPERATORS} at "
+            "most, each as a process"
+        )
+    for operator in operators:
+        if operator.parallelism > 1:
+            raise GraphError(
+                f"operator {quoted(operator.name)} has {operator.parallelism} subtasks; run the "
+                "graph of all subtasks: expand(graph).graph"
+            )
+        if operator.window is not None or operator.fires == ALL:
+            raise GraphError(
+                f"operator {quoted(operator.name)} does not fire each time a tuple arrives; actors "
+                "run operators without windows that fire each"
+            )
+
+
+@dataclass(slots=True)
+class ActorPipeline:
+    """The actors of a job.
+
+    Attributes
+    ----------
+    devices
+        The local Ray that they run on.
+    placement
+        Operator → device.
+    actors
+        Operator → its actor.
+    """
+
+    devices: LocalDevices
+    graph: StreamGraph
+    placement: dict[str, str]
+    actors: dict[str, Any]
+
+    @classmethod
+    def start(
+        cls, devices: LocalDevices, graph: StreamGraph, placement: Placement
+    ) -> "ActorPipeline":
+        """Start all actors where they are placed; nothing is left where one does not start."""
+        pipeline = cls(devices, graph, placement.as_dict(), {})
+        try:
+            for name, device in pipeline.placement.items():
+                pipeline.actors[name] = pipeline._actor(name, device, OperatorCounts())
+            pipeline.connect()
+        except BaseException:
+            pipeline.end(pipeline.actors.values())
+            raise
+        pipeline.resume()
+        return pipeline
+
+    def snapshot(self) -> dict[str, Snapshot]:
+        """What every operator has done so far, and when it said so."""
+        return self._answers({name: actor.look.remote() for name, actor in self.actors.items()})
+
+    def counts(self) -> dict[str, OperatorCounts]:
+        """What every operator has done so far."""
+        return {name: seen.counts for name, seen in self.snapshot().items()}
+
+    def homes(self) -> dict[str, str]:
+        """Device that every operator runs on, as its own process knows it."""
+        nodes = self._answers({name: actor.home.remote() for name, actor in self.actors.items()})
+        device_of = self.devices.device_of_node()
+        return {name: device_of.get(node, node) for name, node in nodes.items()}
+
+    def pause(self) -> None:
+        """Stop the sources, and wait until nothing is under way any more."""
+        self._answers({name: self.actors[name].pause.remote() for name in self._sources()})
+        for row in self.graph.order.tolist():  # what is drained cannot be sent anything any more
+            name = self.graph.operators.name[row]
+            self._answers({name: self.actors[name].drain.remote()})
+
+    def resume(self) -> None:
+        """Have the sources generate tuples."""
+        self._answers({name: self.actors[name].start.remote() for name in self._sources()})
+
+    def move(self, graph: StreamGraph, placement: Mapping[str, str]) -> None:
+        """Start a paused pipeline's operators anew where they shall run, with their counts.
+
+        Those that stay go on running. Where one does not start, all are as they were.
+        """
+        before = self.graph, self.placement, self.actors
+        counts = self.counts()
+        moved = [name for name, device in placement.items() if device != self.placement[name]]
+        new: dict[str, Any] = {}
+        try:
+            self.graph = graph
+            for name in moved:
+                new[name] = self._actor(name, placement[name], counts[name])
+            self.placement, self.actors = dict(placement), {**self.actors, **new}
+            self.connect()
+        except BaseException:
+            self.graph, self.placement, self.actors = before
+            self.end(new.values())
+            self.connect()
+            raise
+        self.end(before[2][name] for name in moved)
+
+    def connect(self) -> None:
+        """Tell every actor where its streams lead."""
+        targets: dict[str, dict[int, Any]] = {name: {} for name in self.actors}
+        for number, stream in enumerate(self.graph.streams):
+            targets[stream.source][number] = self.actors[stream.target]
+        self._answers(
+            {name: actor.connect.remote(targets[name]) for name, actor in self.actors.items()}
+        )
+
+    def end(self, actors: Iterable[Any]) -> None:
+        """End some actors."""
+        for actor in actors:
+            self.devices.ray.kill(actor)
+
+    def _sources(self) -> list[str]:
+        return [operator.name for operator in self.graph.operators if operator.rate > 0]
+
+    def _actor(self, name: str, device: str, counts: OperatorCounts) -> Any:
+        """Start the actor of an operator, and wait until it runs."""
+        task, options = self._task(name, device), {resource(device): DEMAND}
+        kind = self.devices.ray.remote(OperatorActor)
+        actor = kind.options(num_cpus=0, resources=options).remote(task, counts)
+        try:
+            self._answers({name: actor.home.remote()})
+        except BaseException:
+            self.devices.ray.kill(actor)
+            raise
+        return actor
+
+    def _task(self, name: str, device: str) -> OperatorTask:
+        graph, row = self.graph, self.graph.operators.index(name)
+        operator, size = graph.operators[row], graph.streams.bytes_per_tuple()
+        outputs = tuple(
+            OutputStream(number, stream.selectivity, round(float(size[number])))
+            for number, stream in enumerate(graph.streams)
+            if stream.source == name
+        )
+        seconds = operator.ipt / (self.devices.mips(device) * 1e6)
+        cores = self.devices.cores(device)
+        return OperatorTask(name, seconds, self.devices.share, operator.rate, outputs, cores)
+
+    def _answers(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Operator → what its actor answers."""
+        errors = self.devices.ray.exceptions
+        try:
+            answers: Sequence[Any] = self.devices.ray.get([*asked.values()], timeout=START_SECONDS)
+        except errors.GetTimeoutError:
+            names = ", ".join(map(quoted, asked))
+            raise ActorError(
+                f"{names}: no answer after {START_SECONDS:g} s; `ray status` shows what is missing"
+            ) from None
+        except errors.RayError as error:
+            raise ActorError(f"an actor has ended: {str(error).splitlines()[0]}") from None
+        return dict(zip(asked, answers, strict=True))
