@@ -5,8 +5,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
+
+from http_servers import http_server
 
 DELAY_SECONDS = 1.0
 Fault = Callable[[], None]
@@ -95,24 +97,10 @@ def faulty_proxy(url: str) -> Iterator[FaultyProxy]:
     """Serve a proxy on this machine while the block runs."""
     proxy = FaultyProxy(url)
 
-    class Handler(BaseHTTPRequestHandler):
-        def _treat(self) -> None:
-            with suppress(OSError, HTTPException):
-                proxy.treat(self)
-            self.close_connection = True
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        with suppress(OSError, HTTPException):
+            proxy.treat(handler)
+        handler.close_connection = True
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _treat
-
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        proxy.url = f"http://127.0.0.1:{server.server_port}"
+    with http_server(respond) as proxy.url:
         yield proxy
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -9,9 +9,10 @@ from urllib.parse import unquote
 from scripted_flink import task_manager
 
 from streamplace.engines.flink.answers import parse_answer
+from streamplace.engines.flink.profile import JobProfile
 from streamplace.engines.flink.rest import Rest
 
-START = 100.0
+START, MIPS = 100.0, 1000.0
 
 
 class Clock:
@@ -151,3 +152,24 @@ class LazyRest(Rest):
             for name, rate in rates.items()
         }
         return [{"id": name, "sum": sums[name]} for name in wanted.split(",")]
+
+
+def rates(
+    read: float = 0, wrote: float = 0, read_bytes: float = 0, wrote_bytes: float = 0, **more: float
+) -> dict[str, float | str]:
+    """Metrics of a task; ``busy`` and ``blocked`` are seconds per second."""
+    return {
+        "numRecordsIn": read,
+        "numRecordsOut": wrote,
+        "numBytesIn": read_bytes,
+        "numBytesOut": wrote_bytes,
+        "accumulateBusyTimeMs": 1000 * more.get("busy", 0.0),
+        "accumulateBackPressuredTimeMs": 1000 * more.get("blocked", 0.0),
+        "accumulateIdleTimeMs": "NaN",
+    }
+
+
+def doubts(seen: JobProfile) -> list[str]:
+    """What a profile tells, but for where CPU times come from."""
+    seen.graph(MIPS)
+    return [doubt for doubt in seen.doubts if not doubt.startswith("ipt of ")]

@@ -1,11 +1,12 @@
 """A Flink that answers over HTTP what a test tells it to, and remembers what it was asked."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from http_servers import http_server
 
 
 class ScriptedFlink:
@@ -27,10 +28,10 @@ class ScriptedFlink:
         self.asked.append((request, document))
         if request not in self.answers:
             return 404, {"errors": ["Not found"]}
-        found = self.answers[request]
-        if isinstance(found, list):
-            found = found.pop(0) if len(found) > 1 else found[0]
-        return (400, found) if "errors" in found else (200, found)
+        answer = self.answers[request]
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        return (400, answer) if "errors" in answer else (200, answer)
 
     def requests(self, method: str) -> list[str]:
         """Paths that were asked by a method."""
@@ -42,33 +43,19 @@ def scripted_flink(answers: dict[str, Any]) -> Iterator[ScriptedFlink]:
     """Serve the answers on this machine while the block runs."""
     flink = ScriptedFlink(answers)
 
-    class Handler(BaseHTTPRequestHandler):
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            is_json = self.headers.get("Content-Type") == "application/json"
-            document = json.loads(body) if is_json else None
-            status, answer = flink.answer(f"{self.command} {self.path}", document)
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        is_json = handler.headers.get("Content-Type") == "application/json"
+        document = json.loads(body) if is_json else None
+        status, answer = flink.answer(f"{handler.command} {handler.path}", document)
+        content = json.dumps(answer).encode()
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = _answer
-
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        flink.url = f"http://127.0.0.1:{server.server_port}"
+    with http_server(respond) as flink.url:
         yield flink
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def task_manager(device: str, devices: list[str], managed: int = 100) -> dict[str, Any]:

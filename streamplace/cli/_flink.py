@@ -1,4 +1,4 @@
-"""Options of the commands on a running Flink, and how they tell what they found."""
+"""Options of the commands on a running Flink, and how they print results."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from streamplace.engines.live import Verification
 
 F = TypeVar("F", bound=Callable[..., Any])
-JOB = click.option("--job", help="Id of the job; may be left out where only one runs.")
+JOB = click.option("--job", help="Id of the job. It is needed only where several jobs run.")
 PLACEMENT = click.option(
-    "--placement", type=FILE, required=True, help="Placement of its operators or subtasks (JSON)."
+    "--placement",
+    type=FILE,
+    required=True,
+    help="Placement of the job's operators or subtasks (JSON).",
 )
 MIPS = click.option(
     "--mips", default=DEFAULTS["mips"], show_default=True, help="Speed of a core of the devices."
@@ -33,9 +36,11 @@ SECONDS = click.option(
     type=click.FloatRange(2, 3600),
     default=10.0,
     show_default=True,
-    help="How long to watch.",
+    help="Seconds for which the cluster is watched.",
 )
-HOME = click.option("--flink-home", type=FILE, help="Home of a Flink, instead of $FLINK_HOME.")
+HOME = click.option(
+    "--flink-home", type=FILE, help="Folder of a Flink installation.  [default: $FLINK_HOME]"
+)
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
 )
@@ -44,12 +49,12 @@ TIMEOUT = click.option(
     type=click.FloatRange(1),
     default=120.0,
     show_default=True,
-    help="Seconds in which every subtask must run, its state restored.",
+    help="Seconds within which every subtask must run, with its state restored.",
 )
 ALLOW_NON_RESTORED = click.option(
     "--allow-non-restored",
     is_flag=True,
-    help="Leave behind state in the savepoint that no operator takes over.",
+    help="Drop state of the savepoint that belongs to no operator of the job.",
 )
 UNCOUNTED = (
     "the placement does not say how many subtasks its operators have, so they were not counted; "
@@ -81,13 +86,17 @@ def asks(function: F) -> F:
         click.option(
             "--authorization",
             type=FILE,
-            help="File that holds Bearer TOKEN or NAME:PASSWORD.  "
+            help="File with 'Bearer TOKEN' or 'NAME:PASSWORD'.  "
             "[default: $STREAMPLACE_FLINK_AUTHORIZATION]",
         ),
-        click.option("--key", type=FILE, help="Key of --cert (PEM), where it is not in there."),
-        click.option("--cert", type=FILE, help="Certificate to show to the server (PEM)."),
         click.option(
-            "--cacert", type=FILE, help="Certificates that the server's is checked against (PEM)."
+            "--key", type=FILE, help="Key of the certificate (PEM), if --cert does not contain it."
+        ),
+        click.option("--cert", type=FILE, help="Client certificate (PEM)."),
+        click.option(
+            "--cacert",
+            type=FILE,
+            help="Certificates that the server's certificate is checked against (PEM).",
         ),
         click.option(
             "--rest",
@@ -105,25 +114,36 @@ def asks(function: F) -> F:
 def submits(function: F) -> F:
     """Everything that a job is submitted with; ``program_of`` makes a program of it."""
     for option in (
-        click.option("--managed-memory", help="Of each TaskManager, at most.  [default: all]"),
+        click.option(
+            "--managed-memory",
+            help="Managed memory that the job takes of each TaskManager at most.  [default: all]",
+        ),
         click.option(
             "-p",
             "--parallelism",
             type=click.IntRange(1),
-            help="Of operators of which neither the job nor the placement says it.",
+            help="Parallelism of operators for which neither the job nor the placement sets one.",
         ),
         click.option(
-            "-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Flink's."
+            "-D",
+            "settings",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Flink setting for this job. May be repeated.",
         ),
         click.option(
             "-C",
             "--classpath",
             "classpaths",
             multiple=True,
-            help="URL of classes that all machines of the cluster can read.",
+            help="URL of classes that all machines of the cluster can read. May be repeated.",
         ),
         click.option(
-            "--library", "libraries", type=FILE, multiple=True, help="A further jar of the job."
+            "--library",
+            "libraries",
+            type=FILE,
+            multiple=True,
+            help="Further jar that the job needs. May be repeated.",
         ),
         click.option("--entry-class", help="Main class of the job.  [default: the jar's own]"),
         click.argument("arguments", nargs=-1),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "jar",
+    short_help="Write a jar that runs a job where it is placed.",
     epilog="Example: streamplace flink jar job.jar --placement placement.json "
     "--cluster cluster.toml -o placed.jar",
 )
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     "--cluster",
     "cluster_file",
     type=FILE,
-    help="All devices of the cluster (TOML), also those that are not used.",
+    help="Cluster file (TOML) of all devices, including those that are not used.",
 )
 @click.option(
     "--room",
     type=click.IntRange(0, 1000),
     default=0,
     show_default=True,
-    help="Devices that may be added later, as 'flink config' was told.",
+    help="Number of devices that may join later, as given to 'flink config'.",
 )
 @click.option("--entry-class", help="Main class of the job.  [default: the jar's own]")
 @click.option(
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
     "libraries",
     type=FILE,
     multiple=True,
-    help="A further jar of the job, put into it.",
+    help="Further jar that the job needs; it is packed into the new jar. May be repeated.",
 )
 @click.option(
     "--managed-memory",
     default="64MiB",
     show_default=True,
-    help="What each TaskManager has of it (taskmanager.memory.managed.size).",
+    help="Managed memory of each TaskManager (taskmanager.memory.managed.size).",
 )
 @_options.writes("Write the jar to this file.", required=True)
 @HOME
@@ -65,11 +66,11 @@ def jar_(
 ) -> None:
     """Write a jar that runs JAR's job where it is placed, for clusters that take no uploads.
 
-    It is JAR with two small classes beside it: Flink runs the class Placed, whose first argument is
-    the job's own main class. 'flink run' takes it, and so does application mode, also where
-    web.submit.enable is false. It takes group indexes from 0 on, so of the jobs that spread
-    operators over the same devices only one can be run like that at a time; 'apply' asks the
-    cluster which are free.
+    The new jar holds JAR and two small classes. Flink runs the class Placed, whose first argument
+    is the job's own main class. Use it with 'flink run' or in application mode, also where
+    web.submit.enable is false. Of jobs that spread operators over the same devices, only one at a
+    time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
+    cluster for free ones.
     """
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.jars import MAIN, check_jar, placed_jar

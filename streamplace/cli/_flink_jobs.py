@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
 @click.command(
     "apply",
+    short_help="Submit a job so that it runs where it is placed.",
     epilog="Example: streamplace flink apply job.jar --placement placement.json -- --input x.csv",
 )
 @submits
 @PLACEMENT
-@click.option(
-    "--savepoint", "saved", help="Savepoint (path or URI) whose state the job takes over."
-)
+@click.option("--savepoint", "saved", help="Savepoint (path or URI) that the job starts from.")
 @ALLOW_NON_RESTORED
 @TIMEOUT
 @asks
@@ -51,9 +50,9 @@ def apply_(
 ) -> None:
     """Submit JAR, unchanged, so that every operator runs on the device that it is placed on.
 
-    ARGUMENTS, after --, go to the job. A JDK must be installed: two small classes are compiled and
-    put beside the job, which then run it. Operators whose parallelism the job leaves open get the
-    one that they are placed with.
+    ARGUMENTS, after --, are passed to the job. The command compiles two small classes that start
+    the job, and needs a JDK for that. Operators for which the job sets no parallelism get the
+    parallelism of the placement.
     """
     from streamplace.engines.flink.apply import apply
     from streamplace.engines.flink.dist import find_flink
@@ -77,19 +76,22 @@ def apply_(
 
 @click.command(
     "cancel",
+    short_help="End a job, with or without saving its state.",
     epilog="Example: streamplace flink cancel --savepoint file:///var/flink/savepoints",
 )
 @asks
 @JOB
-@click.option("--savepoint", "folder", help="Folder (path or URI) to save its state in.")
-@click.option("--drop-state", is_flag=True, help="End it even if the state it has saved is lost.")
+@click.option(
+    "--savepoint", "folder", help="Folder (path or URI) in which to save the job's state."
+)
+@click.option("--drop-state", is_flag=True, help="End the job even though its state is lost.")
 @JSON
 def cancel_(
     rest: "Rest", job: str | None, folder: str | None, drop_state: bool, as_json: bool
 ) -> None:
     """End a job and wait until its slots are free; with --savepoint, print the path of its state.
 
-    A job that has completed checkpoints has state: say whether to save or to drop it.
+    A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
     """
     from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.rest import FINISHED, finished
@@ -110,6 +112,7 @@ def cancel_(
 
 @click.command(
     "verify",
+    short_help="Compare where a job runs with its placement.",
     epilog="Example: streamplace flink verify --rest http://localhost:8081 "
     "--placement placement.json",
 )
@@ -121,9 +124,9 @@ def cancel_(
 def verify_(
     context: click.Context, rest: "Rest", job: str | None, placement: Path, as_json: bool
 ) -> None:
-    """Ask Flink where every subtask of a job runs; exit code 1 when anything differs.
+    """Compare where every subtask of a job runs with a placement; exit code 1 if they differ.
 
-    Subtasks on other devices than placed differ, and so do too few or too many of them.
+    An operator differs if its subtasks run on other devices, or if there are too few or too many.
     """
     from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.pinning import read_vectors

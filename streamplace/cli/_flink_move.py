@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 SAVEPOINTS = click.option(
     "--savepoints",
     "folder",
-    help="Folder (path or URI) of savepoints, which the JobManager can write to.  "
+    help="Folder of savepoints (path or URI), to which the JobManager can write.  "
     "[default: the cluster's]",
 )
 
 
 @click.command(
     "move",
+    short_help="Move a running job, with its state.",
     epilog="Example: streamplace flink move job.jar --savepoints file:///var/flink/savepoints "
     "--placement placement.json -- --input x.csv",
 )
@@ -49,9 +50,15 @@ SAVEPOINTS = click.option(
 @click.option(
     "--placement",
     type=FILE,
-    help="Placement of its operators or subtasks (JSON).  [default: measure and place it]",
+    help="Placement of the job's operators or subtasks (JSON).  "
+    "[default: measure the job and place it]",
 )
-@click.option("--cluster", "cluster_file", type=FILE, help="Devices to place it on (TOML).")
+@click.option(
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="Cluster file (TOML) of the devices.  [default: measure them]",
+)
 @SECONDS
 @MIPS
 @SAVEPOINTS
@@ -60,12 +67,12 @@ SAVEPOINTS = click.option(
     type=click.FloatRange(1),
     default=600.0,
     show_default=True,
-    help="Seconds in which the savepoint must be complete.",
+    help="Seconds within which the savepoint must be complete.",
 )
 @click.option(
     "--native",
     is_flag=True,
-    help="Save in the format of the state backend: quicker, for this backend alone.",
+    help="Save in the native format of the state backend, which is faster to write.",
 )
 @ALLOW_NON_RESTORED
 @TIMEOUT
@@ -74,18 +81,18 @@ SAVEPOINTS = click.option(
     type=click.FloatRange(0),
     default=30.0,
     show_default=True,
-    help="Seconds for which the moved job is watched; if it fails, completes no checkpoint or is "
-    "slower than before, it goes back.",
+    help="Seconds for which the moved job is watched. If it fails, completes no checkpoint or is "
+    "slower than before, it is moved back.",
 )
 @click.option(
     "--least-rate",
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,
-    help="Share of its rate before that the moved job must reach.",
+    help="Part of its previous rate that the moved job must reach.",
 )
-@click.option("--resume", is_flag=True, help="Finish a move that was broken off.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@click.option("--resume", is_flag=True, help="Finish an interrupted move.")
+@click.option("--dry-run", is_flag=True, help="Print what would be moved, and move nothing.")
 @asks
 @HOME
 @JSON
@@ -111,17 +118,17 @@ def move_(
 ) -> None:
     """Move a running job, with its state, to where it is placed.
 
-    JAR, its options and ARGUMENTS are what the job was submitted with. The job is stopped with a
-    savepoint, started from there where it is placed, verified and watched; if any of that fails it
-    is started where it ran. Before it is stopped, its main method is run twice without submitting
-    anything, so that what does not fit is told while the job runs.
+    Give JAR, options and ARGUMENTS as the job was submitted with. The command stops the job with a
+    savepoint, starts it from there on the new devices, verifies and watches it. If a step fails,
+    the job is started again where it ran. Before the job is stopped, its main method is run twice
+    without submitting anything, to check that the job fits the placement.
 
-    At any moment at most one copy of the job runs. If this command is killed, or Flink does not
-    answer for a minute, the same command with --resume finishes the move. Only one command at a
-    time can move a job.
+    At most one copy of the job runs at any moment. If this command is killed, or Flink does not
+    answer for a minute, run it again with --resume to finish the move. Only one command at a time
+    can move a job.
 
-    Without --placement the job is measured and placed around the other jobs of the cluster, and is
-    moved if that raises its rate.
+    Without --placement the command measures the job, places it around the other jobs of the
+    cluster, and moves it if that raises its rate.
     """
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.pinning import read_vectors
@@ -239,11 +246,14 @@ def _resuming(words: Sequence[str]) -> str:
 
 @click.command(
     "savepoints",
+    short_help="List and remove the savepoints of moves.",
     epilog="Example: streamplace flink savepoints --savepoints file:///var/flink/savepoints",
 )
 @SAVEPOINTS
-@click.option("--remove", metavar="PATH", multiple=True, help="Remove this one.")
-@click.option("--remove-all", is_flag=True, help="Remove all that are not needed any more.")
+@click.option(
+    "--remove", metavar="PATH", multiple=True, help="Savepoint to remove. May be repeated."
+)
+@click.option("--remove-all", is_flag=True, help="Remove all savepoints that are no longer needed.")
 @asks
 @HOME
 @JSON
@@ -255,10 +265,10 @@ def savepoints_(
     flink_home: Path | None,
     as_json: bool,
 ) -> None:
-    """List the savepoints that moves have left, and remove those that are not needed any more.
+    """List the savepoints that moves have left, and remove those that are no longer needed.
 
-    A savepoint is needed until the job that was started from it has completed a checkpoint, and
-    while its move has not ended.
+    A savepoint is needed until its move has ended and the job that was started from it has
+    completed a checkpoint.
     """
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.folder import folder_uri, savepoint_folder

@@ -12,6 +12,7 @@ from streamplace.errors import SettingError
 
 @click.command(
     "union",
+    short_help="Write one graph of several jobs.",
     epilog="Example: streamplace flink union shop.json fraud.json --weight shop=2 -o both.json",
 )
 @click.argument("graphs", type=FILE, nargs=-1, required=True)
@@ -20,15 +21,15 @@ from streamplace.errors import SettingError
     "weights",
     multiple=True,
     metavar="JOB=NUMBER",
-    help="What the rates of a job are multiplied by.  [default: 1]",
+    help="Factor for the rates of a job. May be repeated.  [default: 1]",
 )
 @writes("Write the graph to this file.", required=True)
 def union_(graphs: tuple[Path, ...], weights: tuple[str, ...], output: Path) -> None:
     """Write one graph of several jobs, each as 'flink profile' measured it, to place them together.
 
-    An operator is called JOB/OPERATOR in it. All jobs are carried in the same proportion to their
-    rates; a job of weight 2 counts as if it had twice its rate. 'flink split' takes the placement
-    apart again.
+    Its operators are called JOB/OPERATOR. All jobs are carried in the same proportion to their
+    rates; a job of weight 2 counts as if it had twice its rate. 'flink split' writes the placement
+    of each job from a placement of the union.
     """
     from streamplace.engines.flink.union import union_of
     from streamplace.io.graphs import read_graph, write_graph
@@ -41,14 +42,15 @@ def union_(graphs: tuple[Path, ...], weights: tuple[str, ...], output: Path) -> 
 
 @click.command(
     "split",
+    short_help="Write the placement of each job of a union.",
     epilog="Example: streamplace flink split placement.json -o placements/",
 )
 @click.argument("placement", type=FILE)
 @writes("Folder for the placement of each job, JOB.json.", required=True)
 def split_(placement: Path, output: Path) -> None:
-    """Write the placement of each job from the PLACEMENT of their union, for apply and the others.
+    """Write the placement of each job from the PLACEMENT of their union.
 
-    It takes what 'place' wrote for the graph of 'flink union'.
+    PLACEMENT is what 'place' wrote for the graph of 'flink union'.
     """
     from streamplace.engines.flink.union import split_placement
     from streamplace.io.files import make_folder, read_bytes, spot, write_text

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "watch",
+    short_help="Replace lost TaskManagers of a job by spares.",
     epilog="Example: streamplace flink watch job.jar --placement placement.json --spare dev-4 "
     "-- --input x.csv",
 )
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
     "spares",
     multiple=True,
     required=True,
-    help="A TaskManager on which nothing is placed, and which may stand in for any that is lost; "
-    "several stand in in this order.",
+    help="TaskManager without operators that replaces a lost one. Repeat the option for several; "
+    "they are used in the given order.",
 )
 @click.option(
     "--patience",
     type=click.FloatRange(0),
     default=30.0,
     show_default=True,
-    help="Seconds in which a lost TaskManager may come back before a spare takes its place.",
+    help="Seconds to wait for a lost TaskManager before a spare takes its place.",
 )
 @TIMEOUT
-@writes("Write where the job runs to this file whenever that has changed, for verify.")
+@writes("Write the current placement to this file after every change.")
 @asks
 @HOME
 def watch_(
@@ -53,19 +54,20 @@ def watch_(
     flink_home: Path | None,
     **submitted: Any,
 ) -> None:
-    """Keep a placed job running when a TaskManager is lost: a spare stands in for it.
+    """Keep a placed job running when a TaskManager is lost: a spare replaces it.
 
-    A placed job never moves by itself: without its TaskManager it restarts in vain, as often as its
-    restart strategy allows, and fails then. This command looks at it every second. When one of its
-    TaskManagers is gone for longer than --patience, the job is ended and started from its last
-    checkpoint, with the spare in the place of the lost one. Its new id is printed. What was lost
-    and comes back is a spare from then on. The command ends when the job does, unless that is why:
-    a job that has failed is looked at until Flink has heard of all of its TaskManagers since, and
-    is started again where one that was lost is back.
+    A placed job cannot run without its TaskManagers: Flink restarts it as often as its restart
+    strategy allows, and then lets it fail. This command checks the job every second. When a
+    TaskManager is lost for longer than --patience, the command ends the job and starts it from its
+    last checkpoint, with a spare in place of the lost TaskManager. It prints the new id of the job.
+    A TaskManager that comes back is a spare from then on.
 
-    JAR, its options and ARGUMENTS are what the job was submitted with: it is submitted again.
-    Checkpoints must outlive it: submit it, here and before, with an execution.checkpointing.dir
-    that all machines reach and with
+    The command ends when the job ends. If the job fails, the command first waits until Flink knows
+    which TaskManagers are alive, and starts the job again if one of them was lost.
+
+    Give JAR, options and ARGUMENTS as the job was submitted with, for the command submits it again.
+    Checkpoints must be retained: submit the job, here and before, with an
+    execution.checkpointing.dir that all machines reach and with
     -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
     """
     from streamplace.engines.flink.dist import find_flink

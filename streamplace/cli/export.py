@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
-BY_FLINK = ("flink", "kubernetes")
+UNUSED = ("seed", "mips", "bandwidth")
+"""Options that change nothing in an export; they are accepted for one more version."""
 
 
 class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
@@ -44,12 +45,12 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
     epilog="Example: streamplace export placement.json --graph graph.json --to ray -o ray/",
 )
 @click.argument("placement", type=FILE)
-@click.option("--to", "export", type=Form(), required=True, help="The form to write.")
+@click.option("--to", "export", type=Form(), required=True, help="Form to write.")
 @click.option(
     "--graph",
     "graph_file",
     type=FILE,
-    help="The graph it places.  [default: NAME.json or graph.json beside the placement]",
+    help="Graph that the placement is for.  [default: NAME.json or graph.json beside it]",
 )
 @_options.constraints
 @_options.cluster
@@ -64,10 +65,10 @@ def command(
     seed: int,
     output: Path | None,
 ) -> None:
-    """Write PLACEMENT in the form of an engine: what runs where, how to use it, how to check it.
+    """Write PLACEMENT in the form of an engine, with how to use it and how to check it.
 
-    PLACEMENT is what place writes, or what export wrote in a form that can be read back. Without
-    cluster options the devices are those that the placement names.
+    PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
+    Without --cluster and --devices the devices are those that the placement names.
     """
     from streamplace.engines.reading import read_deployment
 
@@ -75,7 +76,7 @@ def command(
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
     problem = _problem(placement, graph_file, cluster, constraints_file)
     deployment = read_deployment(placement, problem)
-    if export.name in BY_FLINK and deployment.is_split and cluster == NO_CHOICE:
+    if export.all_devices and deployment.is_split and cluster == NO_CHOICE:
         raise SettingError(
             "subtasks are placed one by one, and Flink must then know all devices of the cluster, "
             "also those that it must not use; give --cluster or --devices"
@@ -143,3 +144,8 @@ def _write(files: "Files", output: Path, export: "Export") -> None:
         for folder in dict.fromkeys(path.parent for path in paths):
             make_folder(folder)
     write_texts(paths)
+
+
+for parameter in command.params:
+    if isinstance(parameter, click.Option) and parameter.name in UNUSED:
+        parameter.hidden = True

@@ -26,7 +26,11 @@ def command() -> None:
     """Measure, place and check jobs on a running Flink cluster."""
 
 
-@command.command("fetch", epilog="Example: streamplace flink fetch")
+@command.command(
+    "fetch",
+    short_help="Download Flink's libraries from PyPI, once.",
+    epilog="Example: streamplace flink fetch",
+)
 @click.option("--version", help="Version of Flink.  [default: the one streamplace is tested with]")
 def fetch(version: str | None) -> None:
     """Download Flink's libraries (230 MB) from PyPI into the user's cache folder, once."""
@@ -36,21 +40,35 @@ def fetch(version: str | None) -> None:
     say(f"Flink {flink.version} is in {flink.home}")
 
 
-@command.command("local", epilog="Example: streamplace flink local --devices 5")
-@click.option("--devices", type=click.IntRange(1, 64), default=5, show_default=True)
-@click.option("--port", type=click.IntRange(1, 65535), help="Port of REST.  [default: a free one]")
+@command.command(
+    "local",
+    short_help="Run a Flink cluster on this machine.",
+    epilog="Example: streamplace flink local --devices 5",
+)
+@click.option(
+    "--devices",
+    type=click.IntRange(1, 64),
+    default=5,
+    show_default=True,
+    help="Number of TaskManagers.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    help="Port of the REST interface.  [default: a free one]",
+)
 @click.option(
     "--keep",
     is_flag=True,
-    help="Go on when a TaskManager ends, and tell the number of each process, so that a loss can "
-    "be tried: kill -9 NUMBER.",
+    help="Keep the cluster running when a TaskManager ends. The process id of each TaskManager is "
+    "printed, so that you can try a loss with kill -9.",
 )
 @HOME
 def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -> None:
     """Run a session cluster on this machine, one TaskManager per device, until Ctrl-C.
 
-    The devices are called dev-0, dev-1, …; each takes about 250 MB of memory. When one of them
-    ends, so does the cluster, unless --keep is given.
+    The devices are called dev-0, dev-1, …. Each takes about 250 MB of memory. When a TaskManager
+    ends, the cluster ends, unless --keep is given.
     """
     import signal
 
@@ -73,7 +91,11 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
         say("stopped")
 
 
-@command.command("cluster", epilog="Example: streamplace flink cluster -o cluster.toml")
+@command.command(
+    "cluster",
+    short_help="Write a running cluster as a cluster file.",
+    epilog="Example: streamplace flink cluster -o cluster.toml",
+)
 @asks
 @MIPS
 @BANDWIDTH
@@ -81,7 +103,8 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 @click.option(
     "--beside",
     multiple=True,
-    help="Id of a job that stays where it runs: what its tasks take of each CPU is reserved.",
+    help="Id of a job that stays where it runs. The CPU that its tasks take is reserved. May be "
+    "repeated.",
 )
 @SECONDS
 @writes("Write the cluster to this TOML file.")
@@ -94,12 +117,12 @@ def cluster_(
     seconds: float,
     output: Path | None,
 ) -> None:
-    """Write the TaskManagers of a cluster as devices, for place and the others.
+    """Write a cluster file with a device for every TaskManager.
 
-    What Java itself takes of TaskManagers on this machine is measured and reserved, and, where a
-    job runs, what sending and receiving a tuple costs. Limits of their CPU are taken from their
-    cgroups. With --beside, the others are placed around jobs that stay. --mips is the speed of a
-    core of the devices, as for profile. Everything can be changed in the file.
+    For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
+    reserves it. It takes limits of their CPU from their cgroups. Where a job runs, it also measures
+    what sending and receiving a tuple costs. Give the same --mips to this command and to profile.
+    You can edit everything in the file.
     """
     from streamplace.engines.flink.cluster import unpinnable
     from streamplace.engines.flink.engine import FlinkEngine
@@ -121,30 +144,33 @@ def cluster_(
 
 
 @command.command(
-    "config", epilog="Example: streamplace flink config --cluster cluster.toml --room 3 -o config/"
+    "config",
+    short_help="Write the settings that make TaskManagers devices.",
+    epilog="Example: streamplace flink config --cluster cluster.toml --room 3 -o config/",
 )
-@click.option("--cluster", "cluster_file", type=FILE, required=True, help="TOML file.")
+@click.option("--cluster", "cluster_file", type=FILE, required=True, help="Cluster file (TOML).")
 @click.option(
     "--room",
     type=click.IntRange(0, 1000),
     default=0,
     show_default=True,
-    help="Devices that may be added later, as new-1, new-2, …, while the others go on running.",
+    help="Number of devices that may join later, as new-1, new-2, …, without restarting the "
+    "others.",
 )
 @click.option(
     "--layers",
     type=click.IntRange(1, 1000),
-    help="Operators that may be spread in unequal numbers over one device at a time, of all jobs.  "
-    "[default: 32 on up to 8 devices, 2 on 100]",
+    help="Number of operators, of all jobs together, that may have unequal numbers of subtasks on "
+    "one device.  [default: 32 on up to 8 devices, 2 on 100]",
 )
 @writes("Folder for DEVICE.yaml files.", required=True)
 def config_(cluster_file: Path, room: int, layers: int | None, output: Path) -> None:
-    """Write what makes each TaskManager a device of the cluster.
+    """Write the Flink settings that make each TaskManager a device of the cluster.
 
-    Append each file to conf/config.yaml of its TaskManager, once, and start it again. Whatever is
-    placed later needs no restart. A TaskManager that is added later needs room from the start to
-    have single subtasks of an operator placed on it: one that is started with new-1.yaml is the
-    device new-1. Whole operators can be placed on any that offers its own resource.
+    Append each file to conf/config.yaml of its TaskManager and restart the TaskManager, once. Later
+    placements need no restart. If TaskManagers may join later, reserve places for them with --room:
+    a TaskManager that is started with new-1.yaml is the device new-1. Without a reserved place, a
+    new TaskManager can run whole operators, but not single subtasks of an operator.
     """
     from streamplace.engines.flink.config import cluster_settings
     from streamplace.io.clusters import read_cluster
@@ -159,6 +185,7 @@ def config_(cluster_file: Path, room: int, layers: int | None, output: Path) -> 
 
 @command.command(
     "profile",
+    short_help="Measure a running job as a graph.",
     epilog="Example: streamplace flink profile --rest http://localhost:8081 -o graph.json",
 )
 @asks
@@ -172,10 +199,10 @@ def profile_(
 ) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
-    Run the job with chaining off (pipeline.operator-chaining.enabled: false), else operators that
-    Flink fused are measured, and placed, as one. --mips is the speed of the devices that it runs
-    on, as the cluster file has it. What could not be measured is told, and so is what the model
-    predicts for the present placement, beside what was measured there.
+    Run the job with chaining off (pipeline.operator-chaining.enabled: false). Otherwise operators
+    that Flink has chained are measured, and placed, as one. Give the same --mips as to the command
+    cluster. The command prints what it could not measure, and compares the model's prediction for
+    the current placement with the measured rate.
     """
     from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.profile import profile

@@ -90,7 +90,7 @@ spec:
 """
 
 
-@export("kubernetes")
+@export("kubernetes", all_devices=True)
 def as_kubernetes(deployment: Deployment) -> dict[str, str]:
     """Kubernetes manifests: a Flink session cluster, and an application for Flink's operator."""
     devices = deployment.problem.cluster.devices

@@ -30,6 +30,9 @@ class Export:
         where it cannot be read back.
     of
         Attribute that a graph must have, such as "torch", which says what it was imported from.
+    all_devices
+        Whether it must name every device of the cluster where subtasks are placed one by one, also
+        those that are not used.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Export:
     write: Exporter
     read: Reader | None = None
     of: str = ""
+    all_devices: bool = False
 
     def files(self, deployment: Deployment) -> Files:
         """Texts by file name; a single file bears the name of the graph's placement."""
@@ -57,7 +61,12 @@ READERS: Registry[Reader] = Registry("streamplace.engines", "placement reader")
 
 
 def export(
-    name: str, *, suffix: str = "", read: Reader | None = None, of: str = ""
+    name: str,
+    *,
+    suffix: str = "",
+    read: Reader | None = None,
+    of: str = "",
+    all_devices: bool = False,
 ) -> Callable[[Exporter], Exporter]:
     """Register an export; the first line of its docstring says what it writes."""
 
@@ -65,7 +74,7 @@ def export(
         summary = (write.__doc__ or "").strip().splitlines()[0]
         if read is not None:
             READERS.add(suffix, read)
-        EXPORTS.add(name, Export(name, summary, suffix, write, read, of))
+        EXPORTS.add(name, Export(name, summary, suffix, write, read, of, all_devices))
         return write
 
     return register

@@ -145,3 +145,14 @@ def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(
     for name in ("x" * 300, "a\0b"):
         Path(placement).write_text(json.dumps({**placed, "graph": name}))
         assert run("export", placement, "--to", "csv").status == 0
+
+
+def test_options_that_change_nothing_are_accepted_and_not_shown(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """--seed, --mips and --bandwidth of earlier versions."""
+    plain = run("export", placement, "--to", "csv", "--devices", "5")
+    given = ("--seed", "3", "--mips", "1000 MIPS", "--bandwidth", "1 Gbps", "--devices", "5")
+    assert run("export", placement, "--to", "csv", *given).out == plain.out
+    shown = run("export", "--help").out
+    assert not any(option in shown for option in ("--seed", "--mips", "--bandwidth"))

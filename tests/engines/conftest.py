@@ -1,16 +1,112 @@
-"""Exports written to a folder, and modules run from there."""
+"""Exports written to a folder; one Flink cluster, and one local Ray, for all tests of a process."""
 
 import importlib.util
-from collections.abc import Callable
+import json
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from engine_deployments import DEPLOYMENTS
+from flink_clusters import come_back
 
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import VERSION, Flink, fetch_flink, fetched_home
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.local import LocalCluster, local_cluster
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.ray import RayEngine
 from streamplace.engines.registry import EXPORTS
+from streamplace.model import Cluster, Device
 
 collect_ignore = ["golden"]
+
+
+DEVICES = tuple(f"dev-{i}" for i in range(5))
+FETCHED = fetched_home(VERSION).parents[2]
+"""The user's cache folder, as it is before tests get one of their own."""
+
+
+@pytest.fixture(scope="session")
+def fetched() -> Callable[[str], Flink]:
+    """Flink in a version, downloaded once per machine; tests that need it are skipped sans Java."""
+    if shutil.which("javac") is None:
+        pytest.skip("there is no Java (JDK) on this machine")
+
+    def fetch(version: str) -> Flink:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(FETCHED))
+            return fetch_flink(version)
+
+    return fetch
+
+
+@pytest.fixture(scope="session")
+def flink(fetched: Callable[[str], Flink]) -> Flink:
+    """Flink in the version that streamplace is made for."""
+    return fetched(VERSION)
+
+
+@pytest.fixture(scope="session")
+def cluster(flink: Flink) -> Iterator[LocalCluster]:
+    """A session cluster whose TaskManagers are dev-0 to dev-4."""
+    with local_cluster(flink, DEVICES) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def graph_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job that runs any stream graph given as JSON."""
+    jar = tmp_path_factory.mktemp("jar") / "graph-job.jar"
+    build_jar(flink, [Path(__file__).parents[2] / "examples" / "flink" / "GraphJob.java"], jar)
+    return jar
+
+
+@pytest.fixture(scope="session")
+def jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A jar of jobs as others write them."""
+    jar = tmp_path_factory.mktemp("jar") / "jobs.jar"
+    build_jar(flink, sorted((Path(__file__).parent / "flink" / "java").glob("*.java")), jar)
+    return jar
+
+
+@pytest.fixture
+def rest(cluster: LocalCluster) -> Iterator[Rest]:
+    """REST of the shared cluster; no job is left on it.
+
+    A TaskManager that has ended is started again: cancelling PyFlink's jobs may end some.
+    """
+    answer = Rest(cluster.url)
+    for device in cluster.devices:
+        if cluster.processes[device].poll() is not None:
+            come_back(answer, cluster, device)
+    cluster.wait()
+    yield answer
+    for job in answer.get("/jobs")["jobs"]:
+        answer.cancel(job["id"])
+
+
+@pytest.fixture
+def submit(rest: Rest, flink: Flink, graph_jar: Path) -> Callable[..., str]:
+    """Submit a graph with a placement, operator → devices of its subtasks."""
+
+    def call(graph: dict[str, Any], vectors: dict[str, list[str]]) -> str:
+        return apply(rest, flink, Program(graph_jar, "GraphJob", [json.dumps(graph)]), vectors)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def ray_engine() -> Iterator[RayEngine]:
+    """A local Ray of three slow devices, dev-0 to dev-2."""
+    pytest.importorskip("ray")
+    with RayEngine(Cluster.of([Device(name, mips=1000) for name in DEVICES[:3]])) as running:
+        yield running
+        for job in running.jobs():
+            running.cancel(job)
 
 
 @pytest.fixture

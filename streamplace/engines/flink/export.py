@@ -29,7 +29,7 @@ sharing groups for tools of your own.
 CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
 
 
-@export("flink")
+@export("flink", all_devices=True)
 def as_flink(deployment: Deployment) -> dict[str, str]:
     """TaskManager settings, slot sharing groups, and snippets for jars and for PyFlink programs."""
     devices = deployment.problem.cluster.devices.name

@@ -122,6 +122,8 @@ class RayEngine:
         check_graph(program)
         _check_alike(pipeline.graph, program)
         where = self._placed(program, placement).as_dict()
+        if where == pipeline.placement:
+            return Moved(job, 0.0)
         begin = time.monotonic()
         pipeline.pause()
         try:

@@ -1,0 +1,140 @@
+"""The contract of engines that run, held by every one of them on a real cluster."""
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamplace
+from streamplace.engines.flink import FlinkEngine, Program
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.settling import Settling
+from streamplace.engines.live import LiveEngine
+from streamplace.engines.ray import RayEngine
+from streamplace.errors import StreamplaceError
+from streamplace.model import Operator, Stream, StreamGraph
+
+OPERATORS = ("src", "parse", "count", "out")
+TOGETHER = dict.fromkeys(OPERATORS, "dev-0")
+APART = dict(zip(OPERATORS, ("dev-0", "dev-1", "dev-2", "dev-0"), strict=True))
+RATE, PAYLOADS, SELECTIVITIES = 200.0, (4000, 2000, 8000), (1.0, 1.0, 0.5)
+SECONDS, ALIKE = 4.0, 0.25
+NO_RAY = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An engine, a program of the four operators, and the names of the devices."""
+
+    engine: LiveEngine[Any]
+    program: Any
+    devices: tuple[str, ...]
+
+
+@pytest.fixture
+def flink_case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Case:
+    """The job that runs any graph, on the shared Flink."""
+    rows = [{"name": name, "rounds": 5_000} for name in OPERATORS]
+    for row, payload in zip(rows, PAYLOADS, strict=False):
+        row["payload"] = payload
+    rows[0]["rate"] = RATE
+    streams = [
+        {"from": a, "to": b, "selectivity": s}
+        for a, b, s in zip(OPERATORS, OPERATORS[1:], SELECTIVITIES, strict=False)
+    ]
+    text = json.dumps({"name": "pipe", "operators": rows, "streams": streams})
+    engine = FlinkEngine(
+        rest, flink.home, savepoints=(tmp_path / "saved").as_uri(), settling=Settling(0.0)
+    )
+    devices = tuple(rest.offered())
+    return Case(engine, Program(graph_jar, "GraphJob", [text]), devices)
+
+
+@pytest.fixture
+def ray_case(ray_engine: RayEngine) -> Case:
+    """A pipeline of actors on the local Ray."""
+    operators = [
+        Operator(name, ipt=1e5, payload=payload, rate=0 if k else RATE)
+        for k, (name, payload) in enumerate(zip(OPERATORS, (*PAYLOADS, 0), strict=True))
+    ]
+    streams = [
+        Stream(a, b, s) for a, b, s in zip(OPERATORS, OPERATORS[1:], SELECTIVITIES, strict=False)
+    ]
+    graph = StreamGraph.of("pipe", operators, streams)
+    return Case(ray_engine, graph, ("dev-0", "dev-1", "dev-2"))
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("ray", marks=[pytest.mark.xdist_group("ray"), NO_RAY]),
+        pytest.param("flink", marks=pytest.mark.xdist_group("flink")),
+    ]
+)
+def case(request: pytest.FixtureRequest) -> Iterator[Case]:
+    """Every engine; no job is left on it."""
+    case: Case = request.getfixturevalue(f"{request.param}_case")
+    yield case
+    for job in case.engine.jobs():
+        case.engine.cancel(job)
+
+
+def test_a_job_runs_where_it_is_placed(case: Case) -> None:
+    """Verification names the operators that are elsewhere."""
+    job = case.engine.apply(case.program, TOGETHER)
+    assert case.engine.jobs() == [job]
+    assert case.engine.verify(job, TOGETHER).fine
+    elsewhere = case.engine.verify(job, APART)
+    assert not elsewhere.fine
+    assert {check.operator for check in elsewhere.checks if not check.fine} == {"parse", "count"}
+    case.engine.cancel(job)
+    assert case.engine.jobs() == []
+
+
+def test_a_running_job_is_measured_as_a_problem_that_can_be_placed(case: Case) -> None:
+    """Operators, streams, selectivities and payloads are those of the job."""
+    job = case.engine.apply(case.program, APART)
+    measured = case.engine.measure(job, SECONDS)
+    graph = measured.graph
+    assert graph.operators.name == OPERATORS
+    assert (graph.operators.ipt > 0).all()
+    assert graph.source_rate > 0
+    assert sorted(measured.cluster.devices.name) == sorted(case.devices)
+    assert graph.streams.selectivity == pytest.approx(SELECTIVITIES, rel=ALIKE)
+    assert graph.streams.bytes_per_tuple() == pytest.approx(PAYLOADS, rel=ALIKE)
+    assert streamplace.place(graph, measured.cluster).value > 0
+
+
+def test_a_job_is_moved_while_it_runs(case: Case) -> None:
+    """One copy of it runs afterwards, where it is placed now."""
+    job = case.engine.apply(case.program, TOGETHER)
+    moved = case.engine.move(job, case.program, APART)
+    assert case.engine.jobs() == [moved.job]
+    assert case.engine.verify(moved.job, APART).fine
+    assert moved.outage is not None
+    assert moved.outage > 0
+
+
+def test_a_job_that_is_placed_nowhere_new_stays(case: Case) -> None:
+    """Under its own id."""
+    job = case.engine.apply(case.program, APART)
+    assert case.engine.move(job, case.program, APART).job == job
+    assert case.engine.verify(job, APART).fine
+
+
+@pytest.mark.parametrize(
+    "placement", [{**APART, "count": "nowhere"}, {k: APART[k] for k in ("src", "parse", "count")}]
+)
+def test_a_placement_that_does_not_fit_is_refused_while_the_job_runs(
+    case: Case, placement: dict[str, str]
+) -> None:
+    """A device that is not there, and an operator that is placed nowhere."""
+    job = case.engine.apply(case.program, TOGETHER)
+    with pytest.raises(StreamplaceError, match=r"nowhere|out"):
+        case.engine.move(job, case.program, placement)
+    assert case.engine.jobs() == [job]
+    assert case.engine.verify(job, TOGETHER).fine
