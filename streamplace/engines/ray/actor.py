@@ -105,12 +105,16 @@ class Snapshot(NamedTuple):
 class OperatorActor:
     """An operator; Ray runs its methods one after the other."""
 
-    def __init__(self, task: OperatorTask, counts: OperatorCounts) -> None:
-        self._task, self._counts = task, counts
+    def __init__(self, task: OperatorTask) -> None:
+        self._task, self._counts = task, OperatorCounts()
         self._cores = [path.open("w") for path in task.cores]
         self._targets: dict[int, Any] = {}
         self._under_way: dict[int, deque[Any]] = {}
         self._run = 0
+
+    def take(self, counts: OperatorCounts) -> None:
+        """Go on from what another actor of the operator has done."""
+        self._counts = counts
 
     def connect(self, targets: Mapping[int, Any]) -> None:
         """Send each stream to this actor from now on."""

@@ -84,9 +84,9 @@ class RayEngine:
 
     def apply(self, program: StreamGraph, placement: Mapping[str, str]) -> str:
         """Start a pipeline that runs a graph where its operators are placed; returns its id."""
+        devices = self._local()
         check_graph(program)
-        where = self._placed(program, placement)
-        pipeline = ActorPipeline.start(self._local(), program, where)
+        pipeline = ActorPipeline.start(devices, program, self._placed(program, placement))
         self._started += 1
         job = f"pipeline-{self._started}"
         self._pipelines[job] = pipeline
@@ -108,29 +108,26 @@ class RayEngine:
         return Verification(tuple(checks), tuple(faults))
 
     def move(self, job: str, program: StreamGraph, placement: Mapping[str, str]) -> Moved:
-        """Move operators of a running pipeline, with what they have counted.
+        """Move operators of a running pipeline, with their state.
 
-        The sources pause until everything under way was taken in; operators that move start anew
-        on their devices. Where one does not start, the pipeline goes on where it ran.
+        Operators that move start on their new devices while the pipeline runs. Then the sources
+        pause until everything under way was taken in, and the new actors go on from the counts of
+        the old ones. Where one does not start, the pipeline goes on where it ran.
 
         Parameters
         ----------
         program
-            The graph, which may have other costs than before, but no other operators and streams.
+            The graph that the job was started with.
         """
-        pipeline = self._pipeline(job)
-        check_graph(program)
-        _check_alike(pipeline.graph, program)
-        where = self._placed(program, placement).as_dict()
+        pipeline, where = self._pipeline(job), self._placed(program, placement).as_dict()
+        if program != pipeline.graph:
+            raise SettingError(
+                f"job {quoted(job)} runs another graph than {quoted(program.name)}; give the graph "
+                "that it was started with"
+            )
         if where == pipeline.placement:
             return Moved(job, 0.0)
-        begin = time.monotonic()
-        pipeline.pause()
-        try:
-            pipeline.move(program, where)
-        finally:
-            pipeline.resume()
-        return Moved(job, time.monotonic() - begin)
+        return Moved(job, pipeline.move(where))
 
     def counts(self, job: str) -> dict[str, OperatorCounts]:
         """What every operator has done so far, at a moment when no tuple is under way."""
@@ -160,13 +157,3 @@ class RayEngine:
 
     def _placed(self, graph: StreamGraph, placement: Mapping[str, str]) -> Placement:
         return Placement.of(graph.operators.name, self._cluster.devices.name, placement)
-
-
-def _check_alike(graph: StreamGraph, program: StreamGraph) -> None:
-    """Raise SettingError where a program cannot take over the state of a running graph."""
-    ends = [[(stream.source, stream.target) for stream in g.streams] for g in (graph, program)]
-    if graph.operators.name != program.operators.name or ends[0] != ends[1]:
-        raise SettingError(
-            f"graph {quoted(program.name)} has other operators or streams than the job that runs; "
-            "give the graph that the job was started with"
-        )

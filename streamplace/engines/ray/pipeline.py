@@ -1,5 +1,6 @@
 """A pipeline of actors that runs a stream graph, one actor for each operator."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,13 +78,8 @@ class ActorPipeline:
     ) -> "ActorPipeline":
         """Start all actors where they are placed; nothing is left where one does not start."""
         pipeline = cls(devices, graph, placement.as_dict(), {})
-        try:
-            for name, device in pipeline.placement.items():
-                pipeline.actors[name] = pipeline._actor(name, device, OperatorCounts())
-            pipeline.connect()
-        except BaseException:
-            pipeline.end(pipeline.actors.values())
-            raise
+        pipeline.actors = pipeline._started(pipeline.placement)
+        pipeline._connect()
         pipeline.resume()
         return pipeline
 
@@ -112,29 +108,37 @@ class ActorPipeline:
         """Have the sources generate tuples."""
         self._answers({name: self.actors[name].start.remote() for name in self._sources()})
 
-    def move(self, graph: StreamGraph, placement: Mapping[str, str]) -> None:
-        """Start a paused pipeline's operators anew where they shall run, with their counts.
+    def move(self, placement: Mapping[str, str]) -> float:
+        """Have operators go on elsewhere, with their counts; returns the seconds of the pause.
 
-        Those that stay go on running. Where one does not start, all are as they were.
+        Those that stay go on running. Where one cannot move, all are as they were.
         """
-        before = self.graph, self.placement, self.actors
-        counts = self.counts()
-        moved = [name for name, device in placement.items() if device != self.placement[name]]
-        new: dict[str, Any] = {}
+        moved = {name: d for name, d in placement.items() if d != self.placement[name]}
+        new = self._started(moved)
+        begin = time.monotonic()
         try:
-            self.graph = graph
-            for name in moved:
-                new[name] = self._actor(name, placement[name], counts[name])
-            self.placement, self.actors = dict(placement), {**self.actors, **new}
-            self.connect()
-        except BaseException:
-            self.graph, self.placement, self.actors = before
-            self.end(new.values())
-            self.connect()
-            raise
-        self.end(before[2][name] for name in moved)
+            self.pause()
+            self._replace(new)
+        finally:
+            self.resume()
+        self.placement = dict(placement)
+        return time.monotonic() - begin
 
-    def connect(self) -> None:
+    def _replace(self, new: dict[str, Any]) -> None:
+        """Put other actors in the place of some of a paused pipeline."""
+        counts, old = self.counts(), self.actors
+        try:
+            self._answers({name: actor.take.remote(counts[name]) for name, actor in new.items()})
+            self.actors = {**old, **new}
+            self._connect()
+        except BaseException:
+            self.actors = old
+            self.end(new.values())
+            self._connect()
+            raise
+        self.end(old[name] for name in new)
+
+    def _connect(self) -> None:
         """Tell every actor where its streams lead."""
         targets: dict[str, dict[int, Any]] = {name: {} for name in self.actors}
         for number, stream in enumerate(self.graph.streams):
@@ -151,17 +155,18 @@ class ActorPipeline:
     def _sources(self) -> list[str]:
         return [operator.name for operator in self.graph.operators if operator.rate > 0]
 
-    def _actor(self, name: str, device: str, counts: OperatorCounts) -> Any:
-        """Start the actor of an operator, and wait until it runs."""
-        task, options = self._task(name, device), {resource(device): DEMAND}
-        kind = self.devices.ray.remote(OperatorActor)
-        actor = kind.options(num_cpus=0, resources=options).remote(task, counts)
+    def _started(self, placement: Mapping[str, str]) -> dict[str, Any]:
+        """Actors of some operators once all of them run; none is left where one does not."""
+        kind, actors = self.devices.ray.remote(OperatorActor), {}
+        for name, device in placement.items():
+            options = {"num_cpus": 0, "resources": {resource(device): DEMAND}}
+            actors[name] = kind.options(**options).remote(self._task(name, device))
         try:
-            self._answers({name: actor.home.remote()})
+            self._answers({name: actor.home.remote() for name, actor in actors.items()})
         except BaseException:
-            self.devices.ray.kill(actor)
+            self.end(actors.values())
             raise
-        return actor
+        return actors
 
     def _task(self, name: str, device: str) -> OperatorTask:
         graph, row = self.graph, self.graph.operators.index(name)
