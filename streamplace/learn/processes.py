@@ -101,7 +101,7 @@ class ProcessWorkers:
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self._store, self._rank, self._size = store, rank, size
-        self._asked_to_end = False
+        self._asked_to_end, self._launcher = False, os.getppid()
 
     @property
     def leads(self) -> bool:
@@ -131,6 +131,8 @@ class ProcessWorkers:
         found = self._met(mine, combine)
         if self._asked_to_end:
             raise KeyboardInterrupt
+        if self._is_orphan:
+            raise self._orphaned()
         return found
 
     def left(self, error: BaseException) -> BaseException:
@@ -178,6 +180,8 @@ class ProcessWorkers:
     def _judged(self, lost: Lost) -> BaseException:
         """Why a process is lost."""
         time.sleep(GRACE_S)
+        if self._is_orphan:
+            return self._orphaned()
         if not self.leads:
             if self._rank > 1 or self._noted(ENDED) is not None:
                 return Ended("the first process says why")
@@ -192,6 +196,16 @@ class ProcessWorkers:
     def _told(self, rank: int) -> str | None:
         """Why a process ended: its error, nothing if it was asked to, None if it could not say."""
         return self._noted(_key(rank))
+
+    @property
+    def _is_orphan(self) -> bool:
+        """Whether torchrun, which started this process, has ended."""
+        return os.getppid() != self._launcher
+
+    def _orphaned(self) -> StreamplaceError:
+        if self.leads:
+            return SettingError("torchrun ended, perhaps because it was killed; use --resume")
+        return Ended("the first process says why")
 
     def _noted(self, key: str) -> str | None:
         try:

@@ -89,16 +89,38 @@ def in_its_third_epoch(folder: Path, run: str) -> Iterator[Started]:
             process.communicate()
 
 
+def children_of(process: Started) -> list[int]:
+    """Process ids of the processes that torchrun started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(child) for child in children]
+
+
 def child_of_rank(process: Started, rank: int) -> int:
     """Process id of a process that torchrun started."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     wanted = f"RANK={rank}"
     (found,) = (
-        int(child)
-        for child in children
+        child
+        for child in children_of(process)
         if wanted in Path(f"/proc/{child}/environ").read_text().split("\0")
     )
     return found
+
+
+def wait_for_end(processes: list[int]) -> None:
+    """Wait until none of some processes runs."""
+    deadline = time.monotonic() + PATIENCE_S
+    while any(is_running(one) for one in processes):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody waited for does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def check_same(folder: Path, run: str) -> None:
@@ -141,6 +163,40 @@ def test_the_first_process_can_be_lost_too(folder: Path) -> None:
     assert status != 0
     assert err.count("error: ") == 1
     assert "error: process 0 of 2 was lost" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("last", [0, 2])
+def test_a_torchrun_that_is_killed_whole_goes_on_to_the_same_bits(folder: Path, last: int) -> None:
+    """The launcher first, or its processes first; then two processes go on."""
+    run = f"whole-{last}"
+    with in_its_third_epoch(folder, run) as process:
+        children = children_of(process)
+        assert len(children) == 2
+        family = [process.pid, *children]
+        for one in (*family[last:], *family[:last]):
+            os.kill(one, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    wait_for_end(children)
+    status, _, err = ended(started(folder, 2, *TRAIN, "--out", run, "--resume"))
+    assert status == 0, err
+    check_same(folder, run)
+
+
+@pytest.mark.slow
+def test_processes_end_when_their_launcher_is_killed(folder: Path) -> None:
+    """They keep what is done, so that others can go on in the folder."""
+    with in_its_third_epoch(folder, "orphans") as process:
+        children = children_of(process)
+        process.kill()
+        process.wait()
+        wait_for_end(children)
+        _, err = process.communicate()
+    assert err.count("error: ") == err.count("error: torchrun ended") == 1
+    assert len(history(folder / "orphans")) < 6
+    status, _, err = ended(started(folder, 2, *TRAIN, "--out", "orphans", "--resume"))
+    assert status == 0, err
+    check_same(folder, "orphans")
 
 
 def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None:
