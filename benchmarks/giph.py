@@ -56,6 +56,7 @@ class Variant:
 VARIANTS = (
     Variant("giph"),
     Variant("giph-3", options="steps = 3"),
+    Variant("giph-5", options="steps = 5"),
     Variant("giph-ne", options="edges = false"),
     Variant("giph-ne-pol", options='form = "plain"\nedges = false'),
     Variant("graphsage-ne", options='form = "sage"\nedges = false'),
@@ -66,9 +67,10 @@ VARIANTS = (
 )
 BY_NAME = {variant.name: variant for variant in VARIANTS}
 SEARCHES = ("random", "eft", "giph-task-eft", "placeto", "giph")
-RIVALS = ("giph", *(v.name for v in VARIANTS[1:6]), "heft", "anneal")
+RIVALS = ("giph", *(v.name for v in VARIANTS[1:7]), "heft", "anneal")
 PUBLISHED = {
     "giph-3": "53 / 7 / 40",
+    "giph-5": "55 / 6 / 38",
     "giph-ne": "75 / 2 / 23",
     "giph-ne-pol": "61 / 6 / 33",
     "giph-task-eft": "82 / 3 / 15",
@@ -78,6 +80,7 @@ PUBLISHED = {
 PUBLISHED_S = {
     "giph": (0.340, 0.565),
     "giph-3": (0.114, 0.145),
+    "giph-5": (0.132, 0.178),
     "giph-ne": (0.240, 0.360),
     "giph-ne-pol": (0.027, 0.027),
     "graphsage-ne": (0.138, 0.157),
@@ -93,14 +96,14 @@ def problems_of(setting: str, split: str, count: int) -> list[Problem]:
     return those[:: len(those) // count][:count]
 
 
-def trained(variant: Variant, folder: Path, epochs: int) -> None:
+def trained(variant: Variant, folder: Path, epochs: int, learned: int = LEARNED) -> None:
     """Train a variant by the fast preset, unless it is there."""
     if (folder / variant.name / "best.safetensors").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / f"{variant.name}.toml"
     config.write_text(f"[training]\nbatch = {BATCH}\n[model]\n{variant.options}\n", "utf-8")
-    problems, out = problems_of(variant.setting, "train", LEARNED), folder / variant.name
+    problems, out = problems_of(variant.setting, "train", learned), folder / variant.name
     train(variant.model, problems, out, config=config, epochs=epochs)
 
 
@@ -238,10 +241,12 @@ def table_of_changes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def table_of_pairs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def table_of_pairs(
+    rows: list[dict[str, Any]], rivals: Sequence[str] = RIVALS[1:]
+) -> list[dict[str, Any]]:
     """Table 6: GiPH better than, equal to and worse than the others, in per cent."""
     mine, found = finals(rows, "giph"), []
-    for name in RIVALS[1:]:
+    for name in rivals:
         other = finals(rows, name)
         won, lost = np.mean(mine < other - TIE), np.mean(mine > other + TIE)
         equal = np.mean(np.abs(mine - other) <= TIE)
@@ -292,6 +297,22 @@ def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
     save(figure, path)
 
 
+def only(names: Sequence[str], folder: Path, given: argparse.Namespace) -> None:
+    """Train GiPH and some of its variants, and print Tables 6 and 7 of these."""
+    for name in ("giph", *names):
+        trained(BY_NAME[name], folder, given.epochs, given.learned)
+    search = partial(searched, names=("giph", *names, "heft"), folder=folder)
+    rows = all_of(search, problems_of(MULTIPLE, "test", given.problems), workers_of(given))
+    some = problems_of(MULTIPLE, "test", 8)
+    timed = [
+        {"method": name, "placing": placing, "training": training}
+        for name in ("giph", *names)
+        for placing, training in [seconds_of(BY_NAME[name], some, folder) for _ in range(2)][1:]
+    ]
+    print(markdown("Table 6", table_of_pairs(rows, (*names, "heft"))))
+    print(markdown("Table 7", table_of_seconds(timed)), end="")
+
+
 def main(folder: Path, count: int, epochs: int, by: Mapped) -> None:
     """Train, walk, write and print the tables, and draw."""
     for variant in VARIANTS:
@@ -318,6 +339,11 @@ if __name__ == "__main__":
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
     parser.add_argument("--problems", type=int, default=60, help="to test with, of each study")
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
+    parser.add_argument("--learned", type=int, default=LEARNED, help="to train with, with --only")
+    parser.add_argument("--only", default="", help="variants to compare with GiPH, by commas")
     workers_options(parser)
     given = parser.parse_args()
-    main(given.output, given.problems, given.epochs, workers_of(given))
+    if given.only:
+        only(given.only.split(","), given.output, given)
+    else:
+        main(given.output, given.problems, given.epochs, workers_of(given))

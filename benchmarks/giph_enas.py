@@ -1,0 +1,122 @@
+"""GiPH on deep-learning graphs: Figure 7 of its paper.
+
+Run ``python benchmarks/giph_enas.py -o out/`` (what is trained in ``out/`` already is taken from
+there). Language models of ENAS cells in 40 groups on one network of eight devices, half of them to
+train with. Prints mean SLRs over the steps of a walk (a), and how many tasks a walk relocates once,
+twice and so on (b), and writes both as ``giph-enas.md``.
+"""
+
+import argparse
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from giph import BATCH, EPOCHS, markdown
+from giph_measured import MAKESPAN, Recording, best_so_far
+from studies import Mapped, workers_of, workers_options
+
+from streamplace import Problem, train
+from streamplace.generate.enas_ptb import EnasPtb
+from streamplace.generate.registry import FAMILIES
+from streamplace.model.arrays import Ints
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
+
+POLICIES = ("giph", "giph-task-eft", "placeto")
+WALKS = ("random", "eft", *POLICIES, "heft")
+POINTS = (0.0, 0.5, 1.0, 2.0)
+"""Steps per task at which walks are looked at."""
+COUNTS = (1, 2, 3, 4, 6, 8, 81)
+"""First number of relocations of every column of the distribution."""
+
+
+def problems_of(split: str, count: int) -> list[Problem]:
+    """So many problems, spread over the cell designs."""
+    made = FAMILIES["enas-ptb"].generate(EnasPtb(), 0)
+    those = [one for one in made if one.graph.attributes["split"] == split]
+    return those[:: len(those) // count][:count]
+
+
+def trained(name: str, folder: Path, learned: int, epochs: int) -> Path:
+    """Folder of a policy, trained unless it is there."""
+    run = folder / f"{name}-enas"
+    if not (run / "best.safetensors").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / f"{name}-enas.toml"
+        config.write_text(f"[training]\nbatch = {BATCH}\n", "utf-8")
+        train(name, problems_of("train", learned), run, config=config, epochs=epochs)
+    return run
+
+
+def walked(problem: Problem, folder: Path) -> dict[str, dict[str, Any]]:
+    """SLR at the points of every walk, and relocations of every task; all begin alike."""
+    found, n = {}, problem.n_operators
+    for name in WALKS:
+        weights = f":weights={folder / f'{name}-enas' / 'best.safetensors'}"
+        placer = named_placer(name + weights if name in POLICIES else name)
+        recording = Recording(0.0, np.random.default_rng(n))
+        objective = MAKESPAN if name == "heft" else recording.objective()
+        value = placer.place(problem, objective, seed=n, budget=Budget(None, 1 + 2 * n)).value
+        slr, moves = [MAKESPAN.measures(problem, value)["slr"]] * len(POINTS), []
+        if name != "heft":
+            places, seconds = (part[: 1 + 2 * n] for part in recording.walk())
+            best = seconds[best_so_far(seconds)]
+            values = [best[min(round(point * n), len(best) - 1)] for point in POINTS]
+            slr = [MAKESPAN.measures(problem, float(one))["slr"] for one in values]
+            moves = relocations(places)
+        found[name] = {"slr": slr, "moves": moves}
+    return found
+
+
+def relocations(places: Ints) -> list[int]:
+    """How often each task was moved to another device, of those that were at all."""
+    moved = (places[1:] != places[:-1]).sum(axis=0)
+    return [int(times) for times in moved if times]
+
+
+def tables(found: list[dict[str, dict[str, Any]]]) -> str:
+    """Figure 7: both parts."""
+    curves, counts = [], []
+    for name in WALKS:
+        slr = np.array([one[name]["slr"] for one in found])
+        heft = np.array([one["heft"]["slr"] for one in found])
+        row = dict(zip((f"{p:g} N steps" for p in POINTS), slr.mean(axis=0).tolist(), strict=True))
+        curves.append({"": name} | row | {"end × HEFT": float((slr / heft)[:, -1].mean())})
+    for name in POLICIES:
+        moves = np.array([times for one in found for times in one[name]["moves"]])
+        shares = {
+            f"{low}" if high == low + 1 else f"{low} to {high - 1}": float(
+                ((moves >= low) & (moves < high)).mean()
+            )
+            for low, high in pairwise(COUNTS)
+        }
+        counts.append({"": name} | shares | {"most": str(int(moves.max()))})
+    return "\n".join(
+        (
+            markdown(f"Figure 7 (a): mean SLR, {len(found)} graphs", curves),
+            markdown("Figure 7 (b): share of the moved tasks by how often they moved", counts),
+        )
+    )
+
+
+def main(folder: Path, count: int, learned: int, epochs: int, by: Mapped) -> None:
+    """Train, walk, write and print the tables."""
+    for name in POLICIES:
+        trained(name, folder, learned, epochs)
+    found = list(by(partial(walked, folder=folder), problems_of("test", count)))
+    text = tables(found)
+    (folder / "giph-enas.md").write_text(text, "utf-8")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--problems", type=int, default=150, help="to test with")
+    parser.add_argument("--learned", type=int, default=150, help="to train with")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
+    workers_options(parser)
+    given = parser.parse_args()
+    main(given.output, given.problems, given.learned, given.epochs, workers_of(given))

@@ -1,0 +1,107 @@
+"""GiPH under noise: Figure 4 of its paper, where times vary by up to a fifth.
+
+Run ``python benchmarks/giph_noise.py -o out/`` (what is trained in ``out/`` already, also by
+``giph.py``, is taken from there). Policies measure noisy passes (`giph_measured`), when they walk
+and, where a row says so, when they learn; what they look at are the expected times. Prints the
+table and writes it as ``giph-noise.md``.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+from giph import BATCH, BY_NAME, EPOCHS, LEARNED, MULTIPLE, markdown, problems_of, trained
+from giph_measured import MAKESPAN, Recording, best_so_far, noisy
+from studies import Mapped, workers_of, workers_options
+
+from streamplace import Problem, train
+from streamplace.model.arrays import Floats, Ints
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
+
+SIGMA = 0.2
+POLICIES = ("giph", "giph-task-eft", "placeto")
+WALKS = ("random", "eft", *POLICIES, *(f"{name}, learned under noise" for name in POLICIES))
+
+
+def trained_under_noise(name: str, folder: Path, epochs: int, learned: int) -> None:
+    """Train a policy on noisy measurements, unless it is there."""
+    run = folder / f"{name}-noise"
+    if (run / "best.safetensors").exists():
+        return
+    config = folder / f"{name}-noise.toml"
+    config.write_text(f"[training]\nbatch = {BATCH}\n", "utf-8")
+    problems = problems_of(MULTIPLE, "train", learned)
+    train(BY_NAME[name].model, problems, run, config=config, epochs=epochs, reward=measured)
+
+
+def measured(problem: Problem, places: Ints) -> Floats:
+    """Noisy seconds, the same for the same placements in whatever order they are asked for."""
+    rows = np.ascontiguousarray(np.atleast_2d(places), np.int32)
+    return noisy(problem, rows, SIGMA, np.random.default_rng(crc32(rows.tobytes())))
+
+
+def walked(problem: Problem, folder: Path) -> dict[str, list[float]]:
+    """Makespans that every policy ends at, over HEFT's.
+
+    Without noise; under noise; and what was measured of that placement under noise. The first two
+    are expected makespans of the placement whose measurement is the least.
+    """
+    heft = named_placer("heft").place(problem, MAKESPAN).value
+    found = {}
+    for name in WALKS:
+        silent, _ = ended(problem, name, 0.0, folder)
+        expected, seconds = ended(problem, name, SIGMA, folder)
+        found[name] = [silent / heft, expected / heft, seconds / heft]
+    return found
+
+
+def ended(problem: Problem, name: str, sigma: float, folder: Path) -> tuple[float, float]:
+    """Expected makespan, and the measured one, of the best placement of a walk as measured."""
+    n = problem.n_operators
+    recording = Recording(sigma, np.random.default_rng(n))
+    placer = named_placer(placer_of(name, folder))
+    placer.place(problem, recording.objective(), seed=n, budget=Budget(None, 1 + 2 * n))
+    places, seconds = (part[: 1 + 2 * n] for part in recording.walk())
+    best = best_so_far(seconds)[-1]
+    return float(MAKESPAN.values(problem, places[best][None])[0]), float(seconds[best])
+
+
+def placer_of(name: str, folder: Path) -> str:
+    """Placer of a row."""
+    policy, _, noise = name.partition(", ")
+    if policy not in BY_NAME:
+        return policy
+    run = folder / (f"{policy}-noise" if noise else policy)
+    return f"{BY_NAME[policy].model}:weights={run / 'best.safetensors'}"
+
+
+def main(folder: Path, count: int, epochs: int, learned: int, by: Mapped) -> None:
+    """Train, walk, write and print the table."""
+    for name in POLICIES:
+        trained(BY_NAME[name], folder, epochs, learned)
+        trained_under_noise(name, folder, epochs, learned)
+    found = list(by(partial(walked, folder=folder), problems_of(MULTIPLE, "test", count)))
+    rows = []
+    for name in WALKS:
+        silent, expected, seconds = np.mean([one[name] for one in found], axis=0).tolist()
+        rows.append(
+            {"": name, "without noise": silent, "under noise": expected, "as measured": seconds}
+        )
+    title = f"Makespan × HEFT after 2 N steps, {len(found)} problems, {epochs} epochs on {learned}"
+    text = markdown(title, rows)
+    (folder / "giph-noise.md").write_text(text, "utf-8")
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder")
+    parser.add_argument("--problems", type=int, default=60, help="to test with")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="of every training")
+    parser.add_argument("--learned", type=int, default=LEARNED, help="to train with")
+    workers_options(parser)
+    given = parser.parse_args()
+    main(given.output, given.problems, given.epochs, given.learned, workers_of(given))
