@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from streamplace.model.operators import Operator, Window
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
+    from streamplace.model.relocation import Relocation
     from streamplace.model.streams import Stream
-    from streamplace.objectives.relocation import Relocation
 
 _HOME = {
     "Cluster": "streamplace.model.cluster",
@@ -31,7 +31,7 @@ _HOME = {
     "Operator": "streamplace.model.operators",
     "Placement": "streamplace.model.placement",
     "Problem": "streamplace.model.problem",
-    "Relocation": "streamplace.objectives.relocation",
+    "Relocation": "streamplace.model.relocation",
     "Stream": "streamplace.model.streams",
     "StreamGraph": "streamplace.model.graph",
     "StreamplaceError": "streamplace.errors",

@@ -14,15 +14,14 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import Condition, demanded, subject_to
+from streamplace.model.relocation import Relocation
+from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import (
-    Explanation,
     Objective,
-    named_objective,
     suggested_by,
     suggested_by_all,
 )
-from streamplace.objectives.relocation import Relocation, relocating
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Placer, Result
 from streamplace.training.prepared import train_run
@@ -79,9 +78,7 @@ def place(
     problem = problem_of(graph, cluster, constraints)
     judge = chosen_objective(problem, objective, require, relocation)
     asked = named_placer(placer) if isinstance(placer, str) else placer
-    result = asked.place(problem, judge, seed=seed, budget=budget)
-    demanded(problem, judge, result.placement)
-    return result
+    return asked.place(problem, judge, seed=seed, budget=budget)
 
 
 def simulate(
@@ -134,10 +131,7 @@ def chosen_objective(
     relocation: Relocation | None = None,
 ) -> Objective:
     """Objective by name, or the one that the problem suggests, subject to conditions."""
-    base = named_objective(name or suggested_by(problem.graph))
-    if relocation is not None:
-        base = relocating(base, relocation)
-    return subject_to(base, [Condition.of(text) for text in require])
+    return composed_objective(name or suggested_by(problem.graph), require, relocation)
 
 
 def export(

@@ -142,7 +142,7 @@ def _columns(
         )
     head = ("mean", "max", "× best", "worst", "× optimum", "optimal")
     return head, lambda row: (
-        *(judge.told(value) for value in (row.mean, row.max)),
+        *(judge.format(value) for value in (row.mean, row.max)),
         *(f"{ratio:.3f}" for ratio in row.of_best),
         "—" if row.share_of_optimum is None else f"{row.share_of_optimum:.3f}",
         "—" if row.reached is None else percent(row.reached),

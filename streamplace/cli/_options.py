@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
     from streamplace.model.problem import Problem
-    from streamplace.objectives.relocation import Relocation
+    from streamplace.model.relocation import Relocation
 
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -290,8 +290,8 @@ def relocation_of(
 ) -> "Relocation | None":
     """Relocation that the options describe; None without ``--from``."""
     from streamplace.io.placements import read_present
+    from streamplace.model.relocation import Relocation
     from streamplace.model.units import seconds
-    from streamplace.objectives.relocation import Relocation
 
     if present is None:
         if startup is None:

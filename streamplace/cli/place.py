@@ -23,8 +23,9 @@ from streamplace.objectives.report import Report
 if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
-    from streamplace.objectives.registry import Explanation, Objective
-    from streamplace.objectives.relocation import Relocation
+    from streamplace.model.relocation import Relocation
+    from streamplace.objectives.explanation import Explanation
+    from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget, Placer, Result
 
 ANSWERS = ".jsonl"

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -29,11 +29,12 @@ from streamplace.objectives.report import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from streamsim.engine import Settings
+    from streamsim.engine import Settings, Trace
 
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
+    from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
 
 TRACE = ".trace.json"
@@ -99,38 +100,70 @@ def command(
     from streamplace.io.placements import read_placed
 
     problem, placed = read_placed(placement, read_problem(graph, cluster, rate))
-    asked = _asked(objective, preset)
+    asked = _with_preset(objective, preset)
     relocation = relocation_of(present, startup)
-    told, run = simulate(problem, placed, objective=asked, relocation=relocation), None
+    explanation = simulate(problem, placed, objective=asked, relocation=relocation)
     settings = engine_settings(duration, dt, capacity, policy) if engine else None
-    if settings is not None:
-        from streamplace.evaluate.queues import run_queues
-
-        run = run_queues(problem, placed, settings)
-    document = told.document() | ({} if run is None else engine_document(run))
+    queues = None if settings is None else _queues(problem, placed, settings, output)
     if output is not None:
-        _write(output, document, problem, placed, chosen_objective(problem, asked), settings)
+        judge = chosen_objective(problem, asked)
+        _write(output, _Simulated(problem, placed, judge, explanation, queues, settings))
     if as_json:
-        print_json(document)
+        print_json(_document(explanation, queues))
         return
-    report = told.report()
+    report = explanation.report()
     console().print(titled(problem.graph.name, f": {report.title}"))
     print_report(report)
     print_about(problem.graph)
-    if run is not None:
-        show_engine(run)
+    if queues is not None:
+        show_engine(queues.run)
 
 
-def _asked(objective: str, preset: str | None) -> str:
-    """Objective by name, as the preset has it."""
+class _Queues(NamedTuple):
+    """A run of the engine, with every tick of it where it is drawn."""
+
+    run: "QueueRun"
+    ticks: "Trace | None"
+
+
+class _Simulated(NamedTuple):
+    """A placement, what it reaches, and the engine's run where one was asked for."""
+
+    problem: "Problem"
+    placement: "Placement"
+    judge: "Objective"
+    explanation: "Explanation"
+    queues: _Queues | None
+    settings: "Settings | None"
+
+
+def _queues(
+    problem: "Problem", placed: "Placement", settings: "Settings", output: Path | None
+) -> _Queues:
+    from streamplace.evaluate.queues import run_queues, run_queues_traced
+
+    if output is None or output.suffix == ".json":
+        return _Queues(run_queues(problem, placed, settings), None)
+    return _Queues(*run_queues_traced(problem, placed, settings))
+
+
+def _document(explanation: "Explanation", queues: _Queues | None) -> dict[str, Any]:
+    """The JSON document."""
+    return explanation.document() | ({} if queues is None else engine_document(queues.run))
+
+
+def _with_preset(objective: str, preset: str | None) -> str:
+    """Name of the objective under the options of a preset."""
+    from streamplace.objectives.registry import OF_TASKS, named_objective
+
     if preset is None:
         return objective
-    if objective.partition(":")[0] not in ("", "makespan"):
+    if objective and named_objective(objective).kind != "pass":
         raise SettingError(
-            f"--preset says how a pass is simulated, and --objective {objective} asks for no pass; "
-            "drop one of them"
+            f"--preset sets how one pass is simulated, but --objective {objective} simulates none; "
+            "drop one of the two options"
         )
-    return f"{objective or 'makespan'}:preset={preset}"
+    return f"{objective or OF_TASKS}:preset={preset}"
 
 
 def engine_settings(duration: float, dt: float, capacity: float, policy: str) -> "Settings":
@@ -143,39 +176,32 @@ def engine_settings(duration: float, dt: float, capacity: float, policy: str) ->
         raise SettingError(str(error)) from None
 
 
-def _write(
-    output: Path,
-    document: dict[str, Any],
-    problem: "Problem",
-    placed: "Placement",
-    judge: "Objective",
-    settings: "Settings | None",
-) -> None:
+def _write(output: Path, simulated: _Simulated) -> None:
     """Write what the name of the file asks for: a trace, the document, or a picture of the run."""
     if output.name.endswith(TRACE):
+        judge = simulated.judge
         if judge.trace is None:
             raise SettingError(
-                f"{judge.name} has no trace, which is of one pass; add --objective makespan"
+                f"{judge.name} has no trace; add --objective makespan for the trace of a pass"
             )
-        save_json(judge.trace(problem, placed), output)
+        save_json(judge.trace(simulated.problem, simulated.placement), output)
         say(f"trace → {output} (open it in https://ui.perfetto.dev)")
     elif output.suffix == ".json":
-        save_json(document, output)
+        save_json(_document(simulated.explanation, simulated.queues), output)
     else:
         from streamplace.drawing.figures import save
 
-        save(_picture(problem, placed, judge, settings), output)
+        save(_picture(simulated), output)
         say(f"plot → {output}")
 
 
-def _picture(
-    problem: "Problem", placed: "Placement", judge: "Objective", settings: "Settings | None"
-) -> "Figure":
+def _picture(simulated: _Simulated) -> "Figure":
     """Queues over time with the engine, else the objective's chart of the run."""
-    if settings is not None:
+    problem, judge, queues = simulated.problem, simulated.judge, simulated.queues
+    if queues is not None and queues.ticks is not None and simulated.settings is not None:
         from streamplace.evaluate.queues import draw_queues
 
-        return draw_queues(problem, placed, settings)
+        return draw_queues(problem, queues.ticks, simulated.settings)
     if judge.chart is None:
         raise SettingError(
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
@@ -184,7 +210,7 @@ def _picture(
     from streamplace.drawing.figures import empty_figure
 
     figure = empty_figure()
-    judge.chart(problem, placed, figure)
+    judge.chart(problem, simulated.placement, figure)
     return figure
 
 
@@ -209,8 +235,8 @@ def show_engine(run: "QueueRun") -> None:
     )
     for name, wait in (("latency", run.latency), ("without backlog", run.latency_without_backlog)):
         numbers = asdict(wait).items()
-        told = ", ".join(f"{key} {value:.3g} s" for key, value in numbers if value is not None)
-        out.print(f"  {name}: {told or 'nothing arrived'}")
+        waits = ", ".join(f"{key} {value:.3g} s" for key, value in numbers if value is not None)
+        out.print(f"  {name}: {waits or 'nothing arrived'}")
     steady = run.time_to_steady
     out.print(f"  steady after: {'never' if steady is None else f'{steady:.1f} s'}")
     longest = sorted(run.queues.items(), key=lambda item: -item[1])[:4]

@@ -10,8 +10,8 @@ from streamplace.io.files import is_file
 from streamplace.io.weights import stamped
 from streamplace.learn.loading import shipped
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import Condition, subject_to
-from streamplace.objectives.registry import DEFAULT, Objective, named_objective
+from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.registry import DEFAULT, Objective
 from streamplace.placers.registry import Budget, Placer
 
 
@@ -41,7 +41,7 @@ class Comparison:
     @property
     def judges(self) -> tuple[Objective, ...]:
         """The objectives, subject to the conditions."""
-        return tuple(judge_of(name, self.require) for name in self.objectives)
+        return tuple(_judge(name, self.require) for name in self.objectives)
 
     @property
     def per_problem(self) -> int:
@@ -62,10 +62,7 @@ def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
     return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
 
 
-@lru_cache(maxsize=8)
-def judge_of(objective: str, require: tuple[str, ...]) -> Objective:
-    """Objective of a name, subject to conditions."""
-    return subject_to(named_objective(objective), [Condition.of(text) for text in require])
+_judge = lru_cache(maxsize=8)(composed_objective)
 
 
 def _weights_of(placer: Placer) -> Path | None:

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.comparison import judge_of, terms_of
+from streamplace.evaluate.comparison import terms_of
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.runner import error_line
 from streamplace.io.appending import append_lines, claim, repair
@@ -31,7 +31,7 @@ from streamplace.io.problems import usual_cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import demanded
+from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import Objective, suggested_by
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Placer
@@ -117,9 +117,8 @@ class Placing:
         parallel = problem.graph.operators.parallel
         if self.by_subtask:
             problem = expand(problem.graph).problem(problem)
-        judge = judge_of(self.objective or suggested_by(problem.graph), self.require)
+        judge = composed_objective(self.objective or suggested_by(problem.graph), self.require)
         result = self._resolved().place(problem, judge, seed=self.seed, budget=self.budget)
-        demanded(problem, judge, result.placement)
         document = self._document(problem, judge, result.value)
         if result.bound is not None:
             document["bound"] = result.bound

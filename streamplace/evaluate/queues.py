@@ -13,7 +13,7 @@ from streamplace.model.problem import Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from streamsim.engine import Settings
+    from streamsim.engine import Observations, Settings, Trace
 
 MOST_QUEUES = 6
 
@@ -68,6 +68,21 @@ def run_queues(
 
     problem.check(placement)
     seen = observe(problem.instance, placement.index[None, :], settings)
+    return _queue_run(problem, placement, seen)
+
+
+def run_queues_traced(
+    problem: Problem, placement: Placement, settings: "Settings | None" = None
+) -> "tuple[QueueRun, Trace]":
+    """Simulate once like `run_queues`, and return every tick for `draw_queues`, too."""
+    from streamsim.engine import observe_traced
+
+    problem.check(placement)
+    seen, ticks = observe_traced(problem.instance, placement.index, settings)
+    return _queue_run(problem, placement, seen), ticks
+
+
+def _queue_run(problem: Problem, placement: Placement, seen: "Observations") -> QueueRun:
     runs, streams = seen.runs, problem.graph.streams
     return QueueRun(
         throughput=float(runs.throughput[0]),
@@ -85,14 +100,8 @@ def run_queues(
     )
 
 
-def draw_queues(
-    problem: Problem, placement: Placement, settings: "Settings | None" = None
-) -> "Figure":
+def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure":
     """Draw throughput (means of a second), the longest queues and latency over time."""
-    from streamsim.engine import Settings, trace
-
-    settings = settings or Settings()
-    run = trace(problem.instance, placement.index, settings)
     figure, (rate, queue, wait) = new_figure(3)
     ticks = max(1, round(1 / settings.dt))
     for flow, colour, label in (

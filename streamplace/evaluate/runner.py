@@ -17,7 +17,6 @@ from streamplace.evaluate.optima import is_answer
 from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record, key_number, problem_hash
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import demanded
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget, Improvement, Placer
@@ -188,7 +187,6 @@ class Runner:
         seed, budget = self.comparison.seed, self.comparison.budget
         _warm_up(blank.placer, placer, problem, judge)
         result = placer.place(problem, judge, seed=seed, budget=budget)
-        demanded(problem, judge, result.placement)
         order = result.placement.priority
         return replace(
             blank,
@@ -222,4 +220,4 @@ def _warm_up(name: str, placer: Placer, problem: Problem, judge: Objective) -> N
     """Let a placer load its libraries and kernels once per process, before it is timed."""
     if name not in _warm:
         _warm.add(name)
-        replace(placer, budget=Budget(seconds=0.05, evaluations=1)).place(problem, judge)
+        replace(placer, budget=Budget(seconds=0.05, evaluations=1)).attempt(problem, judge)

@@ -1,6 +1,7 @@
 """The verdict on an answer: how good, how far from the best possible, and what limits."""
 
-from streamplace.objectives.registry import Explanation, Objective
+from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.registry import Objective
 from streamplace.objectives.report import percent
 from streamplace.placers.registry import Result
 
@@ -35,5 +36,5 @@ def bound_in_words(objective: Objective, result: Result) -> str | None:
     if result.bound is None:
         return None
     most = "more" if objective.sense == "max" else "less"
-    away = objective.told(abs(result.value - result.bound))
-    return f"Bound: no placement reaches {most} than {objective.told(result.bound)} (gap {away})"
+    away = objective.format(abs(result.value - result.bound))
+    return f"Bound: no placement reaches {most} than {objective.format(result.bound)} (gap {away})"

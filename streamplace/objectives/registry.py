@@ -5,27 +5,28 @@ particular to it. What a room leaves out has a default that is right for any num
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
-from streamplace.errors import SettingError
+from streamplace.errors import PlacementError, SettingError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.relocation import Relocation
+from streamplace.model.units import seconds
+from streamplace.objectives.explanation import Explanation, PlainExplanation
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.report import Report, Sheet, percent, quantity, some
+from streamplace.objectives.report import percent, quantity
 from streamplace.registry import Registry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from streamplace.objectives.conditions import Condition
-    from streamplace.objectives.relocation import Relocation
 
 Sense = Literal["max", "min"]
 Kind = Literal["rate", "pass", "devices", ""]
@@ -33,41 +34,10 @@ Kind = Literal["rate", "pass", "devices", ""]
 Evaluate = Callable[[Problem, Ints], Floats]
 EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
 """The same with a priority per operator [B, N], None for the usual order, and what they mean."""
+MET: Final = 1e-9
+"""A condition is met up to this share of its limit."""
 
-
-class Explanation(Protocol):
-    """What a placement reaches, and why."""
-
-    @property
-    def value(self) -> float:
-        """Value of the placement."""
-        ...
-
-    @property
-    def words(self) -> str:
-        """The value in words."""
-        ...
-
-    @property
-    def verdict(self) -> str:
-        """One sentence: how good, and what limits."""
-        ...
-
-    def headline(self) -> dict[str, Any]:
-        """The few facts that an answer of ``place`` tells a machine beside the value."""
-        ...
-
-    def document(self) -> dict[str, Any]:
-        """All facts, for a machine."""
-        ...
-
-    def brief(self) -> Report:
-        """What is told of a placement that was just found."""
-        ...
-
-    def report(self) -> Report:
-        """Everything: what limits, and what to move."""
-        ...
+_WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[\w-]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +82,7 @@ class Objective:
     base, conditions
         What is optimised, and what has to hold besides; `streamplace.objectives.conditions`.
     relocation
-        From where the way to a placement counts, too; `streamplace.objectives.relocation`.
+        From where moves cost; `streamplace.objectives.relocation`.
     """
 
     name: str
@@ -136,7 +106,7 @@ class Objective:
     guide: str = ""
     base: "Objective | None" = None
     conditions: "tuple[Condition, ...]" = ()
-    relocation: "Relocation | None" = None
+    relocation: Relocation | None = None
 
     @property
     def quantity(self) -> str:
@@ -188,10 +158,10 @@ class Objective:
         if reason is not None:
             raise SettingError(f"{self.name} cannot judge {quoted(problem.graph.name)}: {reason}")
 
-    def told(self, value: float) -> str:
-        """Value in words.
+    def format(self, value: float) -> str:
+        """Value with its unit.
 
-        >>> OBJECTIVES["throughput"].told(0.625)
+        >>> OBJECTIVES["throughput"].format(0.625)
         '62.5 %'
         """
         return percent(value) if not self.unit else quantity(value, self.unit)
@@ -200,13 +170,17 @@ class Objective:
         """Explain a placement, with the room's own explanation where it has one."""
         if self.explain is not None:
             return self.explain(problem, placement)
-        return Plain(self, self.value(problem, placement), placement)
+        value = self.value(problem, placement)
+        text = self.format(value)
+        reached = text if self.quantity == self.unit else f"{self.quantity} {text}"
+        words = ", ".join([reached, *(condition.text for condition in self.conditions)])
+        return PlainExplanation(self.quantity, value, words, placement)
 
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
         """Marks for a drawing, nothing but the value where the room has no picture."""
         if self.picture is not None:
             return self.picture(problem, placement)
-        title = self.told(self.value(problem, placement))
+        title = self.format(self.value(problem, placement))
         nothing = (
             np.zeros(problem.n_operators, np.bool_),
             np.zeros(problem.graph.n_streams, np.bool_),
@@ -215,41 +189,62 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """The explanation of an objective that has none of its own: the value, and who is where."""
+class Condition:
+    """Another objective has to reach a limit: at least (max) or at most (min) so much.
+
+    Examples
+    --------
+    >>> Condition.of("throughput >= 0.99").text
+    'throughput>=0.99'
+    """
 
     objective: Objective
-    value: float
-    placement: Placement
+    sense: str
+    limit: float
+
+    @classmethod
+    def of(cls, text: str) -> "Condition":
+        """Condition as people write it, such as ``throughput>=0.99`` or ``latency<=20ms``."""
+        written = _WRITTEN.fullmatch(text)
+        if written is None:
+            raise SettingError(
+                f"condition {quoted(text)} cannot be read; write OBJECTIVE>=NUMBER or "
+                "OBJECTIVE<=NUMBER, as in throughput>=0.99 or latency<=20ms"
+            )
+        name, sign, number = written.groups()
+        objective = named_objective(name)
+        return cls(objective, "max" if sign == ">=" else "min", _number(number, objective, text))
 
     @property
-    def words(self) -> str:
-        """The value in words, and the conditions that it meets."""
-        asked, told = self.objective, self.objective.told(self.value)
-        words = told if asked.quantity == asked.unit else f"{asked.quantity} {told}"
-        return ", ".join([words, *(condition.text for condition in self.objective.conditions)])
+    def text(self) -> str:
+        """The condition as people write it."""
+        return f"{self.objective.name}{'>=' if self.sense == 'max' else '<='}{self.limit:g}"
 
-    @property
-    def verdict(self) -> str:
-        """The value in words: nothing else is known."""
-        return self.words
+    def shortfall(
+        self,
+        problem: Problem,
+        placements: Ints,
+        priorities: Floats | None = None,
+        queue: str = "priority",
+    ) -> Floats:
+        """How much is missing, as a share of the limit [B]; 0 where the condition is met."""
+        values = self.objective.values(problem, placements, priorities, queue)
+        lack = self.limit - values if self.sense == "max" else values - self.limit
+        share = lack / max(abs(self.limit), 1e-300)
+        return np.where(share > MET, share, 0.0)
 
-    def headline(self) -> dict[str, Any]:
-        """Nothing beside the value."""
-        return {}
-
-    def document(self) -> dict[str, Any]:
-        """Facts for a machine."""
-        return {self.objective.quantity: self.value, "pes": self.placement.pes()}
-
-    def brief(self) -> Report:
-        """Operators by device."""
-        rows = tuple((device, some(names)) for device, names in self.placement.pes().items())
-        return Report((Sheet(("device", "operators"), rows),))
-
-    def report(self) -> Report:
-        """Operators by device, and the value."""
-        return Report(self.brief().parts, self.words)
+    def check(self, problem: Problem) -> None:
+        """Raise where it is known beforehand that no placement can meet it."""
+        self.objective.check(problem)
+        bound = self.objective.bound(problem)
+        bound = self.objective.limit if bound is None else bound
+        if bound is None or self.sense != self.objective.sense:
+            return
+        if self.objective.better(self.limit, bound) and abs(self.limit - bound) > MET * abs(bound):
+            raise PlacementError(
+                f"no placement meets {self.text}: {self.objective.name} is "
+                f"{self.objective.format(bound)} at best; ask for that or less"
+            )
 
 
 OBJECTIVES: Registry[Objective] = Registry("streamplace.objectives", "objective")
@@ -292,10 +287,10 @@ def _without_queue(evaluate: Evaluate) -> Evaluate:
 def named_objective(text: str) -> Objective:
     """Objective by name, its options after colons, as in ``makespan:network=link``."""
     name, *parts = text.split(":")
-    found = OBJECTIVES[name]
+    plain = OBJECTIVES[name]
     if not parts:
-        return found
-    if found.variant is None:
+        return plain
+    if plain.variant is None:
         raise SettingError(f"objective {name} takes no options; write {name} alone")
     options = {}
     for part in parts:
@@ -307,8 +302,8 @@ def named_objective(text: str) -> Objective:
         if key in options:
             raise SettingError(f"option {key} of objective {name} is given twice; drop one")
         options[key] = value
-    told = "".join(f":{key}={value}" for key, value in sorted(options.items()))
-    return replace(found.variant(options), name=name + told, usual=False)
+    suffix = "".join(f":{key}={value}" for key, value in sorted(options.items()))
+    return replace(plain.variant(options), name=name + suffix, usual=False)
 
 
 def suggested_by_all(graphs: Iterable[StreamGraph]) -> str:
@@ -320,3 +315,16 @@ def suggested_by_all(graphs: Iterable[StreamGraph]) -> str:
 def suggested_by(graph: StreamGraph) -> str:
     """Name of the objective that a graph suggests: one pass of a task graph, else the rate."""
     return OF_TASKS if graph.operators.fires_all.all() else DEFAULT
+
+
+def _number(text: str, objective: Objective, whole: str) -> float:
+    if objective.unit == "s":
+        return seconds(text)
+    share = not objective.unit and text.endswith("%")
+    try:
+        number = float(text.removesuffix("%")) / (100 if share else 1)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise SettingError(f"condition {quoted(whole)}: {quoted(text)} is no number")
+    return number

@@ -135,7 +135,7 @@ class Team:
         began = now() - self._start
         try:
             member = PLACERS[name].with_options(**options) if options else PLACERS[name]
-            result = member.place(self._problem, self._objective, seed=self._seed, budget=budget)
+            result = member.attempt(self._problem, self._objective, seed=self._seed, budget=budget)
         except StreamplaceError as error:
             self._error = error
             return

@@ -112,7 +112,9 @@ def _beginnings(
     if start == RANDOM or not start:
         return (problem.placement(random_placements(problem, 1, rng)[0]),)
     if isinstance(start, str):
-        return (PLACERS[start].place(problem, objective, seed=int(rng.integers(2**31))).placement,)
+        return (
+            PLACERS[start].attempt(problem, objective, seed=int(rng.integers(2**31))).placement,
+        )
     for placement in start:
         problem.check(placement)
     return start

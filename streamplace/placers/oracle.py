@@ -63,7 +63,7 @@ def _best_k(
         left = _share(budget, problem.n_devices, now() - start, k)
         if best is not None and left is None:
             break
-        tried = base.with_options(k=k).place(
+        tried = base.with_options(k=k).attempt(
             problem, objective, seed=seed, budget=left or replace(budget, evaluations=1)
         )
         if best is not None and objective.better(best_value, tried.value):

@@ -42,7 +42,7 @@ def refined(
     budget: Budget,
 ) -> Found:
     """Let a search go on from a first answer, with what remains of the budget."""
-    result = search.place(problem, objective, seed=seed, budget=_left(budget, spent))
+    result = search.attempt(problem, objective, seed=seed, budget=_left(budget, spent))
     reached = found.trace[-1].value
     later = [
         Improvement(spent.seconds + step.seconds, step.value, spent.evaluations + step.evaluations)

@@ -12,6 +12,7 @@ from streamplace.errors import PlacementError, SettingError
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import require_conditions
 from streamplace.objectives.registry import Objective
 from streamplace.placers.stopwatch import now
 from streamplace.registry import Registry
@@ -121,34 +122,43 @@ class Placer:
     def place(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
-        """Place, check that the answer is legal, and judge it."""
+        """Place; raise PlacementError where the answer is illegal or misses a condition."""
+        result = self.attempt(problem, objective, seed=seed, budget=budget)
+        require_conditions(problem, objective, result.placement)
+        return result
+
+    def attempt(
+        self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
+    ) -> Result:
+        """Place, whether the answer meets the conditions or not, as a part of a search may."""
         self.check(problem, objective)
         start = now()
         answer = self.function(
             problem, objective, seed=seed, budget=self.budget or budget or Budget(), **self.options
         )
         elapsed = now() - start
-        found = answer if isinstance(answer, Found) else Found(answer)
+        if not isinstance(answer, Found):
+            answer = Found(answer)
         try:
-            problem.check(found.placement)
+            problem.check(answer.placement)
         except PlacementError as error:
             raise PlacementError(
                 f"placer {self.name!r} cannot honour this problem: {error}"
             ) from None
-        value = found.value
+        value = answer.value
         if value is None:
-            value = objective.value(problem, found.placement)
+            value = objective.value(problem, answer.placement)
         LOG.info("%s: %.6g in %.1f ms", self.name, value, 1000 * elapsed)
-        bound = objective.bound(problem) if found.bound is None else found.bound
+        bound = objective.bound(problem) if answer.bound is None else answer.bound
         return Result(
-            found.placement,
+            answer.placement,
             objective.name,
             value,
             self.name,
             seed,
             elapsed,
             bound,
-            found.trace,
+            answer.trace,
         )
 
     def check(self, problem: Problem, objective: Objective) -> None:
@@ -185,10 +195,10 @@ class Placer:
         """Return the same placer with some options set."""
         if not options:
             return self
-        known = self.defaults()
+        defaults = self.defaults()
         for name in options:
-            if name not in known:
-                takes = ", ".join(known) or "none"
+            if name not in defaults:
+                takes = ", ".join(defaults) or "none"
                 raise SettingError(
                     f"placer {self.name!r} has no option {quoted(name)}; it takes {takes}"
                 )

@@ -58,4 +58,4 @@ def test_giphs_own_runs_come_out_of_their_documents(
 def test_a_preset_asks_for_a_pass(run: Callable[..., Any], graph: str, placement: str) -> None:
     answer = run("simulate", graph, placement, "--preset", "giph", "--objective", "energy")
     assert answer.status == 2
-    assert "--objective energy asks for no pass" in answer.err
+    assert "--objective energy simulates none" in answer.err

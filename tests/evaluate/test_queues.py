@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 from problems import chain, fork_join
-from streamsim.engine import Settings
+from streamsim.engine import Settings, trace
 
-from streamplace.evaluate.queues import draw_queues, run_queues
+from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.throughput.explain import explain
 
@@ -35,7 +36,11 @@ def test_queues_too_short_for_the_tick_are_warned_of() -> None:
 
 
 def test_a_run_is_drawn_over_time() -> None:
-    """Throughput, queues and latency, a panel each."""
-    problem = Problem(chain(3), Cluster.uniform(3))
-    figure = draw_queues(problem, problem.placement([0, 1, 2]), Settings(duration=3))
+    """Throughput, queues and latency, a panel each, from the run that gives the numbers."""
+    problem, settings = Problem(chain(3), Cluster.uniform(3)), Settings(duration=3)
+    placement = problem.placement([0, 1, 2])
+    run, ticks = run_queues_traced(problem, placement, settings)
+    assert run == run_queues(problem, placement, settings)
+    assert np.array_equal(ticks.throughput, trace(problem.instance, [0, 1, 2], settings).throughput)
+    figure = draw_queues(problem, ticks, settings)
     assert [axis.get_xlabel() for axis in figure.axes] == ["time (s)"] * 3

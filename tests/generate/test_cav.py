@@ -16,7 +16,7 @@ from streamplace.generate.sensing import MEASURED
 from streamplace.generate.traffic import BLOCK_M, CROSSINGS, SPEEDS, crossings, drive
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.relocation import Relocation
+from streamplace.model.relocation import Relocation
 from streamplace.objectives.relocation.explain import moves
 
 

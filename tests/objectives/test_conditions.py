@@ -7,8 +7,8 @@ from problems import chain
 from streamplace.api import place
 from streamplace.errors import PlacementError, SettingError, UnitError
 from streamplace.model import Cluster, Problem
-from streamplace.objectives.conditions import BEYOND, Condition, subject_to
-from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.conditions import BEYOND, subject_to
+from streamplace.objectives.registry import OBJECTIVES, Condition
 
 PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
 

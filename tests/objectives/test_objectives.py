@@ -9,9 +9,10 @@ from streamsim_strategies import Description, Ints, placed
 from streamplace.api import place, simulate
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.conditions import Condition, subject_to
-from streamplace.objectives.registry import OBJECTIVES, named_objective, objective
-from streamplace.objectives.relocation import Relocation, relocating
+from streamplace.model.relocation import Relocation
+from streamplace.objectives.conditions import subject_to
+from streamplace.objectives.registry import OBJECTIVES, Condition, named_objective, objective
+from streamplace.objectives.relocation import relocating
 from streamplace.placers.registry import PLACERS, Budget
 
 PIPE = StreamGraph.of(

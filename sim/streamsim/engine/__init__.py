@@ -2,7 +2,7 @@
 
 from streamsim.engine.capacity import capacity_warnings
 from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
-from streamsim.engine.observations import Observations, observe
+from streamsim.engine.observations import Observations, observe, observe_traced
 from streamsim.engine.runs import Runs, simulate, simulate_every_tick
 from streamsim.engine.settings import Policy, Settings
 from streamsim.engine.tracing import Trace, trace
@@ -20,6 +20,7 @@ __all__ = [
     "Trace",
     "capacity_warnings",
     "observe",
+    "observe_traced",
     "simulate",
     "simulate_every_tick",
     "trace",

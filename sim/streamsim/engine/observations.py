@@ -1,5 +1,6 @@
 """Observations: latency, queue lengths and settling of many runs, beside what they let through."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from streamsim.engine.equivalents import source_equivalents
 from streamsim.engine.log import Log
 from streamsim.engine.runs import Runs, Sums, no_sums, runs_of
 from streamsim.engine.settings import Settings
-from streamsim.engine.tracing import logged
+from streamsim.engine.tracing import Trace, logged, trace_of
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
 
@@ -52,21 +53,38 @@ def observe(
     settings = settings or Settings()
     wiring = wire(instance, settings)
     batch = check_placements(instance, placements)
+    logs = (logged(instance, wiring, placement) for placement in batch)
+    return _observed(instance, wiring, settings, logs, len(batch))
+
+
+def observe_traced(
+    instance: Instance, placement: ArrayLike, settings: Settings | None = None
+) -> tuple[Observations, Trace]:
+    """Simulate one placement (shape [N]) once, and return what `observe` and `trace` do."""
+    settings = settings or Settings()
+    wiring = wire(instance, settings)
+    log = logged(instance, wiring, placement)
+    observations = _observed(instance, wiring, settings, [log], 1)
+    return observations, trace_of(instance, wiring, settings, log)
+
+
+def _observed(
+    instance: Instance, wiring: Wiring, settings: Settings, logs: Iterable[Log], count: int
+) -> Observations:
     order = np.argsort(instance.stream_index)
-    sums = no_sums(instance, wiring, len(batch))
-    shape = (len(batch), len(QUANTILES))
+    sums = no_sums(instance, wiring, count)
+    shape = (count, len(QUANTILES))
     seen = Observations(
         runs=runs_of(instance, wiring, settings, sums),
-        latency=np.empty(len(batch)),
+        latency=np.empty(count),
         latency_quantiles=np.empty(shape),
-        processing=np.empty(len(batch)),
+        processing=np.empty(count),
         processing_quantiles=np.empty(shape),
-        mean_queue=np.empty((len(batch), instance.n_streams)),
-        max_queue=np.empty((len(batch), instance.n_streams)),
-        settled=np.empty(len(batch)),
+        mean_queue=np.empty((count, instance.n_streams)),
+        max_queue=np.empty((count, instance.n_streams)),
+        settled=np.empty(count),
     )
-    for b, placement in enumerate(batch):
-        log = logged(instance, wiring, placement)
+    for b, log in enumerate(logs):
         _add_up(b, log, wiring, sums)
         window = Log(*(column[wiring.warm_ticks :] for column in log))
         seen.latency[b], seen.latency_quantiles[b] = latencies(instance, window, 0)

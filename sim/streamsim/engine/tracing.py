@@ -44,7 +44,11 @@ def trace(instance: Instance, placement: ArrayLike, settings: Settings | None = 
     """
     settings = settings or Settings()
     wiring = wire(instance, settings)
-    log = logged(instance, wiring, placement)
+    return trace_of(instance, wiring, settings, logged(instance, wiring, placement))
+
+
+def trace_of(instance: Instance, wiring: Wiring, settings: Settings, log: Log) -> Trace:
+    """Trace of a run from its log."""
     per_tuple = source_equivalents(instance)
     arrived = log.taken @ per_tuple
     order = np.argsort(instance.stream_index)

@@ -10,14 +10,15 @@ import numpy as np
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.way import Way
+from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.registry import OBJECTIVES, Explanation, Objective, objective
+from streamplace.objectives.registry import OBJECTIVES, Objective, objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-USUAL = Way()
+USUAL = PassOptions()
 
 
 def _bound(problem: Problem) -> float:
@@ -26,28 +27,30 @@ def _bound(problem: Problem) -> float:
     return least_makespan(problem)
 
 
-def _explain(problem: Problem, placement: Placement, way: Way = USUAL) -> Explanation:
+def _explain(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Explanation:
     from streamplace.objectives.makespan.explain import explain
 
-    return explain(problem, placement, way)
+    return explain(problem, placement, options)
 
 
-def _picture(problem: Problem, placement: Placement, way: Way = USUAL) -> Picture:
+def _picture(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Picture:
     from streamplace.objectives.makespan.picture import picture
 
-    return picture(problem, placement, way)
+    return picture(problem, placement, options)
 
 
-def _chart(problem: Problem, placement: Placement, figure: "Figure", way: Way = USUAL) -> None:
+def _chart(
+    problem: Problem, placement: Placement, figure: "Figure", options: PassOptions = USUAL
+) -> None:
     from streamplace.objectives.makespan.gantt import gantt
 
-    gantt(problem, placement, way, figure)
+    gantt(problem, placement, options, figure)
 
 
-def _trace(problem: Problem, placement: Placement, way: Way = USUAL) -> dict[str, Any]:
+def _trace(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> dict[str, Any]:
     from streamplace.objectives.makespan.trace import trace
 
-    return trace(problem, placement, way)
+    return trace(problem, placement, options)
 
 
 def _measures(problem: Problem, value: float) -> dict[str, float]:
@@ -56,17 +59,17 @@ def _measures(problem: Problem, value: float) -> dict[str, float]:
     return {"slr": value / shortest_path(problem)}
 
 
-def _variant(options: Mapping[str, str]) -> Objective:
+def _variant(texts: Mapping[str, str]) -> Objective:
     """The makespan by other rules."""
-    way = Way.of(options)
+    options = PassOptions.of(texts)
     return replace(
         OBJECTIVES["makespan"],
-        evaluate=partial(_makespans, way=way),
-        ordered=way.heeds_priorities,
-        explain=partial(_explain, way=way),
-        picture=partial(_picture, way=way),
-        chart=partial(_chart, way=way),
-        trace=partial(_trace, way=way),
+        evaluate=partial(_makespans, options=options),
+        ordered=options.heeds_priorities,
+        explain=partial(_explain, options=options),
+        picture=partial(_picture, options=options),
+        chart=partial(_chart, options=options),
+        trace=partial(_trace, options=options),
     )
 
 
@@ -99,10 +102,10 @@ def _makespans(
     placements: Ints,
     priorities: Floats | None = None,
     queue: str = "priority",
-    way: Way = USUAL,
+    options: PassOptions = USUAL,
 ) -> Floats:
     from streamsim.passes import makespans
 
-    rules = way.rules("" if priorities is None else queue)
-    order = priorities if way.heeds_priorities else None
+    rules = options.rules("" if priorities is None else queue)
+    order = priorities if options.heeds_priorities else None
     return makespans(problem.one_pass, np.atleast_2d(placements), rules, priorities=order)

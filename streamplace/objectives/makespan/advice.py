@@ -8,7 +8,7 @@ import numpy as np
 from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.way import Way
+from streamplace.objectives.makespan.options import PassOptions
 
 if TYPE_CHECKING:
     from streamsim.passes import Schedule
@@ -19,7 +19,7 @@ WORTH = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class PassAdvice:
     """Operators to move to a device, and the makespan that follows."""
 
     operators: tuple[str, ...]
@@ -27,11 +27,13 @@ class Move:
     makespan: float
 
 
-def best_move(problem: Problem, placement: Placement, seen: "Schedule", way: Way) -> Move | None:
+def best_move(
+    problem: Problem, placement: Placement, schedule: "Schedule", options: PassOptions
+) -> PassAdvice | None:
     """Return the legal move of what is on the critical chain that helps most, if any does."""
     from streamsim.passes import makespans
 
-    groups = _candidates(problem, seen)
+    groups = _candidates(problem, schedule)
     if not groups:  # a pass that takes no time
         return None
     moves = [(group, d) for group in groups for d in range(problem.n_devices)]
@@ -39,26 +41,26 @@ def best_move(problem: Problem, placement: Placement, seen: "Schedule", way: Way
     for row, (group, d) in zip(batch, moves, strict=True):
         row[list(group)] = d
     legal = problem.legal(batch)
-    rules, order = way.rules_of(placement)
+    rules, order = options.rules_of(placement)
     values = makespans(problem.one_pass, batch, rules, priorities=order)
     values = np.where(legal, values, np.inf)
     best = int(np.argmin(values))
-    if values[best] >= seen.makespan * (1 - WORTH):
+    if values[best] >= schedule.makespan * (1 - WORTH):
         return None
     group, d = moves[best]
     names = problem.graph.operators.name
-    return Move(
+    return PassAdvice(
         tuple(names[v] for v in group), problem.cluster.devices.name[d], float(values[best])
     )
 
 
-def _candidates(problem: Problem, seen: "Schedule") -> list[tuple[int, ...]]:
+def _candidates(problem: Problem, schedule: "Schedule") -> list[tuple[int, ...]]:
     """Single operators of the critical chain, and the pairs that send to one another on it."""
     streams = problem.graph.streams
-    lasting = np.argsort(-seen.chain.seconds, kind="stable")
-    sent: Ints = seen.chain.stream[lasting]
+    lasting = np.argsort(-schedule.chain.seconds, kind="stable")
+    sent: Ints = schedule.chain.stream[lasting]
     pairs = dict.fromkeys((int(streams.source[e]), int(streams.target[e])) for e in sent if e >= 0)
     ends = [v for pair in pairs for v in pair]
-    singles = dict.fromkeys([*seen.chain.operator[lasting].tolist(), *ends])
+    singles = dict.fromkeys([*schedule.chain.operator[lasting].tolist(), *ends])
     alone = list(singles)[:MOST_CANDIDATES]
     return [*((v,) for v in alone), *list(pairs)[:MOST_CANDIDATES]]

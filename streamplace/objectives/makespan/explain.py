@@ -1,69 +1,37 @@
 """Why a pass takes as long as it takes: the critical chain, the devices, and what to move."""
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from streamplace.model.line import check_lines
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.advice import Move, best_move
+from streamplace.objectives.makespan.advice import PassAdvice, best_move
 from streamplace.objectives.makespan.bound import least_makespan
-from streamplace.objectives.makespan.way import Way
-from streamplace.objectives.report import Report, quantity
+from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.makespan.timeline import (
+    ChainPart,
+    Run,
+    Transfer,
+    critical_chain,
+    pass_schedule,
+    transfers_of,
+)
+from streamplace.objectives.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
 
-if TYPE_CHECKING:
-    from streamsim.passes import Schedule
-
-KINDS = {
-    "RELEASE": "waiting for release",
-    "RUNNING": "running",
-    "CORE": "waiting for a core",
-    "NETWORK": "waiting for the network",
-    "SENDING": "sending",
-    "TRAILING": "trailing",
+ORDERS = {
+    "priority": "Order: of the operators that are ready on a device, the one of the highest "
+    "priority runs first",
+    "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
+"""What the order of a placement means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A part of the critical chain: what it is spent on, by whom and where, from when to when."""
-
-    what: str
-    who: str
-    where: str
-    begin: float
-    end: float
-
-    @property
-    def seconds(self) -> float:
-        """How long it lasts."""
-        return self.end - self.begin
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """When an operator runs, and on which device."""
-
-    device: str
-    start: float
-    finish: float
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """When a stream's data is on its way between two devices."""
-
-    stream: str
-    source: str
-    target: str
-    departure: float
-    arrival: float
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OnePass:
     """One pass under a placement, in seconds.
 
@@ -83,19 +51,24 @@ class OnePass:
     queue
         What a free core takes, as `streamsim.passes.Rules` has it: ``order`` where devices hold
         the order of the placement, ``priority`` where that is who is first of what is ready.
-    move
-        The single move that helps most, None where none helps.
+    find_move
+        Searches for the move that helps most, which takes up to thousands of passes.
     """
 
     makespan: float
     bound: float
     slr: float
-    chain: tuple[Link, ...]
+    chain: tuple[ChainPart, ...]
     schedule: dict[str, Run]
     transfers: tuple[Transfer, ...]
     busy: dict[str, float]
     queue: str
-    move: Move | None
+    find_move: Callable[[], PassAdvice | None] = field(repr=False, compare=False)
+
+    @cached_property
+    def move(self) -> PassAdvice | None:
+        """The move that helps most, None where none helps."""
+        return self.find_move()
 
     @property
     def value(self) -> float:
@@ -118,14 +91,14 @@ class OnePass:
     @property
     def verdict(self) -> str:
         """What the makespan is made of."""
-        told = ", ".join(f"{quantity(t, 's')} {what}" for what, t in self.parts.items())
+        spent = ", ".join(f"{quantity(t, 's')} {what}" for what, t in self.parts.items())
         longest = max(self.chain, key=lambda link: link.seconds, default=None)
         if longest is None:
             return "nothing takes any time"
         most = (
             f"{longest.what} {longest.who} {longest.where} takes {quantity(longest.seconds, 's')}"
         )
-        return f"of {quantity(self.makespan, 's')}: {told}; {most}"
+        return f"of {quantity(self.makespan, 's')}: {spent}; {most}"
 
     def headline(self) -> dict[str, Any]:
         """The ratio to the path, and the chain by kind."""
@@ -133,50 +106,69 @@ class OnePass:
 
     def document(self) -> dict[str, Any]:
         """All facts."""
-        return {**asdict(self), "parts": self.parts, "verdict": self.verdict}
+        move = None if self.move is None else asdict(self.move)
+        return {
+            "makespan": self.makespan,
+            "bound": self.bound,
+            "slr": self.slr,
+            "chain": tuple(map(asdict, self.chain)),
+            "schedule": {name: asdict(run) for name, run in self.schedule.items()},
+            "transfers": tuple(map(asdict, self.transfers)),
+            "busy": self.busy,
+            "queue": self.queue,
+            "move": move,
+            "parts": self.parts,
+            "verdict": self.verdict,
+        }
 
     def brief(self) -> Report:
         """Devices with what they run, in the order in which they run it."""
-        from streamplace.objectives.makespan.telling import brief
-
-        return brief(self)
+        by_device: dict[str, list[str]] = {name: [] for name in self.busy}
+        for name, run in sorted(self.schedule.items(), key=lambda item: item[1].start):
+            by_device[run.device].append(name)
+        span = max(self.makespan, 1e-300)
+        rows = tuple(
+            (device, quantity(busy, "s"), Bar(busy / span), some(by_device[device]) or "—")
+            for device, busy in self.busy.items()
+        )
+        table = Sheet(("device", "runs", "", "operators, in order"), rows)
+        order = (ORDERS[self.queue],) if self.queue in ORDERS else ()
+        return Report((table, _sum_of(self.makespan, self.parts), *order))
 
     def report(self) -> Report:
         """Devices, the critical chain, the bound, and what to move."""
-        from streamplace.objectives.makespan.telling import report
+        devices, parts, *order = self.brief().parts
+        least = (
+            f"No placement takes less than {quantity(self.bound, 's')} (proven); "
+            f"schedule length ratio {self.slr:.3g}"
+        )
+        if self.move is None:
+            advice = "No move of one operator or two neighbours helps; try: streamplace place"
+        else:
+            who = " and ".join(self.move.operators)
+            then = quantity(self.move.makespan, "s")
+            advice = f"What to move: {who} to {self.move.device} would give {then}"
+        return Report((devices, _chain_sheet(self.chain), parts, *order, least, advice), self.words)
 
-        return report(self)
 
-
-def explain(problem: Problem, placement: Placement, way: Way) -> OnePass:
-    """Schedule, critical chain, bound and advice for one placement."""
-    problem.check(placement)
-    seen = seen_by(problem, placement, way)
+def explain(problem: Problem, placement: Placement, options: PassOptions) -> OnePass:
+    """Schedule, critical chain, bound and advice for one placement, which must be legal."""
+    schedule = pass_schedule(problem, placement, options)
     names = problem.graph.operators.name
     return OnePass(
-        makespan=seen.makespan,
+        makespan=schedule.makespan,
         bound=least_makespan(problem),
-        slr=seen.makespan / shortest_path(problem),
-        chain=_chain(problem, placement, seen),
+        slr=schedule.makespan / shortest_path(problem),
+        chain=critical_chain(problem, placement, schedule),
         schedule={
-            name: Run(placement[name], float(seen.start[v]), float(seen.finish[v]))
+            name: Run(placement[name], float(schedule.start[v]), float(schedule.finish[v]))
             for v, name in enumerate(names)
         },
-        transfers=_transfers(problem, placement, seen),
-        busy={name: float(seen.device_busy[d]) for d, name in enumerate(placement.devices)},
-        queue=way.rules_of(placement)[0].queue,
-        move=best_move(problem, placement, seen, way),
+        transfers=transfers_of(problem, placement, schedule),
+        busy={name: float(schedule.device_busy[d]) for d, name in enumerate(placement.devices)},
+        queue=options.rules_of(placement)[0].queue,
+        find_move=lambda: best_move(problem, placement, schedule, options),
     )
-
-
-def seen_by(problem: Problem, placement: Placement, way: Way) -> "Schedule":
-    """Schedule of one pass."""
-    from streamsim.passes import schedule
-
-    rules, order = way.rules_of(placement)
-    if rules.queue == "order":
-        check_lines(problem.one_pass, placement)
-    return schedule(problem.one_pass, placement.index, rules, priorities=order)
 
 
 def shortest_path(problem: Problem) -> float:
@@ -191,33 +183,27 @@ def shortest_path(problem: Problem) -> float:
     return max(float(done.max()), 1e-300)
 
 
-def _chain(problem: Problem, placement: Placement, seen: "Schedule") -> tuple[Link, ...]:
-    names, streams = problem.graph.operators.name, problem.graph.streams
-    found = []
-    chain = seen.chain
-    ends = zip(chain.times[:-1].tolist(), chain.times[1:].tolist(), strict=True)
-    rows = zip(chain.parts, chain.operator.tolist(), chain.stream.tolist(), ends, strict=True)
-    for part, v, e, (begin, end) in rows:
-        if e < 0:
-            who, where = names[v], f"on {placement[names[v]]}"
-        else:
-            a, b = (placement[names[int(column[e])]] for column in (streams.source, streams.target))
-            who, where = streams.label(e), f"over {a}→{b}"
-        found.append(Link(KINDS[part.name], who, where, begin, end))
-    return tuple(found)
-
-
-def _transfers(problem: Problem, placement: Placement, seen: "Schedule") -> tuple[Transfer, ...]:
-    streams, place = problem.graph.streams, placement.index
-    a, b = place[streams.source], place[streams.target]
-    remote = np.flatnonzero(a != b)
-    return tuple(
-        Transfer(
-            streams.label(int(e)),
-            placement.devices[a[e]],
-            placement.devices[b[e]],
-            float(seen.departure[e]),
-            float(seen.arrival[e]),
-        )
-        for e in remote[np.argsort(seen.departure[remote], kind="stable")]
+def _sum_of(makespan: float, parts: dict[str, float]) -> str:
+    """Sum of the critical chain."""
+    spent = ", ".join(
+        f"{quantity(t, 's')} {what} ({percent(t / max(makespan, 1e-300))})"
+        for what, t in parts.items()
     )
+    return f"Critical chain: {quantity(makespan, 's')} = {spent or 'nothing'}"
+
+
+def _chain_sheet(chain: tuple[ChainPart, ...]) -> Sheet:
+    """The longest parts of the chain, in order of time."""
+    longest = sorted(chain, key=lambda link: -link.seconds)[:MOST_ROWS]
+    shown = [link for link in chain if link in longest]
+    rows: list[tuple[str | Bar, ...]] = [
+        (
+            quantity(link.begin, "s"),
+            quantity(link.seconds, "s"),
+            f"{link.what} {link.who} {link.where}",
+        )
+        for link in shown
+    ]
+    if len(chain) > len(shown):
+        rows.append(("…", "", f"and {len(chain) - len(shown)} shorter parts"))
+    return Sheet(("at", "for", "critical chain"), tuple(rows))

@@ -7,9 +7,9 @@ import numpy as np
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.explain import seen_by
 from streamplace.objectives.makespan.lanes import Bars, runs, transfers
-from streamplace.objectives.makespan.way import Way
+from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.makespan.timeline import pass_schedule
 from streamplace.objectives.report import quantity
 
 if TYPE_CHECKING:
@@ -25,29 +25,29 @@ INCHES, TALLEST, LEAST_ROW, LETTER = 11.0, 60.0, 0.32, 0.065
 """Width and greatest height of the chart, height of a row, and what a letter of a name takes."""
 
 
-def gantt(problem: Problem, placement: Placement, way: Way, figure: "Figure") -> None:
+def gantt(problem: Problem, placement: Placement, options: PassOptions, figure: "Figure") -> None:
     """Draw devices as rows, links that are used below them, and the critical chain in red."""
-    seen = seen_by(problem, placement, way)
-    devices = _busiest(runs(problem, placement, seen))
-    links = _busiest(transfers(problem, placement, seen))
+    schedule = pass_schedule(problem, placement, options)
+    devices = _busiest(runs(problem, placement, schedule))
+    links = _busiest(transfers(problem, placement, schedule))
     rows = [(bars, RUN) for bars in devices] + [(bars, SEND) for bars in links]
     axis = figure.subplots()
     height = LEAST_ROW * sum(bars.n_lanes**0.5 for bars, _ in rows)
     figure.set_size_inches(INCHES, min(1.3 + height, TALLEST))
-    scale, unit = _scale(seen.makespan)
+    scale, unit = _scale(schedule.makespan)
     names = _names(problem, rows)
     for i, (bars, colour) in enumerate(rows):
-        _draw(axis, i, bars, colour, scale, seen.makespan * scale, names[i])
+        _draw(axis, i, bars, colour, scale, schedule.makespan * scale, names[i])
     axis.set_yticks(range(len(rows)), [shown(bars.row, 24).replace("$", r"\$") for bars, _ in rows])
     axis.set(
-        xlabel=unit, xlim=(0, max(seen.makespan * scale, 1e-300)), ylim=(len(rows) - 0.5, -0.5)
+        xlabel=unit, xlim=(0, max(schedule.makespan * scale, 1e-300)), ylim=(len(rows) - 0.5, -0.5)
     )
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right", "left"]].set_visible(False)
-    told = f"{shown(problem.graph.name)}: a pass takes {quantity(seen.makespan, 's')}"
+    told = f"{shown(problem.graph.name)}: a pass takes {quantity(schedule.makespan, 's')}"
     left_out = problem.n_devices - len(devices)
     more = f", {left_out} devices with less to do left out" if left_out > 0 else ""
-    held = way.rules_of(placement)[0].queue == "order"
+    held = options.rules_of(placement)[0].queue == "order"
     order = ", devices hold the order" if held else ""
     title = f"{told} (critical chain in red{order}{more})"
     axis.set_title(title.replace("$", r"\$"), fontsize=10, loc="left")

@@ -40,29 +40,29 @@ class Bars:
         return int(self.lane.max(initial=0)) + 1
 
 
-def runs(problem: Problem, placement: Placement, seen: "Schedule") -> list[Bars]:
+def runs(problem: Problem, placement: Placement, schedule: "Schedule") -> list[Bars]:
     """What every device runs."""
     critical = np.zeros(problem.n_operators, np.bool_)
-    critical[seen.chain.operator] = True
+    critical[schedule.chain.operator] = True
     devices = problem.cluster.devices.name
     return [
-        _bars(name, np.flatnonzero(placement.index == d), seen.start, seen.finish, critical)
+        _bars(name, np.flatnonzero(placement.index == d), schedule.start, schedule.finish, critical)
         for d, name in enumerate(devices)
     ]
 
 
-def transfers(problem: Problem, placement: Placement, seen: "Schedule") -> list[Bars]:
+def transfers(problem: Problem, placement: Placement, schedule: "Schedule") -> list[Bars]:
     """What every link that is used carries."""
     streams, devices = problem.graph.streams, problem.cluster.devices.name
     critical = np.zeros(len(streams), np.bool_)
-    critical[seen.chain.stream[seen.chain.stream >= 0]] = True
+    critical[schedule.chain.stream[schedule.chain.stream >= 0]] = True
     a, b = placement.index[streams.source], placement.index[streams.target]
     links = a.astype(np.int64) * problem.n_devices + b
     found = []
     for link in np.unique(links[a != b]).tolist():
         row = f"{devices[link // problem.n_devices]}→{devices[link % problem.n_devices]}"
         carried = np.flatnonzero((links == link) & (a != b))
-        found.append(_bars(row, carried, seen.departure, seen.arrival, critical))
+        found.append(_bars(row, carried, schedule.departure, schedule.arrival, critical))
     return found
 
 

@@ -4,23 +4,23 @@ import numpy as np
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.explain import seen_by
-from streamplace.objectives.makespan.way import Way
+from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.makespan.timeline import pass_schedule
 from streamplace.objectives.picture import Picture
 from streamplace.objectives.report import quantity
 
 
-def picture(problem: Problem, placement: Placement, way: Way) -> Picture:
+def picture(problem: Problem, placement: Placement, options: PassOptions) -> Picture:
     """Mark the operators and the streams on the critical chain."""
-    seen = seen_by(problem, placement, way)
+    schedule = pass_schedule(problem, placement, options)
     operators = np.zeros(problem.n_operators, np.bool_)
     streams = np.zeros(problem.graph.n_streams, np.bool_)
-    operators[seen.chain.operator] = True
-    streams[seen.chain.stream[seen.chain.stream >= 0]] = True
+    operators[schedule.chain.operator] = True
+    streams[schedule.chain.stream[schedule.chain.stream >= 0]] = True
     return Picture(
-        title=quantity(seen.makespan, "s"),
+        title=quantity(schedule.makespan, "s"),
         subtitle="critical chain in red",
         operators=operators,
         streams=streams,
-        devices=tuple(f"busy {quantity(busy, 's')}" for busy in seen.device_busy.tolist()),
+        devices=tuple(f"busy {quantity(busy, 's')}" for busy in schedule.device_busy.tolist()),
     )

@@ -5,42 +5,42 @@ from typing import Any
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.explain import seen_by
 from streamplace.objectives.makespan.lanes import Bars, runs, transfers
-from streamplace.objectives.makespan.way import Way
+from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.makespan.timeline import pass_schedule
 
 MICROSECONDS = 1e6
 
 
-def trace(problem: Problem, placement: Placement, way: Way) -> dict[str, Any]:
+def trace(problem: Problem, placement: Placement, options: PassOptions) -> dict[str, Any]:
     """Devices and links as processes, cores as threads, streams between devices as arrows."""
-    seen = seen_by(problem, placement, way)
+    schedule = pass_schedule(problem, placement, options)
     operators, streams = problem.graph.operators.name, problem.graph.streams
     events: list[dict[str, Any]] = []
     thread: dict[int, dict[str, int]] = {}
-    devices = runs(problem, placement, seen)
+    devices = runs(problem, placement, schedule)
     for pid, bars in enumerate(devices, 1):
         events += _process(pid, bars, "core")
         for event, v in _complete(pid, bars, "running"):
             thread[v] = {"pid": pid, "tid": event["tid"]}
             events.append({**event, "name": operators[v]})
-    for pid, bars in enumerate(transfers(problem, placement, seen), len(devices) + 1):
+    for pid, bars in enumerate(transfers(problem, placement, schedule), len(devices) + 1):
         events += _process(pid, bars, "lane")
         for event, e in _complete(pid, bars, "sending"):
             u, v = int(streams.source[e]), int(streams.target[e])
             events.append({**event, "name": streams.label(e)})
-            leaves = float(seen.start[u] + 0.99 * (seen.finish[u] - seen.start[u]))
+            leaves = float(schedule.start[u] + 0.99 * (schedule.finish[u] - schedule.start[u]))
             arrow = {"cat": "stream", "name": streams.label(e), "id": e}
             events.append({**arrow, "ph": "s", "ts": leaves * MICROSECONDS, **thread[u]})
-            arrives = {"ts": float(seen.start[v]) * MICROSECONDS, **thread[v]}
+            arrives = {"ts": float(schedule.start[v]) * MICROSECONDS, **thread[v]}
             events.append({**arrow, "ph": "f", "bp": "e", **arrives})
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
         "otherData": {
             "graph": problem.graph.name,
-            "makespan_s": seen.makespan,
-            "queue": way.rules_of(placement)[0].queue,
+            "makespan_s": schedule.makespan,
+            "queue": options.rules_of(placement)[0].queue,
         },
     }
 

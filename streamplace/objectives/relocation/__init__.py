@@ -5,120 +5,17 @@ operator after the other. That is paid once; over the passes until the next move
 each, and is added to what a pass takes.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import replace
 
 import numpy as np
 
-from streamplace.errors import PlacementError, SettingError
+from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.units import LARGEST
-from streamplace.objectives.registry import Explanation, Objective
-
-GONE = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Relocation:
-    """Where a graph runs now, and over how many passes a move away from there has to pay off.
-
-    Attributes
-    ----------
-    before
-        Device of every operator, by name. Operators that it does not name are new and move for
-        nothing; those whose device the cluster no longer has only start anew.
-    passes
-        Passes until the next move: how often the graph runs, times the seconds until then.
-    startup
-        Seconds that an operator takes to start, where the problem does not say; by default none.
-
-    Examples
-    --------
-    >>> from streamplace.model import Cluster, Operator, Stream, StreamGraph
-    >>> graph = StreamGraph.of("pipe", [Operator("a", memory=1e6), Operator("b")],
-    ...                        [Stream("a", "b")], fires="all")
-    >>> problem = Problem(graph, Cluster.uniform(2, bandwidth="8 Mbps"))
-    >>> Relocation({"a": "d0", "b": "d0"}, startup=0.5).seconds(problem).tolist()
-    [[0.0, 1.5], [0.0, 0.5]]
-    """
-
-    before: Mapping[str, str]
-    passes: float = inf
-    startup: float | None = None
-
-    def __post_init__(self) -> None:
-        if not self.passes > 0:
-            raise SettingError(f"a move is to pay off over {self.passes} passes; give more than 0")
-        if self.startup is not None and not 0 <= self.startup <= LARGEST:
-            raise SettingError(
-                f"operators take {self.startup} s to start; it must be 0 to {LARGEST:g}"
-            )
-
-    def seconds(self, problem: Problem) -> Floats:
-        """Seconds that every operator takes to come to every device [N, D]; 0 where it is."""
-        matrix = self.migration(problem) + self.moving(problem).startup
-        matrix[[name not in self.before for name in problem.graph.operators.name]] = 0.0
-        rows = self.rows(problem)
-        at_home = np.flatnonzero(rows != GONE)
-        matrix[at_home, rows[at_home]] = 0.0
-        return matrix
-
-    def migration(self, problem: Problem) -> Floats:
-        """Of that, what the state is under way [N, D]."""
-        cluster, state, rows = problem.cluster, self.moving(problem).state, self.rows(problem)
-        sent = state[:, None] * 8 / cluster.bandwidth_bps[rows] + cluster.latency_s[rows]
-        return np.asarray(np.where((rows[:, None] != GONE) & (state[:, None] > 0), sent, 0.0))
-
-    def moving(self, problem: Problem) -> Moving:
-        """What it takes to move: as the problem says, else the memory and the start-up time."""
-        if problem.moving is not None:
-            return problem.moving
-        shape = (problem.n_operators, problem.n_devices)
-        return Moving(problem.graph.operators.memory, np.full(shape, self.startup or 0.0))
-
-    def rows(self, problem: Problem) -> Ints:
-        """Device row of every operator; -1 where it is new, or where its device is gone."""
-        known = {name: d for d, name in enumerate(problem.cluster.devices.name)}
-        homes = (self.before.get(name, "") for name in problem.graph.operators.name)
-        return np.fromiter((known.get(home, GONE) for home in homes), np.int32)
-
-    def stay(self, problem: Problem) -> Placement:
-        """Placement in which only those move that have to, in the order of before.
-
-        They go where starting and running is quickest, whoever else goes there. Where devices
-        cannot hold the order of before, it says who is first of what is ready.
-        """
-        rows, one = self.rows(problem), problem.one_pass
-        seconds = self.seconds(problem) / self.passes + one.work[:, one.devices["type"]]
-        place = problem.repaired(np.where(rows == GONE, seconds.argmin(axis=1), rows))
-        order = self.before.priorities() if isinstance(self.before, Placement) else None
-        if not isinstance(self.before, Placement) or order is None:
-            return problem.placement(place)
-        names = problem.graph.operators.name
-        ranks = [order.get(name, 0.0) for name in names]
-        stay = problem.placement(place, ranks, self.before.queue)
-        return stay if _can_run(problem, stay) else problem.placement(place, ranks)
-
-    def fault(self, problem: Problem) -> str | None:
-        """Why it is none of this problem, in one sentence; None where it is."""
-        if problem.moving is not None and self.startup is not None:
-            return "it says itself how long operators take to start; drop the start-up time"
-        if not any(name in self.before for name in problem.graph.operators.name):
-            return "none of its operators runs yet; give the placement of this graph"
-        return None
-
-
-def _can_run(problem: Problem, placement: Placement) -> bool:
-    """Whether no device would wait for ever for its next operator."""
-    try:
-        problem.check(placement)
-    except PlacementError:
-        return False
-    return True
+from streamplace.model.relocation import Relocation
+from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.registry import Objective
 
 
 def relocating(objective: Objective, relocation: Relocation) -> Objective:

@@ -6,8 +6,9 @@ from typing import Any
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Explanation, Objective
-from streamplace.objectives.relocation import Relocation
+from streamplace.model.relocation import Relocation
+from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.registry import Objective
 from streamplace.objectives.report import MOST_ROWS, Report, Sheet, quantity, some
 
 ROUNDING = 1e-9
@@ -30,7 +31,7 @@ class Relocated:
 
     Attributes
     ----------
-    told
+    reached
         What it reaches once all are there.
     quantity
         Name of that.
@@ -38,7 +39,7 @@ class Relocated:
         What the present placement reaches; None where it cannot go on as it is.
     """
 
-    told: Explanation
+    reached: Explanation
     quantity: str
     moves: tuple[Move, ...]
     passes: float
@@ -57,14 +58,14 @@ class Relocated:
     @property
     def value(self) -> float:
         """What is reached and what the way there takes."""
-        return self.told.value + self.per_pass
+        return self.reached.value + self.per_pass
 
     @property
     def pays_off_after(self) -> float | None:
         """Passes; infinitely many where it never does, None where there is no staying."""
         if self.before is None:
             return None
-        gain = self.before - self.told.value
+        gain = self.before - self.reached.value
         if gain > ROUNDING * self.before:
             return self.seconds / gain
         return 0.0 if self.seconds == 0 and gain >= -ROUNDING * self.before else inf
@@ -75,27 +76,27 @@ class Relocated:
         if not self.moves:
             return "nothing moves"
         who = some([move.operator for move in self.moves], separator=", ", most=3)
-        told = f"moving {who} takes {quantity(self.seconds, 's')}"
+        text = f"moving {who} takes {quantity(self.seconds, 's')}"
         after = self.pays_off_after
         if after is None:
-            told += ", and something has to move"
+            text += ", and something has to move"
         elif after == inf:
-            told += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
+            text += f" and never pays off: to stay takes {quantity(self.before or 0, 's')}"
         else:
-            told += f" and pays off after {ceil(after)} passes"
+            text += f" and pays off after {ceil(after)} passes"
         if isfinite(self.passes):
-            told += f"; over {self.passes:g} passes it is {quantity(self.per_pass, 's')} of each"
-        return told
+            text += f"; over {self.passes:g} passes it is {quantity(self.per_pass, 's')} of each"
+        return text
 
     @property
     def words(self) -> str:
         """The value in words."""
-        return self.told.words
+        return self.reached.words
 
     @property
     def verdict(self) -> str:
         """What limits, and the way there."""
-        return f"{self.told.verdict}; {self.sentence}"
+        return f"{self.reached.verdict}; {self.sentence}"
 
     def headline(self) -> dict[str, Any]:
         """Facts for an answer of ``place``."""
@@ -109,20 +110,20 @@ class Relocated:
             "before": self.before,
             "pays_off_after": None if after == inf else after,
         }
-        return {self.quantity: self.told.value, **self.told.headline(), "relocation": way}
+        return {self.quantity: self.reached.value, **self.reached.headline(), "relocation": way}
 
     def document(self) -> dict[str, Any]:
         """All facts."""
-        document = {**self.told.document(), "relocation": self.headline()["relocation"]}
+        document = {**self.reached.document(), "relocation": self.headline()["relocation"]}
         return {**document, "verdict": self.verdict}
 
     def brief(self) -> Report:
         """What is told of the placement, and the moves."""
-        return self._with_moves(self.told.brief())
+        return self._with_moves(self.reached.brief())
 
     def report(self) -> Report:
         """Everything."""
-        return self._with_moves(self.told.report())
+        return self._with_moves(self.reached.report())
 
     def _with_moves(self, report: Report) -> Report:
         sentence = f"{self.sentence[0].upper()}{self.sentence[1:]}"
@@ -160,13 +161,13 @@ def explain(
 def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tuple[Move, ...]:
     """Operators that run elsewhere now."""
     migration, startup = relocation.migration(problem), relocation.moving(problem).startup
-    found = []
+    operators = []
     for v, (name, d) in enumerate(zip(placement.operators, placement.index.tolist(), strict=True)):
         source = relocation.before.get(name, placement[name])
         if source != placement[name]:
             cost = float(migration[v, d]), float(startup[v, d])
-            found.append(Move(name, source, placement[name], *cost))
-    return tuple(found)
+            operators.append(Move(name, source, placement[name], *cost))
+    return tuple(operators)
 
 
 def _value_before(problem: Problem, objective: Objective, relocation: Relocation) -> float | None:

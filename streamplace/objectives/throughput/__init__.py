@@ -3,8 +3,9 @@
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.registry import Explanation, objective
+from streamplace.objectives.registry import objective
 
 
 def _explain(problem: Problem, placement: Placement) -> Explanation:

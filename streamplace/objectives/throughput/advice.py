@@ -16,7 +16,7 @@ MOST_CANDIDATES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class RateAdvice:
     """Operators to move to a device, and the relative throughput that follows."""
 
     operators: tuple[str, ...]
@@ -24,7 +24,7 @@ class Move:
     relative_throughput: float
 
 
-def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> Move | None:
+def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvice | None:
     """Return the legal move at the bottleneck that helps most: one operator, or two neighbours.
 
     None where no such move lowers the fullest resource.
@@ -47,7 +47,7 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> Move | No
     if best is None:
         return None
     group, d = best
-    return Move(
+    return RateAdvice(
         tuple(problem.graph.operators.name[v] for v in group),
         problem.cluster.devices.name[d],
         float(throughput(problem.instance, _moved(placement, group, d)[None, :])[0]),

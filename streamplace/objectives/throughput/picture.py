@@ -9,7 +9,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.picture import Picture
 from streamplace.objectives.report import percent
-from streamplace.objectives.throughput.explain import RESOURCES
+from streamplace.objectives.throughput.loads import RESOURCES
 
 if TYPE_CHECKING:
     from streamsim.steady import Bottleneck

@@ -6,8 +6,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.constraints import Constraints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import MET, Condition
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.registry import MET, OBJECTIVES, Condition, Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 

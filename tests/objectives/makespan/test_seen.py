@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from streamplace.api import simulate
 from streamplace.io.problems import write_problem
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.trace import trace
-from streamplace.objectives.makespan.way import Way
 
 
 def tangle(n: int, seed: int, cores: int = 2) -> Problem:
@@ -43,7 +43,7 @@ def test_a_trace_is_the_schedule(n: int, seed: int, network: str) -> None:
     problem = tangle(n, seed)
     placement = problem.placement(np.random.default_rng(seed).integers(0, 3, n))
     told: Any = simulate(problem, placement, objective=f"makespan:network={network}")
-    document = trace(problem, placement, Way(network=network))
+    document = trace(problem, placement, PassOptions(network=network))
     events = document["traceEvents"]
     assert {event["ph"] for event in events} <= {"M", "X", "s", "f"}
     assert all({"ph", "pid", "tid", "name"} <= event.keys() for event in events)

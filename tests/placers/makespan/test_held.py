@@ -18,8 +18,8 @@ from streamplace.generate.giph import Giph
 from streamplace.generate.registry import FAMILIES
 from streamplace.io.problems import write_problem
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.relocation import Relocation
 from streamplace.objectives.registry import named_objective
-from streamplace.objectives.relocation import Relocation
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import by_upward_rank
 from streamplace.scheduling.tasks import tasks_of

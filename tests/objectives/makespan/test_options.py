@@ -5,8 +5,7 @@ import pytest
 from streamplace.api import place, simulate
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.conditions import Condition
-from streamplace.objectives.registry import named_objective
+from streamplace.objectives.registry import Condition, named_objective
 from streamplace.placers.registry import Budget
 
 FAN = StreamGraph.of(

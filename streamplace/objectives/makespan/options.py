@@ -17,7 +17,7 @@ Option = Literal["preset", "queue", "network"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PassOptions:
     """Rules of a pass, by name; what is left out is as usual.
 
     Attributes
@@ -30,9 +30,9 @@ class Way:
 
     Examples
     --------
-    >>> Way(preset="doppler").rules().network
+    >>> PassOptions(preset="doppler").rules().network
     'link'
-    >>> Way().rules("order").queue, Way(queue="fifo").rules("order").queue
+    >>> PassOptions().rules("order").queue, PassOptions(queue="fifo").rules("order").queue
     ('order', 'fifo')
     """
 
@@ -41,27 +41,27 @@ class Way:
     network: str = ""
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> "Way":
-        """Way from the options of an objective, which are refused where nobody knows them."""
+    def of(cls, options: Mapping[str, str]) -> "PassOptions":
+        """Options of a pass from those of an objective; unknown ones are refused."""
         from streamsim.passes import PRESETS
 
         for key in options:
             if key not in cls.__slots__:
-                known = ", ".join(cls.__slots__)
+                names = ", ".join(cls.__slots__)
                 raise SettingError(
-                    f"objective makespan has no option {quoted(key)}; it has {known}"
+                    f"objective makespan has no option {quoted(key)}; it has {names}"
                 )
-        way = cls(**{cast(Option, key): value for key, value in options.items()})
-        if way.preset and way.preset not in PRESETS:
+        chosen = cls(**{cast(Option, key): value for key, value in options.items()})
+        if chosen.preset and chosen.preset not in PRESETS:
             raise SettingError(
-                f"objective makespan has no preset {quoted(way.preset)}; "
+                f"objective makespan has no preset {quoted(chosen.preset)}; "
                 f"it has {', '.join(PRESETS)}"
             )
         try:
-            way.rules()
+            chosen.rules()
         except ValueError as error:
             raise SettingError(f"objective makespan: {shown(str(error), 200)}") from None
-        return way
+        return chosen
 
     @property
     def heeds_priorities(self) -> bool:
@@ -79,11 +79,11 @@ class Way:
 
 
 @lru_cache
-def _rules(way: Way, queue: str) -> "Rules":
+def _rules(options: PassOptions, queue: str) -> "Rules":
     from streamsim.passes import PRESETS, Rules
 
-    usual = PRESETS[way.preset] if way.preset else Rules()
-    given = {key: value for key in ("queue", "network") if (value := getattr(way, key))}
-    if queue and not way.queue and not way.preset:
+    usual = PRESETS[options.preset] if options.preset else Rules()
+    given = {key: value for key in ("queue", "network") if (value := getattr(options, key))}
+    if queue and not options.queue and not options.preset:
         given["queue"] = queue
     return replace(usual, **given)

@@ -1,0 +1,82 @@
+"""Explanations: what a placement reaches, and why, for people and for machines."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streamplace.model.placement import Placement
+from streamplace.objectives.report import Report, Sheet, some
+
+
+class Explanation(Protocol):
+    """What a placement reaches, and why."""
+
+    @property
+    def value(self) -> float:
+        """Value of the placement."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """The value in words."""
+        ...
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: how good, and what limits."""
+        ...
+
+    def headline(self) -> dict[str, Any]:
+        """The few facts that an answer of ``place`` tells a machine beside the value."""
+        ...
+
+    def document(self) -> dict[str, Any]:
+        """All facts, for a machine."""
+        ...
+
+    def brief(self) -> Report:
+        """What is told of a placement that was just found."""
+        ...
+
+    def report(self) -> Report:
+        """Everything: what limits, and what to move."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlainExplanation:
+    """The explanation of an objective that has none of its own: the value, and who is where.
+
+    Attributes
+    ----------
+    quantity
+        Name of the value.
+    words
+        The value in words, and the conditions that it meets.
+    """
+
+    quantity: str
+    value: float
+    words: str
+    placement: Placement
+
+    @property
+    def verdict(self) -> str:
+        """The value in words."""
+        return self.words
+
+    def headline(self) -> dict[str, Any]:
+        """Nothing beside the value."""
+        return {}
+
+    def document(self) -> dict[str, Any]:
+        """Facts for a machine."""
+        return {self.quantity: self.value, "pes": self.placement.pes()}
+
+    def brief(self) -> Report:
+        """Operators by device."""
+        rows = tuple((device, some(names)) for device, names in self.placement.pes().items())
+        return Report((Sheet(("device", "operators"), rows),))
+
+    def report(self) -> Report:
+        """Operators by device, and the value."""
+        return Report(self.brief().parts, self.words)

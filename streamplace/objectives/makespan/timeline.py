@@ -1,0 +1,119 @@
+"""What happens when in one pass: the schedule, the critical chain and the transfers, in names."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.model.line import check_lines
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.makespan.options import PassOptions
+
+if TYPE_CHECKING:
+    from streamsim.passes import Schedule
+
+KINDS = {
+    "RELEASE": "waiting for release",
+    "RUNNING": "running",
+    "CORE": "waiting for a core",
+    "NETWORK": "waiting for the network",
+    "SENDING": "sending",
+    "TRAILING": "trailing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPart:
+    """A part of the critical chain: what it is spent on, by whom and where, from when to when."""
+
+    what: str
+    who: str
+    where: str
+    begin: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """When an operator runs, and on which device."""
+
+    device: str
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """When a stream's data is on its way between two devices."""
+
+    stream: str
+    source: str
+    target: str
+    departure: float
+    arrival: float
+
+
+def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
+    """Schedule of one pass; the last one stays with the problem, for tables, charts and traces."""
+    last = problem.cached("pass_schedule", _no_schedule)
+    if (options, placement) not in last:
+        last.clear()
+        last[options, placement] = _schedule(problem, placement, options)
+    return last[options, placement]
+
+
+def _no_schedule(problem: Problem) -> "dict[tuple[PassOptions, Placement], Schedule]":
+    return {}
+
+
+def _schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
+    from streamsim.passes import schedule
+
+    rules, order = options.rules_of(placement)
+    if rules.queue == "order":
+        check_lines(problem.one_pass, placement)
+    return schedule(problem.one_pass, placement.index, rules, priorities=order)
+
+
+def critical_chain(
+    problem: Problem, placement: Placement, schedule: "Schedule"
+) -> tuple[ChainPart, ...]:
+    """Parts of the critical chain in order of time."""
+    names, streams = problem.graph.operators.name, problem.graph.streams
+    described = []
+    chain = schedule.chain
+    ends = zip(chain.times[:-1].tolist(), chain.times[1:].tolist(), strict=True)
+    rows = zip(chain.parts, chain.operator.tolist(), chain.stream.tolist(), ends, strict=True)
+    for part, v, e, (begin, end) in rows:
+        if e < 0:
+            who, where = names[v], f"on {placement[names[v]]}"
+        else:
+            a, b = (placement[names[int(column[e])]] for column in (streams.source, streams.target))
+            who, where = streams.label(e), f"over {a}→{b}"
+        described.append(ChainPart(KINDS[part.name], who, where, begin, end))
+    return tuple(described)
+
+
+def transfers_of(
+    problem: Problem, placement: Placement, schedule: "Schedule"
+) -> tuple[Transfer, ...]:
+    """Transfers between devices, in the order in which they begin."""
+    streams, place = problem.graph.streams, placement.index
+    a, b = place[streams.source], place[streams.target]
+    remote = np.flatnonzero(a != b)
+    return tuple(
+        Transfer(
+            streams.label(int(e)),
+            placement.devices[a[e]],
+            placement.devices[b[e]],
+            float(schedule.departure[e]),
+            float(schedule.arrival[e]),
+        )
+        for e in remote[np.argsort(schedule.departure[remote], kind="stable")]
+    )
