@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.move import FlinkMove, MovePlan
     from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.transaction import Moved
+    from streamplace.engines.flink.transaction import FlinkMoved
 
 SAVEPOINTS = click.option(
     "--savepoints",
@@ -133,7 +133,7 @@ def move_(
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.settling import Settling
-    from streamplace.engines.flink.transaction import Saving
+    from streamplace.engines.flink.state import Saving
 
     if resume and (placement is not None or dry_run):
         raise SettingError("--resume goes by the placement of the move that was broken off")
@@ -200,7 +200,7 @@ def _tell(plan: "MovePlan") -> None:
 
 
 def _show(
-    moved: "Moved | None",
+    moved: "FlinkMoved | None",
     before: str,
     operators: dict[str, tuple[dict[str, int], dict[str, int]]],
     as_json: bool,

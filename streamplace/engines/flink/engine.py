@@ -16,8 +16,8 @@ from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.state import Savepoint
-from streamplace.engines.flink.transaction import Moved, Saving
+from streamplace.engines.flink.state import Savepoint, Saving
+from streamplace.engines.flink.transaction import FlinkMoved
 from streamplace.engines.flink.verify import verify
 from streamplace.engines.flink.worth import Worth, worth_of
 from streamplace.engines.live import Measurement, Verification
@@ -152,7 +152,7 @@ class FlinkEngine:
             resume_by,
         )
 
-    def move(self, job: str, program: Program, placement: Vectors) -> Moved:
+    def move(self, job: str, program: Program, placement: Vectors) -> FlinkMoved:
         """Move a running job, with its state, to where it is placed.
 
         Parameters
@@ -169,7 +169,7 @@ class FlinkEngine:
         """
         move = self.moving(program)
         plan = move.plan(job, _vectors(placement))
-        return move.run(plan) if plan.moved else Moved(job, "", 0.0)
+        return move.run(plan) if plan.moved else FlinkMoved(job, 0.0, None)
 
     def worth(self, measured: Measurement, plan: MovePlan) -> Worth:
         """What a planned move gains, and what it costs."""

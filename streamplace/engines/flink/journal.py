@@ -9,7 +9,7 @@ import hashlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -68,7 +68,7 @@ class Holder(BaseModel):
     @property
     def runs(self) -> bool:
         """Whether its process runs on this machine."""
-        return self.is_here and _started(self.process) == self.started
+        return self.is_here and Holder.may_run(self.mark)
 
     @property
     def mark(self) -> str:
@@ -183,48 +183,79 @@ def renewed(lock: MoveLock) -> Iterator[None]:
         thread.join()
 
 
-def acquire(folder: SavepointFolder, journal: Journal) -> MoveLock:
+@dataclass(frozen=True, slots=True)
+class JobLocks:
+    """The locks of a job, as its folder was when it was listed.
+
+    Attributes
+    ----------
+    last
+        Number of the latest since the job was last free; 0 where it is.
+    age
+        Seconds since that was made or renewed.
+    journal
+        What it says; None where it cannot be read, or is being written.
+    """
+
+    last: int = 0
+    age: float = 0.0
+    journal: Journal | None = None
+
+    @classmethod
+    def listed(cls, folder: SavepointFolder, job: str) -> "JobLocks":
+        """List the locks of a job."""
+        entries = folder.entries(f"{PREFIX}{job}.")
+        last = max(_numbers(entries, job), default=0)
+        if not last:
+            return cls()
+        name = file_name(job, last)
+        own = (name, name.removesuffix(SUFFIX) + BEAT)
+        age = min((entry.age for entry in entries if entry.name in own), default=0.0)
+        return cls(last, age, read_journal(folder, name))
+
+    def refuse_holder(self, job: str) -> None:
+        """Raise MoveUnderWay where the job is locked by a command that still runs."""
+        if not self.last:
+            return
+        if self.journal is None:
+            if self.age < DEAD_SECONDS:  # it is being written
+                raise MoveUnderWay(f"another command has just begun to move job {job}")
+            return
+        holder = self.journal.holder
+        if holder == Holder.current():
+            is_alive = self.journal.trigger in _under_way
+        else:
+            is_alive = holder.runs if holder.is_here else self.age < DEAD_SECONDS
+        if is_alive:
+            raise MoveUnderWay(
+                f"job {job} is being moved, by {holder}, since "
+                f"{self.journal.began:%Y-%m-%d %H:%M:%S} UTC; wait until that has ended"
+            )
+
+
+def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveLock:
     """Lock a job.
 
     A lock whose holder has ended is replaced by one of the next number.
+
+    Parameters
+    ----------
+    locks
+        Those that the job has; a lock that somebody has made since then counts, too.
 
     Raises
     ------
     MoveUnderWay
         When somebody else has the lock.
     """
-    last = max(_numbers(folder, journal.job), default=0)
-    refuse_holder(folder, journal.job)
-    name = file_name(journal.job, last + 1)
+    locks.refuse_holder(journal.job)
+    name = file_name(journal.job, locks.last + 1)
     if not folder.create(name, journal.model_dump_json()):
         other = read_journal(folder, name)  # its own, if the answer to a first request was lost
         if other is None or (other.trigger, other.holder) != (journal.trigger, journal.holder):
             raise MoveUnderWay(f"another command has just begun to move job {journal.job}")
-    older = [file_name(journal.job, number) for number in range(1, last + 1)]
+    older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
     return MoveLock(folder, journal, [*older, name])
-
-
-def refuse_holder(folder: SavepointFolder, job: str) -> None:
-    """Raise MoveUnderWay where a job is locked by a command that still runs."""
-    last = max(_numbers(folder, job), default=0)
-    if not last:
-        return
-    name = file_name(job, last)
-    journal = read_journal(folder, name)
-    if journal is None:
-        if _age(folder, name) < DEAD_SECONDS:  # it is being written
-            raise MoveUnderWay(f"another command has just begun to move job {job}")
-        return
-    holder = journal.holder
-    if holder == Holder.current():
-        is_alive = journal.trigger in _under_way
-    else:
-        is_alive = holder.runs if holder.is_here else _age(folder, name) < DEAD_SECONDS
-    if is_alive:
-        raise MoveUnderWay(
-            f"job {job} is being moved, by {holder}, since {journal.began:%Y-%m-%d %H:%M:%S} UTC; "
-            "wait until that has ended"
-        )
 
 
 def read_journal(folder: SavepointFolder, name: str) -> Journal | None:
@@ -243,12 +274,6 @@ def unfinished(folder: SavepointFolder) -> list[Journal]:
     return [*latest.values()]
 
 
-def unfinished_of(folder: SavepointFolder, job: str) -> Journal | None:
-    """Journal of the unfinished move that a job belongs to, as the one moved or its successor."""
-    last = max(_numbers(folder, job), default=0)
-    return read_journal(folder, file_name(job, last)) if last else None
-
-
 def file_name(job: str, number: int) -> str:
     """Name of a lock's file."""
     return f"{PREFIX}{job}.{number}{SUFFIX}"
@@ -259,21 +284,12 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def _numbers(folder: SavepointFolder, job: str) -> list[int]:
+def _numbers(entries: Iterable[FileEntry], job: str) -> Iterator[int]:
     """Numbers of the locks that a job has had since the last one was given up."""
-    texts = [
-        entry.name.removeprefix(f"{PREFIX}{job}.").removesuffix(SUFFIX)
-        for entry in folder.entries(f"{PREFIX}{job}.")
-        if entry.name.endswith(SUFFIX)
-    ]
-    return sorted(int(text) for text in texts if text.isdecimal())
-
-
-def _age(folder: SavepointFolder, name: str) -> float:
-    """Seconds since a lock was made or renewed."""
-    stem = name.removesuffix(SUFFIX)
-    entries: list[FileEntry] = folder.entries(stem)
-    return min((e.age for e in entries if e.name in (name, stem + BEAT)), default=0.0)
+    for entry in entries:
+        text = entry.name.removeprefix(f"{PREFIX}{job}.").removesuffix(SUFFIX)
+        if entry.name.endswith(SUFFIX) and text.isdecimal():
+            yield int(text)
 
 
 def _host() -> str:

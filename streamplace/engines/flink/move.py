@@ -13,24 +13,23 @@ from streamplace.engines.flink.folder import SavepointFolder, folder_uri, savepo
 from streamplace.engines.flink.jobs import only_job
 from streamplace.engines.flink.journal import (
     Holder,
+    JobLocks,
     Journal,
     MoveLock,
     MoveUnderWay,
     acquire,
     now,
-    refuse_holder,
     renewed,
     unfinished,
-    unfinished_of,
 )
 from streamplace.engines.flink.pinning import Vectors, counts
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import Settling, source_rate
-from streamplace.engines.flink.state import stop_status
+from streamplace.engines.flink.state import Saving, stop_status
 from streamplace.engines.flink.submission import successor
 from streamplace.engines.flink.tasks import read_vertices
-from streamplace.engines.flink.transaction import Moved, Saving, Transaction, Undecided
+from streamplace.engines.flink.transaction import FlinkMoved, Transaction, Undecided
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import listed, quoted
 
@@ -124,7 +123,7 @@ class FlinkMove:
         self.tell("checking that the job fits the placement, and its present one")
         return MovePlan(job, before, after, self._checked(job, before, after))
 
-    def run(self, plan: MovePlan) -> Moved:
+    def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.
 
         Raises
@@ -150,12 +149,13 @@ class FlinkMove:
         )
         rate = source_rate(self.rest, plan.job) if self.settling.compares_rates else None
         with self._folder(_jar_name(journal)) as folder:
-            self._check_earlier(folder, journal)
-            lock = acquire(folder, journal)
+            locks = JobLocks.listed(folder, journal.job)
+            self._check_earlier(folder, journal, locks)
+            lock = acquire(folder, journal, locks)
             with _released(lock), self._transaction(folder, lock, rate) as transaction:
                 return transaction.begin()
 
-    def resume(self, job: str | None = None) -> Moved:
+    def resume(self, job: str | None = None) -> FlinkMoved:
         """Bring a move that was broken off to its end: one copy of the job runs afterwards.
 
         Parameters
@@ -172,7 +172,7 @@ class FlinkMove:
         with self._folder() as folder:
             journal = self._broken_off(folder, job)
             journal = journal.model_copy(update={"holder": Holder.current()})
-            lock = acquire(folder, journal)
+            lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
             with _released(lock), self._transaction(folder, lock, None) as transaction:
                 return transaction.conclude()
 
@@ -266,13 +266,13 @@ class FlinkMove:
                 self.resume_by,
             )
 
-    def _check_earlier(self, folder: SavepointFolder, journal: Journal) -> None:
+    def _check_earlier(self, folder: SavepointFolder, journal: Journal, locks: JobLocks) -> None:
         """Raise where another move of the job is under way, or was broken off half-way."""
-        earlier = unfinished_of(folder, journal.job)
+        earlier = locks.journal
         if earlier is None:
             _check_first(folder, journal)
             return
-        refuse_holder(folder, journal.job)
+        locks.refuse_holder(journal.job)
         if stop_status(self.rest, earlier.job, earlier.trigger) is not None:
             raise FlinkError(
                 f"an earlier move of job {journal.job} was broken off after it had begun to stop "

@@ -43,6 +43,22 @@ class Savepoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Saving:
+    """How the state of a job is saved.
+
+    Attributes
+    ----------
+    seconds
+        In which the savepoint must be complete.
+    native
+        Whether it has the format of the state backend: quicker, but for this backend alone.
+    """
+
+    seconds: float = 600.0
+    native: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """What a job has saved.
 

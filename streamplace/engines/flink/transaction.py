@@ -28,6 +28,7 @@ from streamplace.engines.flink.savepoints import record
 from streamplace.engines.flink.settling import Settling, settle
 from streamplace.engines.flink.state import (
     Savepoint,
+    Saving,
     begin_stop,
     outlives,
     saved_by,
@@ -37,6 +38,7 @@ from streamplace.engines.flink.state import (
 )
 from streamplace.engines.flink.submission import submit, successor, withdraw
 from streamplace.engines.flink.verify import verify
+from streamplace.engines.live import Moved
 from streamplace.model.messages import listed, shown
 
 STOP_SECONDS = 30.0
@@ -51,39 +53,16 @@ class Undecided(FlinkError):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A job that was moved.
+class FlinkMoved(Moved):
+    """A job that was moved; its outage ends when all of it runs again.
 
     Attributes
     ----------
-    job
-        The job that runs now.
     savepoint
-        What it was started from.
-    outage
-        Seconds from the request to stop the job until all of it ran again; None where the move
-        was resumed.
+        What it was started from; None where it did not move.
     """
 
-    job: str
-    savepoint: str
-    outage: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """How the state of a job is saved.
-
-    Attributes
-    ----------
-    seconds
-        In which the savepoint must be complete.
-    native
-        Whether it has the format of the state backend: quicker, but for this backend alone.
-    """
-
-    seconds: float = 600.0
-    native: bool = False
+    savepoint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +96,7 @@ class Transaction:
         """What the move intends."""
         return self.lock.journal
 
-    def begin(self) -> Moved:
+    def begin(self) -> FlinkMoved:
         """Stop the job, and start it where it shall run."""
         job = self.journal.job
         state = self.rest.state(job)
@@ -136,7 +115,7 @@ class Transaction:
             raise
         return self._forward(path, asked)
 
-    def conclude(self) -> Moved:
+    def conclude(self) -> FlinkMoved:
         """Bring a move to its end, from whatever is the case now."""
         job, new = self.journal.job, self.journal.successor
         self.lock.cover(new)
@@ -173,7 +152,7 @@ class Transaction:
         self.rest.wait(job, ENDED)
         return path
 
-    def _forward(self, path: str, asked: float | None = None) -> Moved:
+    def _forward(self, path: str, asked: float | None = None) -> FlinkMoved:
         """Start the job where it shall run, and see whether it stays."""
         new = self.journal.successor
         try:
@@ -186,7 +165,7 @@ class Transaction:
             self._undecided_without(error)
             self._go_back(path, error)
             raise
-        return Moved(new, path, outage)
+        return FlinkMoved(new, outage, path)
 
     def _start(self, job: str, way: int, path: str) -> None:
         """Start a job from a savepoint, by one of the jars."""
@@ -290,16 +269,21 @@ class Transaction:
 
     def _own_savepoint(self, error: FlinkError) -> str:
         """Savepoint of the job, where Flink has forgotten who asked for it."""
+        if (path := self._last_savepoint()) is not None:
+            return path
         job = self.journal.job
-        if self.journal.savepoint is not None:
-            return self.journal.savepoint
-        saved = saved_by(self.rest, job)
-        if saved is not None and saved.is_savepoint and saved.last is not None:
-            return saved.last
-        state = self._steady_state(job)
+        state, saved = self._steady_state(job), saved_by(self.rest, job)
         if state == "FAILED" and saved is not None and saved.last is not None:
             self._go_back(saved.last, error)
         raise FlinkError(self._ended_by_others(state))
+
+    def _last_savepoint(self) -> str | None:
+        """Savepoint of the job, from the journal, else the last thing that it has saved."""
+        job = self.journal.job
+        if self.journal.savepoint is not None:
+            return self.journal.savepoint
+        saved = saved_by(self.rest, job) if self.rest.state(job) else None
+        return saved.last if saved is not None and saved.is_savepoint else None
 
     def _forgotten(self) -> str:
         """Savepoint of a job that Flink does not know any more."""
@@ -313,9 +297,9 @@ class Transaction:
             )
         return self.folder.path(min(entries, key=lambda entry: entry.age).name)
 
-    def _continued(self, job: str, state: str) -> Moved:
+    def _continued(self, job: str, state: str) -> FlinkMoved:
         """Go on with a move whose job was started."""
-        path = self.journal.savepoint or self._restored_from(job)
+        path = self.journal.savepoint or self._restored_from()
         try:
             if state in ENDED and state != FINISHED:
                 raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
@@ -327,18 +311,15 @@ class Transaction:
             self._undecided_without(error)
             self._go_back(path, error)
             raise
-        return Moved(job, path)
+        return FlinkMoved(job, None, path)
 
-    def _restored_from(self, job: str) -> str:
+    def _restored_from(self) -> str:
         """What a job was started from; else what the job before it was stopped with."""
         with suppress(FlinkError):
             return stopped_at(self.rest, self.journal.job, self.journal.trigger, 1.0)
-        saved = saved_by(self.rest, self.journal.job) if self.rest.state(self.journal.job) else None
-        if saved is not None and saved.is_savepoint and saved.last:
-            return saved.last
-        return self._forgotten()
+        return self._last_savepoint() or self._forgotten()
 
-    def _returned(self, job: str, state: str) -> Moved:
+    def _returned(self, job: str, state: str) -> FlinkMoved:
         """Tell of a job that was being moved back when the move was broken off."""
         if state not in ENDED:
             wait_started(self.rest, job, self.seconds)
@@ -346,7 +327,7 @@ class Transaction:
         if state == FINISHED:
             raise FlinkError(f"the move had failed; the job came to its end as job {job}")
         saved = saved_by(self.rest, job)
-        path = (saved and saved.last) or self.journal.savepoint or self._restored_from(job)
+        path = (saved and saved.last) or self.journal.savepoint or self._restored_from()
         raise FlinkError(
             f"the move had failed, and going back, too: job {job} is {state}. Nothing of the job "
             f"runs; its state is in {path}: start it by 'streamplace flink apply' with "

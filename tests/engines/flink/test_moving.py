@@ -15,8 +15,9 @@ from streamplace.engines.flink.journal import Holder, Journal, MoveLock
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.state import Saving
 from streamplace.engines.flink.submission import successor
-from streamplace.engines.flink.transaction import Saving, Transaction, Undecided
+from streamplace.engines.flink.transaction import Transaction, Undecided
 from streamplace.engines.live import Verification
 
 OLD = "old"
