@@ -187,7 +187,7 @@ def _planned_anew(
         worth = engine.worth(measured, plan)
         say(str(worth))
         if not worth.pays:
-            say("nothing is moved; to move it all the same, give --placement")
+            say("nothing is moved; to move the job anyway, give --placement")
             return None
     return plan
 

@@ -133,9 +133,12 @@ def cluster_(
         measured = engine.cluster(job, seconds, beside=beside)
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
-        say("note: what Java itself takes is not measured, no TaskManager is on this machine")
+        say("note: no TaskManager is on this machine, so the CPU that Java takes is not measured")
     for device in unpinnable(rest):
-        say(f"note: nothing can be pinned to {device}; see: streamplace export --to flink")
+        say(
+            f"note: {device} offers no resource of its own, so nothing can be pinned to it; see: "
+            "streamplace flink config"
+        )
     if output is None:
         print_file(text)
     else:

@@ -120,7 +120,7 @@ class FlinkMove:
             names = listed(tuple(unsure))
             self.tell(f"note: which of {names} is which is not known, should the job go back")
         after = _devices_of(vectors, before)
-        self.tell("checking that the job fits the placement, and its present one")
+        self.tell("checking that the job fits the new placement and its current one")
         return MovePlan(job, before, after, self._checked(job, before, after))
 
     def run(self, plan: MovePlan) -> FlinkMoved:

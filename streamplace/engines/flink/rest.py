@@ -4,7 +4,6 @@ import copy
 import json
 import math
 import re
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from urllib.parse import quote
 from streamplace.engines.flink.access import Access
 from streamplace.engines.flink.answer_shapes import Job, JobSummary, Slot
 from streamplace.engines.flink.answers import parse_answer, parse_complaint, root_cause
-from streamplace.engines.flink.transport import Address, exchange, masked
+from streamplace.engines.flink.transport import Address, exchange, masked, multipart
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
 
@@ -208,14 +207,7 @@ class Rest:
 
     def upload(self, jar: Path) -> str:
         """Id of a jar, uploaded."""
-        boundary = secrets.token_hex(16)
-        head = (
-            f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; '
-            f'filename="{re.sub(r"[^A-Za-z0-9_.-]", "_", jar.name)}"\r\n'
-            "Content-Type: application/x-java-archive\r\n\r\n"
-        )
-        body = head.encode() + jar.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
-        kind = f"multipart/form-data; boundary={boundary}"
+        body, kind = multipart(jar)
         path = "/jars/upload"
         answer = self._read(path, self._ask("POST", path, body, kind, SUBMIT_SECONDS))
         return str(answer["filename"]).rsplit("/", 1)[-1]

@@ -1,6 +1,8 @@
 """One question over HTTP and its answer: within a time and a size, and from nobody else."""
 
 import base64
+import re
+import secrets
 import socket
 import ssl
 import time
@@ -8,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
 from threading import Event, Timer
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -163,3 +166,15 @@ def _content(answer: HTTPResponse) -> bytes:
     if answer.length:
         raise ValueError("its answer breaks off")
     return bytes(content)
+
+
+def multipart(jar: Path) -> tuple[bytes, str]:
+    """A jar as Flink takes it: the body of the request, and its content type."""
+    boundary = secrets.token_hex(16)
+    head = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; '
+        f'filename="{re.sub(r"[^A-Za-z0-9_.-]", "_", jar.name)}"\r\n'
+        "Content-Type: application/x-java-archive\r\n\r\n"
+    )
+    body = head.encode() + jar.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
+    return body, f"multipart/form-data; boundary={boundary}"

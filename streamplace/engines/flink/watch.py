@@ -240,7 +240,9 @@ class Watch:
         new = self._addressed(replace(run, job=job))
         where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
         fine = verify(self.rest, job, run.vectors).fine
-        self.tell(f"job {job} runs{where}{'' if fine else '; not all of it is where it should'}")
+        self.tell(f"job {job} runs{where}")
+        if not fine:
+            self.tell(f"note: some subtasks of job {job} do not run where they are placed")
         self.moved(new)
         if unkept := self._unkept(job):
             self.tell(f"note: {unkept}; give it to 'flink watch', too")

@@ -58,8 +58,8 @@ class Worth:
         if not self.is_limited:
             return (
                 f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s; it "
-                f"could carry {self.carried:.4g}, elsewhere {self.carriable:.4g}), so that moving "
-                "it gains nothing"
+                f"could carry {self.carried:.4g}, elsewhere {self.carriable:.4g}), so moving it "
+                "gains nothing"
             )
         if not self.pays:
             return (

@@ -95,7 +95,7 @@ class OperatorCounts:
     faults: list[str] = field(default_factory=list)
 
 
-class Snapshot(NamedTuple):
+class OperatorSnapshot(NamedTuple):
     """What an operator had done at some second of this machine's clock."""
 
     at: float
@@ -126,9 +126,9 @@ class OperatorActor:
 
         return str(ray.get_runtime_context().get_node_id())
 
-    def look(self) -> Snapshot:
+    def look(self) -> OperatorSnapshot:
         """What it has done so far."""
-        return Snapshot(time.monotonic(), self._counts)
+        return OperatorSnapshot(time.monotonic(), self._counts)
 
     def start(self) -> None:
         """Have a source generate tuples."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streamplace.engines.live import Measurement
-from streamplace.engines.ray.actor import Snapshot
+from streamplace.engines.ray.actor import OperatorSnapshot
 from streamplace.engines.ray.pipeline import ActorPipeline
 from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
 from streamplace.model.cluster import Cluster
@@ -27,8 +27,8 @@ class Interval:
     """What the operators of a pipeline had done at the begin and at the end of some seconds."""
 
     pipeline: ActorPipeline
-    first: Mapping[str, Snapshot]
-    second: Mapping[str, Snapshot]
+    first: Mapping[str, OperatorSnapshot]
+    second: Mapping[str, OperatorSnapshot]
 
     def measurement(self, graph: StreamGraph, cluster: Cluster) -> Measurement:
         """The graph as it ran, beside the cluster that is left for it."""

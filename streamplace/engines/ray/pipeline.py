@@ -9,9 +9,9 @@ from streamplace.engines.names import resource
 from streamplace.engines.ray.actor import (
     OperatorActor,
     OperatorCounts,
+    OperatorSnapshot,
     OperatorTask,
     OutputStream,
-    Snapshot,
 )
 from streamplace.engines.ray.devices import LocalDevices
 from streamplace.errors import GraphError, StreamplaceError
@@ -83,7 +83,7 @@ class ActorPipeline:
         pipeline.resume()
         return pipeline
 
-    def snapshot(self) -> dict[str, Snapshot]:
+    def snapshot(self) -> dict[str, OperatorSnapshot]:
         """What every operator has done so far, and when it said so."""
         return self._answers({name: actor.look.remote() for name, actor in self.actors.items()})
 
