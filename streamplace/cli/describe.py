@@ -19,20 +19,22 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "describe", epilog="Example: streamplace describe datasets/branched.jsonl.gz -o figure4.png"
+    "describe",
+    short_help="Print statistics of a graph or a data set.",
+    epilog="Example: streamplace describe datasets/branched.jsonl.gz -o figure4.png",
 )
 @click.argument("data", type=FILE)
 @click.option(
     "--mips",
     default="2500 MIPS",
     show_default=True,
-    help="Speed of the device that CPU is measured in.",
+    help="Speed of the device that is the unit of CPU.",
 )
 @click.option(
     "--bandwidth",
     default="1000 Mbps",
     show_default=True,
-    help="Bandwidth of the link that traffic is measured in.",
+    help="Bandwidth of the link that is the unit of traffic.",
 )
 @_options.split
 @_options.common("Draw the histograms to this .png, .svg or .pdf file.")
@@ -45,7 +47,7 @@ def command(
     seed: int,
     output: Path | None,
 ) -> None:
-    """Describe DATA: a graph or problem (.json), a data set (.jsonl, .jsonl.gz), or a folder."""
+    """Print statistics of DATA: a graph or problem (.json), a data set, or a folder."""
     from streamplace.evaluate import profile as profiling
     from streamplace.model import units
 
@@ -68,7 +70,7 @@ def command(
 
 
 def _read(data: Path, split: str | None) -> "Iterator[StreamGraph | Problem]":
-    """Problems that bring a cluster of their own, and else graphs."""
+    """Problems, if the documents have a cluster; otherwise graphs."""
     from streamplace.io.graphs import documents
     from streamplace.io.problems import problem_of
 
@@ -92,7 +94,7 @@ def as_document(profile: "Profile") -> dict[str, Any]:
 
 
 def show(data: Path, profile: "Profile") -> None:
-    """Print a profile for people."""
+    """Print a profile as a table."""
     from rich.table import Table
 
     from streamplace.cli._console import titled

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from streamplace.cli._options import FILE, common, with_options
-from streamplace.cli._output import print_json, progress, say
+from streamplace.cli._output import counted, print_json, progress, say
 from streamplace.cli._sweeps import spread
 from streamplace.errors import SettingError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
-WHERE = "Where to write: .jsonl or .jsonl.gz for a data set, .json for one graph."
+WHERE = "File to write: .jsonl or .jsonl.gz for a data set, .json for one graph."
 EXAMPLES = {
     "branched": "streamplace generate branched --seed 0 -o b.jsonl.gz",
     "giph": "streamplace generate giph --setting grid --problems 50 -o grid.jsonl.gz",
@@ -50,15 +50,16 @@ class FamilyCommands(click.Group):
 @click.command(
     "generate",
     cls=FamilyCommands,
+    short_help="Generate benchmark graphs or problems.",
     epilog="Example: streamplace generate branched --seed 0 -o b.jsonl.gz",
 )
 def command() -> None:
-    """Generate benchmark graphs or problems of a family; the same seed gives the same bytes."""
+    """Generate benchmark graphs or problems of a family. Equal seeds give equal bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Into how many shards a data set goes, and who makes them."""
+    """Number of shards of a data set, and the processes that make them."""
 
     shards: int | None
     jobs: int | None
@@ -71,13 +72,13 @@ def _in_shards(function: F) -> F:
     def wrapper(*args: Any, **options: Any) -> Any:
         by = _Spread(*(options.pop(name) for name in ("files", "jobs", "on")))
         if by.shards is None and (by.jobs or by.on):
-            raise SettingError("--jobs and --on share out files; add --files, or drop them")
+            raise SettingError("--jobs and --on make files in parallel; add --files, or drop them")
         return function(*args, by=by, **options)
 
     shards = click.option(
         "--files",
         type=click.IntRange(1),
-        help="Files to spread a data set over, which are made side by side.",
+        help="Number of files of the data set. They are made in parallel.",
     )
     return with_options(wrapper, function, shards, spread)
 
@@ -89,7 +90,7 @@ def _in_shards(function: F) -> F:
 @_in_shards
 @common(WHERE)
 def recipe(file: Path, as_json: bool, seed: int, output: Path | None, by: _Spread) -> None:
-    """Generate what the TOML file FILE prescribes (its seed counts, not --seed)."""
+    """Generate the data set that the TOML file FILE describes. Its seed replaces --seed."""
     from streamplace.generate.recipes import read_recipe
 
     chosen = read_recipe(file)
@@ -145,7 +146,7 @@ def _write(
         print_json({**asdict(manifest), "output": str(output)})
         return
     splits = ", ".join(f"{count} {name}" for name, count in manifest.splits.items())
-    count = f"{manifest.graphs} {noun}{'s' if manifest.graphs != 1 else ''}"
+    count = counted(manifest.graphs, noun)
     shards = f" in {len(manifest.shards)} shards" if manifest.shards else ""
     say(f"{count}{f' ({splits})' if splits else ''} → {output}{shards}")
     say(f"content SHA-256 {manifest.content_sha256}")
@@ -154,7 +155,7 @@ def _write(
 def _in_one(
     family: str, parameters: "Parameters", seed: int, output: Path
 ) -> "tuple[Manifest, str]":
-    """Manifest of what was written to one file, and what it holds."""
+    """Manifest of the file that was written, and the noun for its contents."""
     from streamplace.generate.dataset import write_dataset
     from streamplace.model.problem import Problem
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.parameters import parameter
 from streamplace.generate.registry import family
-from streamplace.generate.sharded import Label, TensorProgram
+from streamplace.generate.sharded import TensorLabel, TensorProgram
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
 
@@ -28,7 +28,7 @@ class ChainMM(Gpus):
 def chainmm(parameters: ChainMM, seed: int) -> Iterator[Problem]:
     """Sharded matrix products (A×B) + (C×(D×E)) on equal GPUs, after Doppler; without chance."""
     size, cuts = parameters.size, parameters.shards
-    few, many = Label(size, cuts), Label(size, 2 * cuts)
+    few, many = TensorLabel(size, cuts), TensorLabel(size, 2 * cuts)
     program = TensorProgram({"i": few, "j": few, "a": many, "b": many, "c": few})
     names = {"A": "ia", "B": "aj", "C": "ib", "D": "bc", "E": "cj"}
     a, b, c, d, e = (program.input(name, labels) for name, labels in names.items())

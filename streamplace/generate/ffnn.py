@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.parameters import parameter
 from streamplace.generate.registry import family
-from streamplace.generate.sharded import Label, ShardedTensor, TensorProgram
+from streamplace.generate.sharded import ShardedTensor, TensorLabel, TensorProgram
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
 
@@ -26,8 +26,8 @@ class Ffnn(Gpus):
 @family("ffnn", Ffnn)
 def ffnn(parameters: Ffnn, seed: int) -> Iterator[Problem]:
     """Sharded softmax(ReLU(X·W1 + b1)·W2 + b2) on equal GPUs, after Doppler; without chance."""
-    features, cuts = Label(parameters.features), parameters.shards
-    n, h = Label(parameters.batch, cuts), Label(parameters.hidden, 2 * cuts)
+    features, cuts = TensorLabel(parameters.features), parameters.shards
+    n, h = TensorLabel(parameters.batch, cuts), TensorLabel(parameters.hidden, 2 * cuts)
     program = TensorProgram({"n": n, "h": h, "d": features, "o": features})
     names = {"X": "nd", "W1": "dh", "b1": "h", "W2": "ho", "b2": "o"}
     x, w1, b1, w2, b2 = (program.input(name, labels) for name, labels in names.items())

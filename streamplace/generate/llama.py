@@ -10,7 +10,7 @@ from streamplace.errors import SettingError
 from streamplace.generate.ffnn import softmax
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.parameters import parameter
-from streamplace.generate.sharded import Label, ShardedTensor, TensorProgram
+from streamplace.generate.sharded import ShardedTensor, TensorLabel, TensorProgram
 from streamplace.model.graph import Attribute
 
 
@@ -32,15 +32,15 @@ class Llama(Gpus):
                 f"heads is {self.heads}; it must divide the embedding of {self.embedding}"
             )
 
-    def labels(self) -> dict[str, Label]:
+    def labels(self) -> dict[str, TensorLabel]:
         """Sequence s, all of it as keys t, embedding d, heads h of e features, hidden layer f."""
         return {
-            "s": Label(self.sequence, self.pieces),
-            "t": Label(self.sequence),
-            "d": Label(self.embedding),
-            "h": Label(self.heads, self.shards),
-            "e": Label(self.embedding // self.heads),
-            "f": Label(self.hidden, self.shards),
+            "s": TensorLabel(self.sequence, self.pieces),
+            "t": TensorLabel(self.sequence),
+            "d": TensorLabel(self.embedding),
+            "h": TensorLabel(self.heads, self.shards),
+            "e": TensorLabel(self.embedding // self.heads),
+            "f": TensorLabel(self.hidden, self.shards),
         }
 
     def facts(self, family: str) -> dict[str, Attribute]:

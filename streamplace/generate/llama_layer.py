@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from streamplace.generate.llama import Llama, rms_norm, transformer_block
 from streamplace.generate.parameters import parameter
 from streamplace.generate.registry import family
-from streamplace.generate.sharded import Label, TensorProgram
+from streamplace.generate.sharded import TensorLabel, TensorProgram
 from streamplace.model.problem import Problem
 
 
@@ -24,7 +24,7 @@ def llama_layer(parameters: LlamaLayer, seed: int) -> Iterator[Problem]:
     The projection onto the vocabulary is left out: the paper's layer takes hardly longer than its
     block, which half as many FLOPs again would forbid.
     """
-    program = TensorProgram(parameters.labels() | {"w": Label(parameters.vocabulary)})
+    program = TensorProgram(parameters.labels() | {"w": TensorLabel(parameters.vocabulary)})
     tokens, table = program.input("tokens", "s"), program.input("table", "wd")
     out = transformer_block(program, program.lookup("embed", "s,wd->sd", tokens, table))
     rms_norm(program, "norm3", "sd", out)

@@ -26,7 +26,7 @@ IN_PLACE = frozenset({"input elemwise", STRAIGHT, "bcast elemwise", "formation"}
 Block = tuple[int, ...]
 
 
-class Label(NamedTuple):
+class TensorLabel(NamedTuple):
     """A dimension, and into how many pieces it is cut."""
 
     size: int
@@ -67,14 +67,15 @@ class TensorProgram:
 
     Examples
     --------
-    >>> program = TensorProgram({"i": Label(8, 2), "k": Label(8, 2), "j": Label(8)})
+    >>> cut = TensorLabel(8, 2)
+    >>> program = TensorProgram({"i": cut, "k": cut, "j": TensorLabel(8)})
     >>> a, b = program.input("A", "ik"), program.input("B", "kj")
     >>> _ = program.einsum("AB", "ik,kj->ij", a, b)
     >>> program.graph("mm", {}).operators.name
     ('A/0.0', 'A/0.1', 'A/1.0', 'A/1.1', 'B/0.0', 'B/1.0', 'AB/0.0.0', 'AB/0.0.1', ...)
     """
 
-    def __init__(self, labels: Mapping[str, Label]) -> None:
+    def __init__(self, labels: Mapping[str, TensorLabel]) -> None:
         for size, cuts in labels.values():
             if cuts > size:
                 raise SettingError(

@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> RecordFile:
     return RecordFile(tmp_path / "results.jsonl")
 
 
-def contest(*placers: str) -> Comparison:
+def comparison(*placers: str) -> Comparison:
     """Two rates on five devices with a budget in evaluations."""
     budget = Budget(seconds=None, evaluations=200)
     return Comparison(placers, rates=(1e4, 2e4), budget=budget)
@@ -57,7 +57,7 @@ def timeless(records: list[Record]) -> list[tuple[object, ...]]:
 
 def test_every_placer_meets_every_graph_at_every_rate(file: RecordFile) -> None:
     """Two placers, four graphs, two rates."""
-    records = played(contest("round-robin", "random"), file, PROBLEMS)
+    records = played(comparison("round-robin", "random"), file, PROBLEMS)
     assert len(records) == 2 * 4 * 2
     assert timeless(records) == timeless(list(file))
 
@@ -66,7 +66,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> Non
     """Records come in the order of the graphs whoever computes them."""
     many = [Problem(chain(n), DEVICES) for n in range(2, 22)]
     one, two = (
-        timeless(played(contest("random"), RecordFile(tmp_path / f"{j}.jsonl"), many, jobs=j))
+        timeless(played(comparison("random"), RecordFile(tmp_path / f"{j}.jsonl"), many, jobs=j))
         for j in (1, 2)
     )
     assert one == two
@@ -76,23 +76,23 @@ def test_a_stopped_comparison_goes_on_where_it_was(
     file: RecordFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is computed twice, even when the last line was cut off."""
-    run: Iterator[list[Record]] = compare(contest("random"), PROBLEMS, file, jobs=1)
+    run: Iterator[list[Record]] = compare(comparison("random"), PROBLEMS, file, jobs=1)
     next(run), next(run)
     run.close()  # type: ignore[attr-defined]
     path = file.path
     path.write_bytes(path.read_bytes()[:-20])
-    played(contest("random"), file, PROBLEMS)
+    played(comparison("random"), file, PROBLEMS)
     assert len(list(file)) == 8
     before = path.read_bytes()
-    played(contest("random"), file, PROBLEMS)
+    played(comparison("random"), file, PROBLEMS)
     assert path.read_bytes() == before
 
 
 def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
     """The lines of the first run stay as they are."""
-    played(contest("random"), file, PROBLEMS)
+    played(comparison("random"), file, PROBLEMS)
     before = file.path.read_bytes()
-    played(contest("random", "round-robin"), file, PROBLEMS)
+    played(comparison("random", "round-robin"), file, PROBLEMS)
     after = file.path.read_bytes()
     assert after.startswith(before)
     assert after[len(before) :].count(b"round-robin") == 8
@@ -101,7 +101,7 @@ def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
 
 def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
     """A result is reused only for the terms it was computed on."""
-    played(contest("random"), file, PROBLEMS)
+    played(comparison("random"), file, PROBLEMS)
     longer = Comparison(("random",), (1e4, 2e4), 0, Budget(None, 300))
     played(longer, file, PROBLEMS)
     assert len(list(file)) == 16
@@ -110,7 +110,7 @@ def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
 def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> None:
     """Though the file is called the same; equal ones are not asked again."""
     path = tmp_path / "w.safetensors"
-    pilot = contest(f"pilot:weights={path}:refine=none")
+    pilot = comparison(f"pilot:weights={path}:refine=none")
     for seed, results in ((1, 8), (1, 8), (2, 16)):
         weights_file(path, seed)
         played(pilot, file, PROBLEMS)
@@ -120,7 +120,7 @@ def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> N
 def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:
     """No results file appears."""
     with pytest.raises(SettingError, match="there is no placer 'magic'"):
-        played(contest("magic"), file, PROBLEMS)
+        played(comparison("magic"), file, PROBLEMS)
     assert not file.path.exists()
 
 
@@ -128,7 +128,7 @@ def test_a_foreign_file_is_not_taken_for_results(file: RecordFile) -> None:
     """A line that is no record is an error, not a crash."""
     file.path.write_text('{"hello": 1}\n')
     with pytest.raises(FormatError, match="is no result"):
-        played(contest("random"), file, PROBLEMS)
+        played(comparison("random"), file, PROBLEMS)
 
 
 def record(placer: str, graph: str, value: float | None, bound: float | None = None) -> Record:
@@ -160,13 +160,13 @@ def test_standings_follow_the_definitions() -> None:
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     """Failures do not spoil the mean."""
     rows = [record("x", "a", 0.5), record("x", "b", None)]
-    standing = rows_by_rate(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
-    assert (standing.mean, standing.failed, standing.graphs) == (0.5, 1, 2)
+    row = rows_by_rate(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
+    assert (row.mean, row.failed, row.graphs) == (0.5, 1, 2)
 
 
 def test_records_are_plain_json_lines(file: RecordFile) -> None:
     """Any tool can read the results."""
-    played(contest("round-robin"), file, PROBLEMS[:1])
+    played(comparison("round-robin"), file, PROBLEMS[:1])
     row = json.loads(file.path.read_text().splitlines()[0])
     assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(row)
 
@@ -218,7 +218,7 @@ def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Resu
 
 def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
     """Without a file the records are told and forgotten."""
-    records = [r for found in compare(contest("random"), PROBLEMS) for r in found]
+    records = [r for found in compare(comparison("random"), PROBLEMS) for r in found]
     assert len(records) == 8
     assert not list(tmp_path.iterdir())
 
@@ -227,7 +227,7 @@ def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
     """A data set need not fit into memory."""
     read = []
     problems = (read.append(n) or Problem(chain(n), DEVICES) for n in range(2, 1000))
-    run = compare(contest("round-robin"), problems, file, jobs=1)
+    run = compare(comparison("round-robin"), problems, file, jobs=1)
     next(run)
     assert len(read) <= FEW + 1
     run.close()  # type: ignore[attr-defined]
@@ -236,12 +236,12 @@ def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
 
 def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> None:
     """While the first one runs."""
-    first = compare(contest("random"), PROBLEMS, file)
+    first = compare(comparison("random"), PROBLEMS, file)
     next(first)
     with pytest.raises(FormatError, match="another process is adding results"):
-        played(contest("round-robin"), file, PROBLEMS)
+        played(comparison("round-robin"), file, PROBLEMS)
     assert len([*first]) == 3
-    assert len(played(contest("round-robin"), file, PROBLEMS)) == 8
+    assert len(played(comparison("round-robin"), file, PROBLEMS)) == 8
 
 
 def test_an_unfinished_line_costs_no_record(file: RecordFile) -> None:
@@ -272,14 +272,14 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -
     names = ("random", "anneal", "metis-oracle", "pilot", "auto")
     budget = Budget(seconds=None, evaluations=300)
     rows = played(Comparison(names, (2e4,), budget=budget), file, PROBLEMS[2:3])
-    tally = ResultsTable(rows)
+    results = ResultsTable(rows)
     for row in rows:
         assert row.steps[-1][1] == row.value
         counts, values = zip(*row.steps, strict=True)
         assert list(counts) == sorted(set(counts))
         assert max(counts) <= 2 * 300
         assert list(values) == sorted(values)
-        ((_, (steps,)),) = tally.table()[2e4][row.placer].steps.blocks()
+        ((_, (steps,)),) = results.table()[2e4][row.placer].steps.blocks()
         told = steps[~np.isnan(steps)]
         assert told[-1] == row.value
         assert (np.diff(told) >= 0).all()

@@ -35,7 +35,7 @@ ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = pytest.mark.xdist_group("ray")
 
 PROBLEMS = giph(20)
-CONTEST = Comparison(("heft", "anneal"), budget=Budget(None, 300), objectives=("makespan",))
+COMPARISON = Comparison(("heft", "anneal"), budget=Budget(None, 300), objectives=("makespan",))
 GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
 ANNEAL = "anneal:evaluations=30000"
 
@@ -77,8 +77,8 @@ def untimed(records: Iterator[list[Record]]) -> list[list[Record]]:
 
 def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
     """On a Ray that is started for it and stopped."""
-    here = untimed(compare(CONTEST, PROBLEMS, jobs=1))
-    assert untimed(compare(CONTEST, PROBLEMS, on="ray")) == here
+    here = untimed(compare(COMPARISON, PROBLEMS, jobs=1))
+    assert untimed(compare(COMPARISON, PROBLEMS, on="ray")) == here
     assert not ray.is_initialized()
 
 
@@ -116,12 +116,12 @@ def listening(process: int) -> list[IPv4Address]:
 
 def test_processes_are_of_this_machine() -> None:
     with pytest.raises(SettingError, match="leave them out"):
-        next(compare(CONTEST, PROBLEMS, jobs=2, on="ray"))
+        next(compare(COMPARISON, PROBLEMS, jobs=2, on="ray"))
 
 
 def test_where_no_cluster_is_that_is_said() -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
-        next(compare(CONTEST, PROBLEMS, on="127.0.0.1:1"))
+        next(compare(COMPARISON, PROBLEMS, on="127.0.0.1:1"))
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
     """The results are read here alone, so that workers may be anywhere."""
     monkeypatch.chdir(tmp_path)
     file = RecordFile(Path("results.jsonl"))  # workers have another working folder
-    first = [*compare(CONTEST, PROBLEMS, file, jobs=1)]
-    assert [*compare(CONTEST, PROBLEMS, file, on=cluster.address)] == first
+    first = [*compare(COMPARISON, PROBLEMS, file, jobs=1)]
+    assert [*compare(COMPARISON, PROBLEMS, file, on=cluster.address)] == first
     assert len(list(file)) == 2 * len(PROBLEMS)
 
 

@@ -16,7 +16,7 @@ from streamplace.model import Cluster, Problem
 from streamplace.placers.registry import Budget
 
 GRAPHS = [Problem(graph, Cluster.uniform(3)) for graph in (chain(), diamond())]
-CONTEST = Comparison(("exact",), rates=(2e4,), budget=Budget(seconds=None, evaluations=500))
+COMPARISON = Comparison(("exact",), rates=(2e4,), budget=Budget(seconds=None, evaluations=500))
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def answered() -> list[Record]:
     """What exact answers."""
-    return [record for found in compare(CONTEST, GRAPHS, jobs=1) for record in found]
+    return [record for found in compare(COMPARISON, GRAPHS, jobs=1) for record in found]
 
 
 def facts(records: list[Record]) -> list[tuple[object, ...]]:

@@ -47,8 +47,8 @@ def test_the_front_is_who_nobody_dominates(
     fast: list[tuple[float, float]], quick: list[tuple[float, float]]
 ) -> None:
     """Ratios to the best known of all, whatever it was asked for."""
-    tallies = {"throughput": tallied(fast, "throughput"), "makespan": tallied(quick, "makespan")}
-    found = points(tallies, JUDGES)[None]
+    results = {"throughput": tallied(fast, "throughput"), "makespan": tallied(quick, "makespan")}
+    found = points(results, JUDGES)[None]
     every = [*fast, *quick]
     best = max(t for t, _ in every), min(m for _, m in every)
     assert [
@@ -109,7 +109,7 @@ def test_makespans_are_compared_by_their_schedule_length_ratio(
     words = (data, "--placers", "single,anneal", "--evaluations", "500", "--objective", "makespan")
     document = json.loads(run("compare", *words, "--jobs", "1", "--json").out)
     (table,) = document["rates"].values()
-    for standing in table["placers"].values():
-        assert standing["measures"]["slr"] >= 1
+    for row in table["placers"].values():
+        assert row["measures"]["slr"] >= 1
     assert table["placers"]["anneal"]["worse_than"]["single"] == 0
     assert "slr" in run("compare", *words, "--jobs", "1").out

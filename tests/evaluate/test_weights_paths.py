@@ -15,9 +15,9 @@ def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
 ) -> None:
     """By the record of the placer that was to use them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    contest = Comparison(placers=(f"dream:weights={name}",))
+    comparison = Comparison(placers=(f"dream:weights={name}",))
     ((record,),) = compare(
-        contest, [Problem(chain(), Cluster.uniform(2))], RecordFile(tmp_path / "results.jsonl")
+        comparison, [Problem(chain(), Cluster.uniform(2))], RecordFile(tmp_path / "results.jsonl")
     )
     assert record.value is None
     assert "cannot be read" in str(record.error)

@@ -14,7 +14,7 @@ from streamplace.generate.ffnn import Ffnn
 from streamplace.generate.gpus import Gpus
 from streamplace.generate.llama_block import LlamaBlock
 from streamplace.generate.registry import FAMILIES
-from streamplace.generate.sharded import Label, TensorProgram
+from streamplace.generate.sharded import TensorLabel, TensorProgram
 from streamplace.generate.tasks import ELEMENT_BYTES
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
@@ -59,7 +59,9 @@ def test_one_gpu_takes_as_long_for_chainmm_as_the_paper_s() -> None:
 @given(*[st.integers(1, 4)] * 3)
 def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i: int, j: int, k: int) -> None:
     """Whether or not they divide the sizes; partial results are added up besides."""
-    program = TensorProgram({"i": Label(6, i), "j": Label(7, j), "k": Label(9, k)})
+    program = TensorProgram(
+        {"i": TensorLabel(6, i), "j": TensorLabel(7, j), "k": TensorLabel(9, k)}
+    )
     a, b = program.input("A", "ik"), program.input("B", "kj")
     program.einsum("AB", "ik,kj->ij", a, b)
     operators = program.graph("mm", {}).operators
@@ -75,7 +77,7 @@ def test_cuts_change_neither_the_flops_nor_the_bytes_of_a_product(i: int, j: int
 
 
 def test_every_shard_reads_the_blocks_that_it_needs() -> None:
-    program = TensorProgram({"i": Label(4, 2), "j": Label(4), "k": Label(4, 2)})
+    program = TensorProgram({"i": TensorLabel(4, 2), "j": TensorLabel(4), "k": TensorLabel(4, 2)})
     a, b = program.input("A", "ik"), program.input("B", "kj")
     product = program.einsum("AB", "ik,kj->ij", a, b)
     program.einsum("square", "ij,ij->i", product, product)
@@ -107,7 +109,7 @@ def test_every_shard_reads_the_blocks_that_it_needs() -> None:
 
 def test_blocks_are_cut_and_joined_anew_where_labels_are_cut_otherwise() -> None:
     """Three pieces of four elements each become two of six."""
-    program = TensorProgram({"s": Label(12, 3), "t": Label(12, 2)})
+    program = TensorProgram({"s": TensorLabel(12, 3), "t": TensorLabel(12, 2)})
     program.select("anew", "t", program.input("x", "s"))
     streams = program.graph("any", {}).streams
     pairs = list(zip(streams.source.tolist(), streams.target.tolist(), strict=True))

@@ -19,6 +19,7 @@ from streamplace.io.weights import read_weights
 from streamplace.learn.reward import reward_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import Budget
 
 SMALL = "[model]\nwidth = 16\nembedding = 4\nexploration = 8.0\n[training]\nbatch = 4\n"
 
@@ -89,6 +90,31 @@ def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, config: Pat
             "encdec", given, tmp_path / "b", config=config, epochs=4, resume=True,
             objective="latency",
         )  # fmt: skip
+
+
+def test_validation_is_compared_with_proven_makespans(tmp_path: Path, config: Path) -> None:
+    """The reward of an optimum is its bound / makespan; no placement has a larger reward."""
+    problems = [tasks(seed) for seed in range(3)]
+    trained = train("encdec", problems, tmp_path / "run", config=config, epochs=1)
+    makespan = OBJECTIVES["makespan"]
+    rewards = [
+        makespan.bound(problem) / place(problem, placer="exact", budget=Budget(10.0, 30_000)).value
+        for problem in problems
+    ]
+    (optimum,) = trained.optima
+    assert min(abs(optimum - reward) for reward in rewards) < 1e-9
+    (epoch,) = trained.history.epochs
+    assert epoch.of_optimum == pytest.approx(epoch.validation / optimum)
+    assert 0 < epoch.of_optimum <= 1 + 1e-9
+
+
+def test_what_cannot_be_proven_has_no_optimum(tmp_path: Path, config: Path) -> None:
+    trained = train(
+        "encdec", [tasks(0), tasks(1)], tmp_path / "run", config=config, epochs=1,
+        objective="latency",
+    )  # fmt: skip
+    assert np.isnan(trained.optima).all()
+    assert trained.history.epochs[0].of_optimum is None
 
 
 def test_every_problem_is_trained_on_its_own_cluster(
