@@ -1,7 +1,6 @@
 """The best value and the lowest bound of every problem, from which proven optima follow."""
 
 from array import array
-from collections.abc import Mapping
 from math import nan
 from typing import NamedTuple
 
@@ -24,15 +23,6 @@ class Optima(NamedTuple):
 
     problem: ProblemNumbers
     value: Floats
-
-    @classmethod
-    def of(cls, values: Mapping[str, float]) -> "Optima":
-        """Optima by the content hash of the problem."""
-        rows = sorted((key_number(name), value) for name, value in values.items())
-        return cls(
-            np.array([row[0] for row in rows], np.uint64),
-            np.array([row[1] for row in rows], np.float64),
-        )
 
     def at(self, problems: ProblemNumbers) -> Floats:
         """Optimum of each problem, NaN where it is unknown."""

@@ -1,4 +1,4 @@
-"""What a sweep will cost: a few graphs of it, drawn at random, are worked on and timed."""
+"""Estimated cost of work on a data set: a few of its graphs, drawn at random, are timed."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,21 +15,21 @@ from streamplace.io.lines import Line
 TRIED = 20
 LEAST_TRIED = 3
 PATIENCE_S = 30.0
-"""After so long no further graph is tried."""
+"""Time after which no further graph is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a sweep is expected to cost.
+    """Expected cost of work on a data set.
 
     Attributes
     ----------
     tried
-        Graphs that were worked on to know.
+        Number of graphs that were timed.
     seconds_per_graph
-        On one core of this machine.
+        Mean time on one core of this machine.
     core_hours, standard_error
-        Of the whole sweep.
+        Cost of the whole data set.
     """
 
     graphs: int
@@ -46,7 +46,7 @@ def estimate(work: Callable[[Line], Any], data: DataSet, total: int, each: int) 
     Parameters
     ----------
     each
-        Placements of every graph.
+        Number of placements of every graph.
     """
     seconds = np.array(list(_times(work, _drawn(data, total))))
     hours = total / 3600

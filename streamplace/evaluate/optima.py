@@ -1,7 +1,7 @@
-"""Answers of the exact placer, kept between runs: what was asked once need not be asked again.
+"""The user's cache of answers of the exact placer, proven or not.
 
-An answer is that of one problem on the same terms, proven or not. What the cache holds thus saves
-time and changes no result: a proof that took more than the terms allow is none of its business.
+An answer is used for the same problem on the same terms only. The cache therefore saves time and
+changes no result: a proof that took more than the terms allow is not in it.
 """
 
 import logging
@@ -27,19 +27,19 @@ ROUNDING = 1e-9
 
 
 def is_prover(placer: str) -> bool:
-    """Whether a placer, given with or without options, is the one whose answers are kept."""
+    """Whether the answers of a placer, named with or without options, are saved in the cache."""
     return placer.split(":")[0] == PROVER
 
 
 def cache_path() -> Path:
-    """File of the answers in the user's cache folder; another version may find better ones."""
+    """File of the answers in the user's cache folder, one per version of streamplace."""
     return user_cache() / f"optima-{version('streamplace')}.jsonl"
 
 
 def known_answers() -> RecordIndex:
-    """What the exact placer answered before, by problem and terms.
+    """Index of the saved answers of the exact placer.
 
-    Lines that are no answers are removed from the file, and a file that cannot be used is told of.
+    Lines that are no answers are removed from the file. A warning says if it cannot be used.
     """
     file = RecordFile(cache_path())
     try:
@@ -50,23 +50,23 @@ def known_answers() -> RecordIndex:
         file.drop_damaged()
         return RecordIndex.of(file)
     except FormatError:
-        _tell(file.path)
+        _warn(file.path)
         return RecordIndex.empty(file)
 
 
 def remember(records: Iterable[Record]) -> None:
-    """Add what the exact placer answered to the cache, proven or not, if that can be written."""
+    """Add the answers of the exact placer among some records to the cache, if it can be written."""
     answers = [record for record in records if is_prover(record.placer) and record.error is None]
     if answers:
         try:
             make_folder(cache_path().parent)
             RecordFile(cache_path()).append(answers)
         except FormatError:
-            _tell(cache_path())
+            _warn(cache_path())
 
 
 def is_answer(record: Record, problem: Problem) -> bool:
-    """Whether a placement of a record is one of the problem, and worth what the record says."""
+    """Whether a record has a legal placement of the problem, of the value that it states."""
     devices = np.array(record.devices, np.int32)
     if record.value is None or len(devices) != problem.n_operators:
         return False
@@ -82,15 +82,15 @@ def is_answer(record: Record, problem: Problem) -> bool:
 
 
 def _slack(judge: Objective) -> float:
-    """What a value may be better than its bound by."""
+    """Amount by which rounding may make a value better than its bound."""
     return ROUNDING if judge.sense == "max" else -ROUNDING
 
 
 @cache
-def _tell(path: Path) -> None:
-    """Say once that nothing is kept."""
+def _warn(path: Path) -> None:
+    """Warn once that no answers are saved."""
     LOG.warning(
-        "proven optima are not kept, since %s cannot be used; XDG_CACHE_HOME may name another "
-        "folder of caches",
+        "proven optima are not saved, because %s cannot be used; set XDG_CACHE_HOME to another "
+        "folder for caches",
         spot(path),
     )
