@@ -41,7 +41,7 @@ class Comparison:
     @property
     def judges(self) -> tuple[Objective, ...]:
         """The objectives, subject to the conditions."""
-        return tuple(_judge(name, self.require) for name in self.objectives)
+        return tuple(composed_objective(name, self.require) for name in self.objectives)
 
     @property
     def per_problem(self) -> int:
@@ -60,9 +60,6 @@ def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
     weights = _weights_of(placer)
     return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
-
-
-_judge = lru_cache(maxsize=8)(composed_objective)
 
 
 def _weights_of(placer: Placer) -> Path | None:
