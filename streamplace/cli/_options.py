@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -55,28 +55,41 @@ def verbose(function: F) -> F:
         is_flag=True,
         expose_value=False,
         callback=_verbose,
-        help="Say on stderr what happens on the way.",
+        help="Log progress to stderr.",
     )(function)
 
 
 def common(output: str) -> Callable[[F], F]:
+    """``--json``, ``-o`` and ``-v``; ``output`` says what ``-o`` writes.
+
+    ``--seed`` of earlier versions changes nothing here; it is accepted for one more version.
+    """
+    unused = click.option("--seed", type=click.IntRange(0), hidden=True, expose_value=False)
+    return _all(verbose, writes(output), unused, _AS_JSON)
+
+
+def seeded(output: str) -> Callable[[F], F]:
     """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` says what ``-o`` writes."""
+    seed = click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="The same seed gives the same result.",
+    )
+    return _all(verbose, writes(output), seed, _AS_JSON)
+
+
+_AS_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
+)
+
+
+def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one, the last first."""
 
     def decorate(function: F) -> F:
-        for option in (
-            verbose,
-            writes(output),
-            click.option(
-                "--seed",
-                type=click.IntRange(0),
-                default=0,
-                show_default=True,
-                help="One seed gives one result.",
-            ),
-            click.option(
-                "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
-            ),
-        ):
+        for option in options:
             function = option(function)
         return function
 
@@ -190,9 +203,9 @@ def cluster(function: F) -> F:
             "--cluster",
             "cluster_file",
             type=FILE,
-            help="TOML file of the cluster (see: streamplace schema cluster).",
+            help="TOML file that describes the cluster (see: streamplace schema cluster).",
         ),
-        click.option("--bandwidth", help="Of every link.  [default: 1000 Mbps]"),
+        click.option("--bandwidth", help="Bandwidth of every link.  [default: 1000 Mbps]"),
         click.option("--mips", help="Speed of every device.  [default: 2500 MIPS]"),
         click.option("--devices", type=int, help="Number of equal devices d0…  [default: 5]"),
     )
@@ -204,9 +217,10 @@ def search(function: F) -> F:
     def wrapper(*args: Any, budget: str | None, evaluations: int | None, **options: Any) -> Any:
         from streamplace.placers.registry import Budget
 
-        told = budget is not None or evaluations is not None
+        is_limited = budget is not None or evaluations is not None
         time = None if budget is None else _seconds(budget)
-        return function(*args, budget=Budget(time, evaluations) if told else Budget(), **options)
+        limits = Budget(time, evaluations) if is_limited else Budget()
+        return function(*args, budget=limits, **options)
 
     return with_options(
         wrapper,
@@ -214,13 +228,13 @@ def search(function: F) -> F:
         click.option(
             "--evaluations",
             type=click.IntRange(1),
-            help="Placements to try at most; makes results independent of the machine.",
+            help="Maximum number of placements to try. Results then do not depend on the machine.",
         ),
         click.option(
             "--budget",
             metavar="TIME",
-            help="Seconds, or '50 ms', to search, per graph.  "
-            "[default: 1, or as long as --evaluations take]",
+            help="Search time per graph in seconds, or with a unit, as in '50 ms'.  "
+            "[default: 1; no limit where --evaluations is given]",
         ),
     )
 
@@ -235,14 +249,33 @@ def _seconds(text: str) -> float:
         return seconds(text)
 
 
+class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
+    """A name of which the help shows all that there are; whoever takes it knows which are right."""
+
+    def __init__(self, name: str, names: Callable[[], Iterable[str]]) -> None:
+        self.name = name
+        self._names = names
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """All names, read when the help is shown."""
+        return "|".join(self._names())
+
+
+def _objectives() -> Iterable[str]:
+    from streamplace.objectives.registry import OBJECTIVES
+
+    return OBJECTIVES
+
+
 def objective(function: F) -> F:
     """``--objective``."""
     option = click.option(
         "--objective",
+        type=OneOf("objective", _objectives),
         default="",
-        help="What is best: throughput, makespan, latency, energy, cost, devices; options after "
-        "colons, as in makespan:network=link or makespan:queue=order.  "
-        "[default: makespan where all operators fire 'all', else throughput]",
+        help="What to optimise (see: streamplace objectives). Options follow the name, separated "
+        "by colons, as in makespan:network=link.  [default: makespan for task graphs, throughput "
+        "for stream graphs]",
     )
     return option(function)
 
@@ -253,7 +286,8 @@ def conditions(function: F) -> F:
         "--require",
         multiple=True,
         metavar="CONDITION",
-        help="What has to hold besides, such as 'throughput>=0.99' or 'latency<=20ms'; repeat.",
+        help="Condition that the placement must meet, such as 'throughput>=0.99' or "
+        "'latency<=20ms'. May be given several times.",
     )
     return option(function)
 
@@ -264,7 +298,7 @@ def constraints(function: F) -> F:
         "--constraints",
         "constraints_file",
         type=FILE,
-        help="TOML file of pins and more (see: streamplace schema constraints).",
+        help="TOML file with constraints, such as pins (see: streamplace schema constraints).",
     )
     return option(function)
 
@@ -273,14 +307,14 @@ def present(function: F) -> F:
     """``--from`` and ``--startup``: where the graph runs now."""
     startup = click.option(
         "--startup",
-        help="Time that an operator takes to start where it moves, such as '2 s', where the "
-        "problem does not say.",
+        help="Time that a moved operator needs to start, such as '2 s'. Only for problems that do "
+        "not specify it.",
     )
     placement = click.option(
         "--from",
         "present",
         type=FILE,
-        help="Placement that the graph runs by now; what moving from there takes counts.",
+        help="The current placement. The cost of moving away from it is included in the objective.",
     )
     return placement(startup(function))
 
@@ -296,13 +330,15 @@ def relocation_of(
     if present is None:
         if startup is None:
             return None
-        raise SettingError("--startup is of what moves; add --from with the present placement")
+        raise SettingError("--startup needs --from; add --from with the current placement")
     return Relocation(read_present(present), passes, None if startup is None else seconds(startup))
 
 
 def split(function: F) -> F:
     """``--split``, one part of a data set."""
-    return click.option("--split", help="Only the graphs of this split, such as test.")(function)
+    return click.option("--split", help="Use only the graphs of this split, such as test.")(
+        function
+    )
 
 
 def data_set(
@@ -326,8 +362,8 @@ def read_problem(
     from streamplace.io.graphs import only
     from streamplace.model.units import tuple_rate
 
-    found = data_set(graph, cluster=cluster, constraints_file=constraints_file)
-    problem = only(iter(found), graph, "graph")
+    graphs = data_set(graph, cluster=cluster, constraints_file=constraints_file)
+    problem = only(iter(graphs), graph, "graph")
     if rate is not None:
         problem = problem.at_rate(tuple_rate(rate))
     LOG.info(

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 @dry_run
 @_options.constraints
 @_options.cluster
-@_options.common("Folder for results.jsonl, table.json and the plots.")
+@_options.seeded("Folder for results.jsonl, table.json and the plots.")
 def command(
     data: Path,
     placers: str,

@@ -44,7 +44,6 @@ def command(
     bandwidth: str,
     split: str | None,
     as_json: bool,
-    seed: int,
     output: Path | None,
 ) -> None:
     """Print statistics of DATA: a graph or problem (.json), a data set, or a folder."""

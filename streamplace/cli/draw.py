@@ -33,7 +33,6 @@ def command(
     cluster: ClusterChoice,
     objective: str,
     as_json: bool,
-    seed: int,
     output: Path | None,
 ) -> None:
     """Draw GRAPH alone, or PLACEMENTS of it side by side.

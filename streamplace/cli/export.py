@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
-UNUSED = ("seed", "mips", "bandwidth")
+UNUSED = ("mips", "bandwidth")
 """Options that change nothing in an export; they are accepted for one more version."""
 
 
@@ -62,7 +62,6 @@ def command(
     constraints_file: Path | None,
     cluster: ClusterChoice,
     as_json: bool,
-    seed: int,
     output: Path | None,
 ) -> None:
     """Write PLACEMENT in the form of an engine, with how to use it and how to check it.

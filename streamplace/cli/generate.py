@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streamplace.cli._options import FILE, common, with_options
+from streamplace.cli._options import FILE, common, seeded, with_options
 from streamplace.cli._output import counted, print_json, progress, say
 from streamplace.cli._sweeps import spread
 from streamplace.errors import SettingError
@@ -89,8 +89,8 @@ def _in_shards(function: F) -> F:
 @click.argument("file", type=FILE)
 @_in_shards
 @common(WHERE)
-def recipe(file: Path, as_json: bool, seed: int, output: Path | None, by: _Spread) -> None:
-    """Generate the data set that the TOML file FILE describes. Its seed replaces --seed."""
+def recipe(file: Path, as_json: bool, output: Path | None, by: _Spread) -> None:
+    """Generate the data set that the TOML file FILE describes, with the seed that it names."""
     from streamplace.generate.recipes import read_recipe
 
     chosen = read_recipe(file)
@@ -108,7 +108,7 @@ def _family_command(family: "Family") -> click.Command:
         family.name,
         help=family.summary,
         epilog=f"Example: {EXAMPLES.get(family.name) or _example(family)}",
-    )(_in_shards(common(WHERE)(run)))
+    )(_in_shards(seeded(WHERE)(run)))
     for option in options(family.parameters):
         flags = [f"--{option.name.replace('_', '-')}", option.name]
         shown = option.default is not None

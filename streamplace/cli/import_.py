@@ -9,33 +9,35 @@ from streamplace.cli._output import print_json, progress, say
 from streamplace.errors import SettingError
 
 
+class Import(click.Command):
+    """The command, with an option for everything that a registered reader does on request."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Parameters of the command and options of the readers, which are loaded here."""
+        from streamplace.io.registry import reader_options
+
+        source, *others = super().get_params(ctx)
+        options = [
+            click.Option([f"--{name}"], is_flag=True, help=about)
+            for name, about in reader_options().items()
+        ]
+        return [source, *others[:1], *options, *others[1:]]
+
+
 @click.command(
     "import",
+    cls=Import,
     epilog="Example: streamplace import dream published/ -o published.jsonl.gz",
 )
 @click.argument("format_name", metavar="FORMAT")
 @click.argument("source", type=FILE)
-@click.option(
-    "--measure", is_flag=True, help="Take the seconds that operators need on this CPU (torch)."
-)
-@click.option(
-    "--blocks", is_flag=True, help="Colocate what a device map cannot take apart (torch)."
-)
-@click.option(
-    "--chains",
-    is_flag=True,
-    help="Colocate what only feeds one operator with no other input (onnx, openvino).",
-)
 @common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
 def command(
     format_name: str,
     source: Path,
-    measure: bool,
-    blocks: bool,
-    chains: bool,
     as_json: bool,
-    seed: int,
     output: Path | None,
+    **options: bool,
 ) -> None:
     """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs.
 
@@ -45,16 +47,15 @@ def command(
     from streamplace.io.registry import FORMATS
 
     if output is None:
-        raise SettingError("where should the graphs go? Give -o FILE.json or -o FILE.jsonl.gz")
-    given = {"measure": measure, "blocks": blocks, "chains": chains}
-    asked = [name for name, wanted in given.items() if wanted]
-    known = FORMATS[format_name].with_options(asked).read(source)
+        raise SettingError("the output file is missing; add -o FILE.json or -o FILE.jsonl.gz")
+    wanted = [name for name, is_set in options.items() if is_set]
+    graphs = FORMATS[format_name].with_options(wanted).read(source)
     if output.name.endswith((".jsonl", ".jsonl.gz")):
         with progress(f"importing {source}") as tick:
-            count = write_all_known(tick.over(known), output)
+            count = write_all_known(tick.over(graphs), output)
     else:
-        first = next(known)
-        if next(known, None) is not None:
+        first = next(graphs)
+        if next(graphs, None) is not None:
             raise SettingError(f"{source} holds several graphs; write them to a .jsonl.gz file")
         write_known(first, output)
         count = 1

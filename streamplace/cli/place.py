@@ -43,7 +43,8 @@ ANSWERS = ".jsonl"
     "placer_name",
     default="auto",
     show_default=True,
-    help="Who places, options after colons, as in metis:k=3 (see: streamplace placers).",
+    help="Placement algorithm. Options follow the name, separated by colons, as in metis:k=3 (see: "
+    "streamplace placers).",
 )
 @click.option(
     "--weights",
@@ -51,7 +52,7 @@ ANSWERS = ".jsonl"
     help="Weights of a learned placer, such as runs/x/best.safetensors (see: streamplace train).",
 )
 @_options.search
-@click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
+@click.option("--rate", help="Total rate of the sources. Replaces the rate of the graph.")
 @click.option(
     "--subtasks",
     "by_subtask",
@@ -59,7 +60,7 @@ ANSWERS = ".jsonl"
     help="Place the subtasks of parallel operators one by one (as join#0, join#1, …).",
 )
 @_options.split
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many graphs.")
+@click.option("--limit", type=click.IntRange(1), help="Place only the first N graphs.")
 @spread
 @dry_run
 @_options.objective
@@ -68,11 +69,11 @@ ANSWERS = ".jsonl"
 @click.option(
     "--passes",
     type=click.FloatRange(0, min_open=True),
-    help="Passes until the next change, over which moving has to pay off.",
+    help="Number of passes until the next change. The cost of moving is spread over them.",
 )
 @_options.constraints
 @_options.cluster
-@_options.common("Write the placement to this JSON file; a .jsonl file takes those of a data set.")
+@_options.seeded("File to write: the placement (.json), or the placements of a data set (.jsonl).")
 def command(
     graph: Path,
     placer_name: str,
@@ -96,11 +97,13 @@ def command(
     seed: int,
     output: Path | None,
 ) -> int:
-    """Place the operators of GRAPH on devices: for the highest throughput, or for what you ask.
+    """Place the operators of GRAPH on devices.
 
-    GRAPH is a stream graph, a task graph (whose operators fire "all"; placed for the shortest pass)
-    or a problem, which brings its cluster and constraints along; or a data set of them, with -o
-    FILE.jsonl: a line each, in their order, and a run that was stopped goes on where it was.
+    GRAPH is a stream graph, which is placed for the highest throughput, a task graph (its operators
+    fire "all"), which is placed for the shortest pass, or a problem that includes its cluster and
+    constraints. --objective asks for something else. GRAPH may also be a data set: with
+    -o FILE.jsonl, every graph gets a line of the file, in order, and a command that was stopped
+    continues where it ended.
     """
     from streamplace.placers.named import named_placer
 
@@ -112,13 +115,15 @@ def command(
         from streamplace.cli._placing import Asked, sweep
 
         if relocation is not None:
-            raise SettingError("--from is where one graph runs now; drop it, or place them singly")
+            raise SettingError(
+                "--from is for a single graph; drop it, or place the graphs one by one"
+            )
         data = _options.data_set(graph, split, limit, cluster, constraints_file)
         asked = Asked(placer_name, weights, objective, require, rate, by_subtask, seed, budget)
         return sweep(asked, data, output, jobs, on, as_json, dry_run)
     for name, value in {"split": split, "limit": limit, "jobs": jobs, "on": on}.items():
         if value is not None:
-            raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop it")
+            raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
     parallel = problem.graph.operators.parallel
     if by_subtask:
@@ -151,22 +156,22 @@ def _place_one(
     from streamplace.api import chosen_objective, place
     from streamplace.io.placements import write_placement
 
-    judge = chosen_objective(problem, *question[1:4])
+    judge = chosen_objective(problem, question.objective, question.require, question.relocation)
     with waiting(f"placing {problem.graph.name}"):
         result = place(problem, **question._asdict())
-    told = judge.explained(problem, result.placement)
+    explanation = judge.explained(problem, result.placement)
     if output is not None:
         facts = {"graph": problem.graph.name, "placer": result.placer, "objective": judge.name}
-        share = told.headline().get("relative_throughput")
+        share = explanation.headline().get("relative_throughput")
         more = {} if share is None else {"relative_throughput": share}
         write_placement(
             result.placement, output, **facts, value=result.value, **more, parallelism=parallel
         )
     say_doubts(problem.graph)
     if as_json:
-        print_json(as_document(judge, result, told))
+        print_json(as_document(judge, result, explanation))
     else:
-        show(problem.graph, judge, result, told)
+        show(problem.graph, judge, result, explanation)
 
 
 def _relocation(
@@ -174,9 +179,9 @@ def _relocation(
 ) -> "Relocation | None":
     """Relocation that the options describe; one of --from and --passes is nothing."""
     if present is not None and passes is None:
-        raise SettingError("--from: say over how many passes moving has to pay off; add --passes")
+        raise SettingError("--from needs --passes; add the number of passes until the next change")
     if present is None and passes is not None:
-        raise SettingError("--passes is of what moves; add --from with the present placement")
+        raise SettingError("--passes needs --from; add --from with the current placement")
     return _options.relocation_of(present, startup, passes or inf)
 
 
@@ -187,13 +192,13 @@ def with_weights(placer: "Placer", weights: Path) -> "Placer":
     if "weights" not in placer.defaults():
         learned = [name for name in PLACERS if "weights" in PLACERS[name].defaults()]
         raise SettingError(
-            f"placer {placer.name!r} learns nothing and takes no weights; --weights is for "
+            f"placer {placer.name!r} is not a learned placer; --weights is for "
             f"--placer {' or '.join(learned)}"
         )
     return placer.with_options(weights=str(weights))
 
 
-def as_document(judge: "Objective", result: "Result", told: "Explanation") -> dict[str, Any]:
+def as_document(judge: "Objective", result: "Result", explanation: "Explanation") -> dict[str, Any]:
     """JSON document of a placement."""
     from streamplace.evaluate.verdict import gap, verdict
     from streamplace.io.placements import order_facts
@@ -203,28 +208,30 @@ def as_document(judge: "Objective", result: "Result", told: "Explanation") -> di
         "objective": judge.name,
         "assignment": result.placement.as_dict(),
         **order_facts(result.placement),
-        **{**told.headline(), name: told.headline().get(name, result.value)},
+        **{**explanation.headline(), name: explanation.headline().get(name, result.value)},
         "bound": result.bound,
         "gap": gap(result),
-        "verdict": verdict(result, told),
+        "verdict": verdict(result, explanation),
         "placer": result.placer,
         "seed": result.seed,
         "seconds": result.seconds,
     }
 
 
-def show(graph: "StreamGraph", judge: "Objective", result: "Result", told: "Explanation") -> None:
+def show(
+    graph: "StreamGraph", judge: "Objective", result: "Result", explanation: "Explanation"
+) -> None:
     """Print a placement by device, and how good it is."""
     from streamplace.cli._console import titled
     from streamplace.evaluate.verdict import bound_in_words, verdict
 
-    out, report = console(), told.brief()
+    out, report = console(), explanation.brief()
     tables = [part for part in report.parts if not isinstance(part, str)]
     print_report(Report(tuple(tables)))
     print_about(graph)
-    found = f" by {result.placer}: {told.words}, found in {1000 * result.seconds:.1f} ms"
-    out.print(titled(graph.name, found))
+    heading = f" by {result.placer}: {explanation.words}, found in {1000 * result.seconds:.1f} ms"
+    out.print(titled(graph.name, heading))
     for line in (*report.parts, bound_in_words(judge, result)):
         if isinstance(line, str):
             out.print(line)
-    out.print(f"Verdict: {verdict(result, told)}")
+    out.print(f"Verdict: {verdict(result, explanation)}")

@@ -11,7 +11,7 @@ from streamplace.cli._output import print_json, save_json
 @click.command("schema", epilog="Example: streamplace schema graph -o graph.schema.json")
 @click.argument("name", metavar="graph|placement|cluster|constraints")
 @common("Write the schema to this file instead of stdout.")
-def command(name: str, as_json: bool, seed: int, output: Path | None) -> None:
+def command(name: str, as_json: bool, output: Path | None) -> None:
     """Print the JSON Schema of a file format (clusters and constraints are TOML files of it)."""
     from streamplace.io.schema import json_schema
 

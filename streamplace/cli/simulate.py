@@ -1,14 +1,16 @@
 """``streamplace simulate``: what a placement sustains, what limits it, and what to move."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import click
 
 from streamplace.cli._options import (
     FILE,
     ClusterChoice,
+    OneOf,
     cluster,
     common,
     objective,
@@ -40,6 +42,18 @@ if TYPE_CHECKING:
 TRACE = ".trace.json"
 
 
+def _presets() -> Iterable[str]:
+    from streamsim.passes.rules import PRESETS
+
+    return PRESETS
+
+
+def _policies() -> Iterable[str]:
+    from streamsim.engine.settings import Policy
+
+    return cast(tuple[str, ...], get_args(Policy))
+
+
 @click.command(
     "simulate",
     epilog="Example: streamplace simulate tasks.json placement.json -o run.svg",
@@ -49,25 +63,39 @@ TRACE = ".trace.json"
 @objective
 @present
 @cluster
-@click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
+@click.option("--rate", help="Total rate of the sources. Replaces the rate of the graph.")
 @click.option(
     "--preset",
-    help="Simulate a pass as the papers do: giph, placeto or doppler (short for --objective "
-    "makespan:preset=NAME).",
-)
-@click.option("--engine", is_flag=True, help="Run the queue simulation too: latency, transients.")
-@click.option("--duration", type=float, default=30.0, show_default=True, help="Seconds to run.")
-@click.option("--dt", type=float, default=0.1, show_default=True, help="Seconds per tick.")
-@click.option(
-    "--capacity", type=float, default=2048.0, show_default=True, help="Tuples a stream may hold."
+    type=OneOf("preset", _presets),
+    help="Simulate one pass by the rules of a paper (short for --objective makespan:preset=NAME).",
 )
 @click.option(
-    "--policy", default="dynamic", show_default=True,
-    help="How a device shares its CPU: dynamic, uniform or weighted.",
+    "--engine",
+    is_flag=True,
+    help="Also simulate with queues, which gives latencies and transients.",
+)
+@click.option(
+    "--duration",
+    type=float,
+    default=30.0,
+    show_default=True,
+    help="Seconds with queues.",
+)
+@click.option("--dt", type=float, default=0.1, show_default=True, help="Time step in seconds.")
+@click.option(
+    "--capacity",
+    type=float,
+    default=2048.0,
+    show_default=True,
+    help="Largest queue in tuples.",
+)
+@click.option(
+    "--policy", type=OneOf("policy", _policies), default="dynamic", show_default=True,
+    help="How a device shares its CPU among its operators.",
 )  # fmt: skip
 @common(
-    "Write the JSON document to this .json file; of one pass, the Gantt chart to this .png, .svg "
-    "or .pdf, or the trace to this .trace.json; with --engine, the plot of the queues."
+    "File to write: the JSON document (.json), the Gantt chart of one pass (.png, .svg or .pdf), "
+    "its trace (.trace.json), or with --engine a plot of the queues (.png, .svg or .pdf)."
 )
 def command(
     graph: Path,
@@ -84,16 +112,15 @@ def command(
     present: Path | None,
     startup: str | None,
     as_json: bool,
-    seed: int,
     output: Path | None,
 ) -> None:
-    """Simulate PLACEMENT of GRAPH: what it reaches, what limits it, and what to move.
+    """Simulate PLACEMENT of GRAPH: show what it reaches, what limits it, and what to move.
 
-    GRAPH may be a problem, which brings its cluster and constraints along; PLACEMENT may be one of
-    its subtasks, as 'place --subtasks' writes it. The steady state is
-    computed in closed form; loads are at the sources' full rate, so a resource at 150 % lets
-    through two thirds of it. One pass is simulated event by event. With --from, it also says what
-    moves from the placement that runs now, what that takes, and after how many passes it pays off.
+    GRAPH is a graph, or a problem that includes its cluster and constraints. PLACEMENT may also
+    place subtasks, as 'place --subtasks' writes them. Throughput is computed in closed form. Loads
+    are those at the full rate of the sources: a resource at 150 % lets two thirds of it pass. One
+    pass is simulated event by event. With --from, the command also lists the operators that move,
+    the time that moving takes, and the number of passes after which the move pays off.
     """
     from streamplace.api import chosen_objective, simulate
     from streamplace.cli._console import titled

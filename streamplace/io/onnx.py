@@ -40,7 +40,13 @@ UNKNOWN = Tensor((), 0)
 
 @reader("onnx", package="onnx")
 def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
-    """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them."""
+    """ONNX models (needs the extra ``onnx``): one ``.onnx`` file, or a folder of them.
+
+    Parameters
+    ----------
+    chains
+        Colocate an operator with its only consumer where that has no other input.
+    """
     extra("onnx")
     for file in files_of(path, ".onnx"):
         with located(spot(file)):

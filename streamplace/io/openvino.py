@@ -85,7 +85,13 @@ class Tensors(NamedTuple):
 
 @reader("openvino", package="openvino")
 def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
-    """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``."""
+    """OpenVINO models (extra ``openvino``): ``.xml`` files beside their ``.bin``, or ``.onnx``.
+
+    Parameters
+    ----------
+    chains
+        Colocate an operator with its only consumer where that has no other input.
+    """
     extra("openvino")
     for file in files_of(path, ".xml") if is_folder(path) else [path]:
         with located(spot(file)):

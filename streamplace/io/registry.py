@@ -1,8 +1,9 @@
 """Foreign graph formats: one file, one reader registered under the format's name."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,8 @@ class Format:
     Attributes
     ----------
     options
-        What the reader does on request: names of its keyword arguments.
+        What the reader does on request: names of its keyword arguments, each with what its
+        docstring says of it.
     source
         What the reader takes, where that is no path.
     package
@@ -30,7 +32,7 @@ class Format:
     name: str
     summary: str
     read: Reader
-    options: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     package: str = ""
 
@@ -53,9 +55,30 @@ def reader(name: str, *, source: str = "", package: str = "") -> Callable[[Reade
 
     def register(read: Reader) -> Reader:
         summary = (read.__doc__ or "").strip().splitlines()[0]
-        parameters = inspect.signature(read).parameters.values()
-        options = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
-        FORMATS.add(name, Format(name, summary, read, options, source, package))
+        FORMATS.add(name, Format(name, summary, read, _options(read), source, package))
         return read
 
     return register
+
+
+def _options(read: Reader) -> dict[str, str]:
+    """Keyword arguments of a reader, and their descriptions in its docstring."""
+    lines = inspect.getdoc(read) or ""
+    options = {}
+    for parameter in inspect.signature(read).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            block = re.search(rf"^{parameter.name}\n((?: +.*\n?)+)", lines, re.MULTILINE)
+            options[parameter.name] = "" if block is None else " ".join(block[1].split())
+    return options
+
+
+def reader_options() -> dict[str, str]:
+    """Options of all formats with their descriptions, and the formats that take each."""
+    takers: dict[tuple[str, str], list[str]] = {}
+    for name in FORMATS:
+        for option, about in FORMATS[name].options.items():
+            takers.setdefault((option, about), []).append(name)
+    return {
+        option: f"{about.rstrip('.')} ({', '.join(names)})."
+        for (option, about), names in takers.items()
+    }

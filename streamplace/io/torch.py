@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 @reader("torch", source="package.module:function")
 def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> Iterator[Known]:
-    """PyTorch models: ``package.module:function``, which returns a module and example inputs."""
+    """PyTorch models: ``package.module:function``, which returns a module and example inputs.
+
+    Parameters
+    ----------
+    measure
+        Measure the seconds that operators take on this CPU.
+    blocks
+        Colocate operators that a device map cannot separate.
+    """
     network = exported(str(source))
     with told(network.source), located(shown(network.source)):
         graph = _graph(network, _instructions(network, measured=measure))

@@ -27,7 +27,7 @@ def test_every_command_explains_itself_with_an_example(run: Callable, words: lis
         (["place", ".", "--devices", "0"], "error"),
         (["schema", "nonsense"], "there is no schema 'nonsense'"),
         (["import", "nonsense", "x", "-o", "y.json"], "there is no format 'nonsense'"),
-        (["import", "dream", "x"], "where should the graphs go?"),
+        (["import", "dream", "x"], "the output file is missing"),
         (["generate", "branched"], "where should the graphs go?"),
         (["generate", "branched", "--branches", "x"], "is not a valid integer"),
     ],

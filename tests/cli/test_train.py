@@ -214,7 +214,7 @@ def test_place_says_who_takes_no_weights(run: Callable, weights: str, graph: str
     """And who does."""
     answer = run("place", graph, "--placer", "metis", "--weights", weights)
     assert answer.status == 2
-    assert "placer 'metis' learns nothing and takes no weights" in answer.err
+    assert "placer 'metis' is not a learned placer" in answer.err
     assert "stub" in answer.err
 
 

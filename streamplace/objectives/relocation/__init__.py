@@ -29,8 +29,8 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
     """
     if objective.unit != "s":
         raise SettingError(
-            f"{objective.name} is no time, to which moving could add; ask for makespan, latency "
-            "or cost"
+            f"{objective.name} is not measured in seconds, so the time of moves cannot be added to "
+            "it; use makespan, latency or cost"
         )
 
     def evaluate(

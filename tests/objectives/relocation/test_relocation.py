@@ -227,7 +227,7 @@ def test_conditions_hold_besides() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"objective": "throughput"}, "throughput is no time, to which moving could add"),
+        ({"objective": "throughput"}, "throughput is not measured in seconds"),
         ({"placer": "heft"}, "'heft' places for makespan, not for 'makespan after a move"),
         ({"relocation": Relocation({"else": "d0"}, 1)}, "none of its operators runs yet"),
     ],

@@ -1,0 +1,32 @@
+"""``streamplace objectives``: what can be optimised."""
+
+from pathlib import Path
+
+import click
+
+from streamplace.cli._options import common
+from streamplace.cli._output import console, print_json, save_json
+
+
+@click.command("objectives", epilog="Example: streamplace objectives --json")
+@common("Write the JSON document to this file.")
+def command(as_json: bool, output: Path | None) -> None:
+    """List the objectives that --objective and --require take, those of other packages included."""
+    from rich.table import Table
+
+    from streamplace.objectives.registry import OBJECTIVES
+
+    rows = [OBJECTIVES[name] for name in OBJECTIVES]
+    document = [
+        {"name": row.name, "sense": row.sense, "unit": row.unit, "summary": row.summary}
+        for row in rows
+    ]
+    if output is not None:
+        save_json(document, output)
+    if as_json:
+        print_json(document)
+        return
+    table = Table("objective", "best", "unit", "what it is", box=None)
+    for row in rows:
+        table.add_row(row.name, row.sense, row.unit, row.summary)
+    console().print(table)
