@@ -33,8 +33,8 @@ def lacks_memory(error: BaseException) -> bool:
         return True
     if not isinstance(error, OSError | ImportError | RuntimeError):
         return False
-    told = getattr(error, "errno", None) == errno.ENOMEM
-    return told or any(words in str(error).lower() for words in MISSING)
+    no_memory = getattr(error, "errno", None) == errno.ENOMEM
+    return no_memory or any(words in str(error).lower() for words in MISSING)
 
 
 def _address_space() -> int | None:

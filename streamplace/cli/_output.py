@@ -94,15 +94,15 @@ def print_about(graph: "StreamGraph") -> None:
     from rich.table import Column, Table
 
     operators = graph.operators
-    said = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
-    if not said:
+    rows = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
+    if not rows:
         return
     table = Table("operator", Column("what it does", overflow="fold"), box=None)
-    for row in said[:MOST_TOLD]:
+    for row in rows[:MOST_TOLD]:
         table.add_row(*row)
     console().print(table)
-    if len(said) > MOST_TOLD:
-        console().print(f"{len(said) - MOST_TOLD} more are told in the graph's file")
+    if len(rows) > MOST_TOLD:
+        console().print(f"{len(rows) - MOST_TOLD} more are told in the graph's file")
 
 
 def say_doubts(graph: "StreamGraph") -> None:
@@ -172,16 +172,16 @@ def waiting(title: str) -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             status.update(Text(printable(f"{title}: {record.getMessage()}")))
 
-    log, told = logging.getLogger("streamplace"), LastMessage(logging.INFO)
+    log, last = logging.getLogger("streamplace"), LastMessage(logging.INFO)
     level = log.level
-    log.addHandler(told)
+    log.addHandler(last)
     log.setLevel(logging.INFO)
     try:
         start = Text(printable(f"{title} (Ctrl-C keeps the best so far)"))
         with Status(start, console=DataConsole(stderr=True)) as status:
             yield
     finally:
-        log.removeHandler(told)
+        log.removeHandler(last)
         log.setLevel(level)
 
 

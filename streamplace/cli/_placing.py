@@ -68,8 +68,8 @@ def _tell(graphs: int, values: list[float], output: Path, as_json: bool) -> None
         facts = {"graphs": graphs, "placed": len(values), "mean": mean}
         print_json({**facts, "output": str(output)})
     else:
-        told = "" if mean is None else f", mean value {mean:.4g}"
-        say(f"{len(values)} of {graphs} graphs placed{told} → {output}")
+        average = "" if mean is None else f", mean value {mean:.4g}"
+        say(f"{len(values)} of {graphs} graphs placed{average} → {output}")
 
 
 def _counted(data: "DataSet") -> int:

@@ -101,7 +101,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    message = _LONG.sub(lambda found: quoted(found[0].strip("'")), error.format_message())
+    message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())
     return f"{message.rstrip('.')}{hint}"
 
 
