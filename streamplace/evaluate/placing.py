@@ -1,8 +1,8 @@
-"""Placing all problems of a data set: a line each, in their order, on all cores or on Ray.
+"""Placing all problems of a data set: one line for each, in order, on all cores or on Ray.
 
-A line is a placement document, equal whoever computed it; that of a graph that failed says why.
-Each bears a digest of what it answers, so that a stopped run goes on after the last line that it
-wrote, and a file of other answers is not taken for its beginning.
+A line is a placement document, or the reason why the graph could not be placed. It has a digest of
+the problem and of all options, so that a stopped run continues after its last line, and a file that
+was written with other options is refused.
 """
 
 import json
@@ -41,7 +41,7 @@ LOG = logging.getLogger(__name__)
 
 @with_config(ConfigDict(extra="ignore", strict=True, allow_inf_nan=False))
 class _AnswerJson(TypedDict):
-    """What of a line is needed to go on after it."""
+    """The part of a line that is needed to continue after it."""
 
     answers: str
     graph: str
@@ -54,7 +54,7 @@ _ANSWER = TypeAdapter(_AnswerJson)
 
 
 class PlacedGraph(NamedTuple):
-    """What became of a graph: a value, or why there is none; and the line that says so."""
+    """Result for a graph: its value or the reason why there is none, and its line."""
 
     graph: str
     value: float | None
@@ -73,7 +73,7 @@ class Placing:
     weights
         Weights file of a learned placer.
     objective
-        What is best; empty for what each graph suggests.
+        Objective by name; empty for the one that each graph suggests.
     rate
         Total rate of the sources; None for every graph's own.
     by_subtask
@@ -91,7 +91,7 @@ class Placing:
     reader: Reader = field(default_factory=Reader)
 
     def __call__(self, line: Line) -> PlacedGraph:
-        """Place the problem of a line; what goes wrong is part of the answer."""
+        """Place the problem of a line; an error is part of the result."""
         problem = self.reader(line)
         name = problem.graph.name
         try:
@@ -103,12 +103,12 @@ class Placing:
             return self.failed(line, name, error_line(error))
 
     def failed(self, line: Line, graph: str, reason: str) -> PlacedGraph:
-        """Answer where there is none, and why."""
+        """Result for a graph that could not be placed, with the reason."""
         document = {"graph": graph, "placer": self.placer, "error": reason}
         return self._answer(line, graph, None, reason, document)
 
     def digest(self, line: Line) -> str:
-        """Number of a line and of all that its answer depends on."""
+        """Digest of a line and of everything else on which its result depends."""
         return blake2b(line.content.strip(), key=self._key(), digest_size=12).hexdigest()
 
     def _placed(self, problem: Problem, line: Line) -> PlacedGraph:
@@ -144,7 +144,7 @@ class Placing:
         return placer if self.weights is None else placer.with_options(weights=str(self.weights))
 
     def _key(self) -> bytes:
-        """Number of all terms; a file of weights counts by its content."""
+        """Digest of all options; a file of weights is represented by its content."""
         reader, placer = self.reader, self._resolved()
         options = {name: text for name, text in placer.texts().items() if name != "weights"}
         terms = (
@@ -186,20 +186,20 @@ def place_all(
 
 
 def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:
-    """Answers that are in a file already; takes as many lines."""
+    """Results that are in a file already; as many lines are taken from the data set."""
     for number, content in read_lines(path):
         line = next(lines, None)
         answer = _parsed(content)
         if line is None or answer is None or answer["answers"] != placing.digest(line):
             raise FormatError(
-                f"{spot(path)}:{number}: answers another question (other graphs, options or "
-                "cluster); name another file, or remove it"
+                f"{spot(path)}:{number}: was written for other graphs, options or another cluster; "
+                "name another file, or remove it"
             )
         yield PlacedGraph(answer["graph"], answer.get("value"), answer.get("error"), content)
 
 
 def _parsed(content: bytes) -> _AnswerJson | None:
-    """Answer on a line; None where the line holds none."""
+    """Result on a line, None if the line holds none."""
     try:
         return _ANSWER.validate_json(content)
     except ValidationError:

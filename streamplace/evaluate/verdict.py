@@ -1,4 +1,4 @@
-"""The verdict on an answer: how good, how far from the best possible, and what limits."""
+"""The verdict on a result: its value, its distance from the best possible, and the bottleneck."""
 
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
@@ -32,9 +32,9 @@ def verdict(result: Result, explanation: Explanation) -> str:
 
 
 def bound_in_words(objective: Objective, result: Result) -> str | None:
-    """What is proven of all placements; None without a bound."""
+    """The bound in one sentence; None without a bound."""
     if result.bound is None:
         return None
-    most = "more" if objective.sense == "max" else "less"
-    away = objective.format(abs(result.value - result.bound))
-    return f"Bound: no placement reaches {most} than {objective.format(result.bound)} (gap {away})"
+    distance = objective.format(abs(result.value - result.bound))
+    bound = objective.format(result.bound)
+    return f"Bound: no placement is better than {bound} (gap {distance})"

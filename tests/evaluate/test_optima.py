@@ -9,7 +9,7 @@ from problems import chain, diamond
 
 from streamplace.evaluate.compare import compare
 from streamplace.evaluate.comparison import Comparison
-from streamplace.evaluate.optima import _tell, cache_path, known_answers, remember
+from streamplace.evaluate.optima import _warn, cache_path, known_answers, remember
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
@@ -23,7 +23,7 @@ COMPARISON = Comparison(("exact",), rates=(2e4,), budget=Budget(seconds=None, ev
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of its own, of which nothing has been told yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    _tell.cache_clear()
+    _warn.cache_clear()
     return tmp_path / "cache"
 
 

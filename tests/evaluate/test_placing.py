@@ -59,10 +59,10 @@ def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_pat
     path = tmp_path / "p.jsonl"
     placed(data, path)
     before = path.read_bytes()
-    with pytest.raises(FormatError, match=r"p\.jsonl:1: answers another question"):
+    with pytest.raises(FormatError, match=r"p\.jsonl:1: was written for other graphs"):
         placed(data, path, Placing("random", seed=4, budget=Budget(None, 50)))
     write_graphs(GRAPHS[:2], tmp_path / "set.jsonl")
-    with pytest.raises(FormatError, match=r"p\.jsonl:3: answers another question"):
+    with pytest.raises(FormatError, match=r"p\.jsonl:3: was written for other graphs"):
         placed(data, path)
     assert path.read_bytes() == before
 
@@ -77,7 +77,7 @@ def test_answers_that_lack_what_matters_are_refused(
     first, *others = path.read_bytes().splitlines(keepends=True)
     answer = {k: v for k, v in {**json.loads(first), **spoiled}.items() if v is not None}
     path.write_bytes(json.dumps(answer).encode() + b"\n" + b"".join(others))
-    with pytest.raises(FormatError, match=r"p\.jsonl:1: answers another question"):
+    with pytest.raises(FormatError, match=r"p\.jsonl:1: was written for other graphs"):
         placed(data, path)
 
 
