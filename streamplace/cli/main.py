@@ -43,8 +43,7 @@ class CommandFiles(click.Group):
 @click.group(
     cls=CommandFiles,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with: streamplace generate branched --branches 3 --depth 2 --devices 2 "
-    "--copies 1 -o g.jsonl",
+    epilog="Start with: streamplace demo",
 )
 @click.version_option(__version__, prog_name="streamplace")
 def cli() -> None:

@@ -56,7 +56,7 @@ def _curve(axis: "Axes", curve: Curve, depth: int) -> None:
     line: str | tuple[float, tuple[float, float]] = "-"
     if curve.dashed:
         on, off = dashes(curve.width)
-        line = (0.0, (on * POINTS, off * POINTS))
+        line = (0.0, (on / curve.width, off / curve.width))  # in widths of the line
     axis.add_patch(
         PathPatch(
             Path(list(curve.points), codes), fill=False, zorder=depth, edgecolor=curve.colour,

@@ -1,0 +1,136 @@
+"""``streamplace demo``: one graph under three placers, drawn and explained."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamplace.cli._options import writes
+from streamplace.cli._output import console, print_json, print_line, progress
+
+if TYPE_CHECKING:
+    from streamplace.model.problem import Problem
+    from streamplace.objectives.throughput.explain import Sustained
+    from streamplace.placers.registry import Result
+
+PLACERS = ("round-robin", "metis", "auto")
+SEED = 12
+"""Of the graph: one on which neither balance nor a small cut is enough."""
+DOES = {
+    "round-robin": "deals the operators out in turn",
+    "metis": "gives all devices equal CPU and cuts as little traffic as it can in total",
+    "auto": "searches for the highest rate itself",
+}
+
+
+@click.command("demo", epilog="Example: streamplace demo -o first-steps")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@writes("The folder to write to.", default=Path("streamplace-demo"), show_default=True)
+def command(as_json: bool, output: Path) -> None:
+    """Generate a stream graph, place it by three placers, draw the results and explain them.
+
+    Needs no files and takes less than a minute. The folder then holds the graph, the placements
+    and the picture, for the commands that the demo suggests at its end.
+    """
+    from streamplace.api import place
+    from streamplace.drawing.graphs import draw_placements
+    from streamplace.io.files import make_folder
+    from streamplace.io.graphs import write_graph
+    from streamplace.io.placements import write_placement
+    from streamplace.objectives.throughput.explain import explain
+
+    problem = _problem()
+    with progress("placing", len(PLACERS)) as tick:
+        results = [place(problem, placer=name) for name in tick.over(PLACERS)]
+    answers = [explain(problem, result.placement) for result in results]
+    make_folder(output)
+    write_graph(problem.graph, output / "graph.json")
+    for result in results:
+        write_placement(result.placement, output / f"{result.placer}.json")
+    named = [(result.placer, result.placement) for result in results]
+    draw_placements(problem, named).save(output / "placements.svg")
+    if as_json:
+        print_json(_document(problem, results, answers, output))
+    else:
+        _tell(problem, results, answers, output)
+
+
+def _problem() -> "Problem":
+    """A source, three branches of three operators and a sink, on five equal devices."""
+    from streamplace.api import problem_of
+    from streamplace.generate.registry import FAMILIES
+
+    family = FAMILIES["branched"]
+    parameters = family.parameters(branches=3, depth=3, devices=3, copies=1)
+    return problem_of(next(iter(family.generate(parameters, seed=SEED))))
+
+
+def _document(
+    problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
+) -> dict[str, Any]:
+    """Everything for machines."""
+    return {
+        "graph": problem.graph.name,
+        "folder": str(folder),
+        "placements": [
+            {"placer": result.placer, "value": result.value, "verdict": answer.verdict}
+            for result, answer in zip(results, answers, strict=True)
+        ],
+    }
+
+
+def _tell(
+    problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
+) -> None:
+    """Print the graph, a line per placer, what limits, and what to try next."""
+    from rich.table import Table
+
+    from streamplace.objectives.report import percent
+
+    graph = problem.graph
+    print_line(
+        f"The graph: {graph.n_operators} operators and {graph.n_streams} streams, which "
+        f"{graph.source_rate:g} tuples/s enter."
+    )
+    print_line("The cluster: five devices of 2500 MIPS, a link of 1 Gbps from each to each.")
+    table = Table("placer", "sustains", "which", box=None)
+    for result in results:
+        table.add_row(result.placer, percent(result.value), DOES[result.placer])
+    console().print(table)
+    for result, answer in zip(results, answers, strict=True):
+        print_line(_sentence(result, answer))
+    print_line("")
+    print_line(f"Look at {folder / 'placements.svg'}: dashed streams cross the network, and what")
+    print_line("limits the rate is red. Then try:")
+    for line in _suggestions(folder):
+        print_line(f"  {line}")
+
+
+def _sentence(result: "Result", answer: "Sustained") -> str:
+    """What limits a placement, in words."""
+    from streamplace.objectives.report import percent
+
+    limit = answer.bottleneck
+    full = f"{limit.label} at {percent(limit.load)}"
+    if limit.load <= 1:
+        proven = result.bound is not None and result.value >= result.bound
+        best = ", and no placement sustains more" if proven else ""
+        return f"{result.placer}: keeps up with the sources{best}; the fullest resource is {full}."
+    slowed = f"the sources are slowed down to {percent(result.value)}"
+    carried = ", ".join(f"{load.name} {percent(load.load)}" for load in limit.carries[:2])
+    return f"{result.placer}: the bottleneck is {full} ({carried}); {slowed}."
+
+
+def _suggestions(folder: Path) -> tuple[str, ...]:
+    """Command lines that go on from here."""
+    graph, metis, auto = (
+        shlex.quote(str(folder / name)) for name in ("graph.json", "metis.json", "auto.json")
+    )
+    return (
+        f"streamplace simulate {graph} {metis}    # every device, every link",
+        f"streamplace place {graph} --rate '20 k/s'    # more than five devices can take",
+        f"streamplace place {graph} --objective devices --require 'throughput>=1'    # the fewest",
+        f"streamplace export {auto} --graph {graph} --to dot    # or flink, storm",
+        "streamplace --help",
+    )

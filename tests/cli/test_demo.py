@@ -1,0 +1,41 @@
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+
+def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(
+    run: Callable, tmp_path: Path
+) -> None:
+    """Three placements, of which only the last one keeps up, with their picture."""
+    answer = run("demo")
+    assert answer.status == 0
+    shares = re.findall(r"^ ?(round-robin|metis|auto) +([\d.]+) %", answer.out, re.MULTILINE)
+    assert [name for name, _ in shares] == ["round-robin", "metis", "auto"]
+    values = [float(share) for _, share in shares]
+    assert values[0] < values[1] < 70
+    assert values[2] == 100
+    folder = tmp_path / "streamplace-demo"
+    assert {file.name for file in folder.iterdir()} == {
+        "graph.json", "round-robin.json", "metis.json", "auto.json", "placements.svg",
+    }  # fmt: skip
+    assert (folder / "placements.svg").read_text().count("b1s2") >= 3
+
+
+def test_what_the_demo_suggests_works(run: Callable, tmp_path: Path) -> None:
+    """Every command line at its end, in a folder of another name."""
+    out = run("demo", "-o", "my files").out
+    lines = [line.strip() for line in out.splitlines() if line.startswith("  streamplace ")]
+    assert len(lines) == 5
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        if words != ["--help"]:
+            assert run(*words).status == 0, line
+
+
+def test_the_demo_answers_machines(run: Callable) -> None:
+    """One document, in which the verdicts are."""
+    document = json.loads(run("demo", "--json").out)
+    assert document["placements"][2]["value"] == 1
+    assert "is the limit" in document["placements"][0]["verdict"]
