@@ -47,8 +47,11 @@ pyflink: $(READY)
 	@$(PYTHON) -m venv $(VENV)/pyflink
 	@$(VENV)/pyflink/bin/pip install --quiet --disable-pip-version-check apache-flink==2.3.0
 
+# The files of a release, which PyPI would accept; no isolation, so that nothing is fetched.
 build: $(READY)
-	$(BIN)/python -m build
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) demo dist site .coverage
