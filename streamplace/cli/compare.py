@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     short_help="Compare placers on a graph or a data set.",
-    epilog="Example: streamplace compare datasets/branched.jsonl.gz --split test "
+    epilog="Example, after streamplace generate branched -o branched.jsonl.gz: "
+    "streamplace compare branched.jsonl.gz --split test "
     "--placers metis,fuser --rate 10000 --rate 20000 -o out/",
 )
 @click.argument("data", type=FILE)

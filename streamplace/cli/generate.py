@@ -84,7 +84,7 @@ def _in_shards(function: F) -> F:
 
 
 @click.command(
-    "recipe", epilog="Example: streamplace generate recipe datasets/branched.toml -o b.jsonl.gz"
+    "recipe", epilog="Example: streamplace generate recipe recipe.toml -o graphs.jsonl.gz"
 )
 @click.argument("file", type=FILE)
 @_in_shards

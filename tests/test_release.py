@@ -1,0 +1,66 @@
+"""What a release says of itself: metadata, links, versions."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import streamplace
+
+ROOT = Path(__file__).parents[1]
+SITE = "https://streamplace.github.io/streamplace/"
+FILES = re.compile(r"https://(?:raw\.githubusercontent|github)\.com/streamplace/streamplace/"
+                   r"(?:blob/)?main/([\w./-]+)")  # fmt: skip
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def links() -> list[str]:
+    """Targets of all links and pictures of the README, which is PyPI's page as well."""
+    return re.findall(r"\]\(([^)\s]+)\)", README)
+
+
+def test_readme_links_work_anywhere() -> None:
+    """No link of the README is relative to a clone."""
+    assert len(links()) > 20
+    assert [link for link in links() if not link.startswith("https://")] == []
+
+
+@pytest.mark.parametrize("link", sorted({x for x in links() if x.startswith(SITE)}))
+def test_a_page_that_the_readme_links_to_exists(link: str) -> None:
+    """Pages of the site are files in docs/; what stands after a # is a heading."""
+    page, _, anchor = link.removeprefix(SITE).partition("#")
+    text = (ROOT / "docs" / page.replace(".html", ".md")).read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    slugs = {
+        re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    }
+    assert not anchor or anchor in slugs
+
+
+@pytest.mark.parametrize("link", sorted({x for x in links() if FILES.match(x)}))
+def test_a_file_that_the_readme_links_to_exists(link: str) -> None:
+    """Pictures, and what the site does not have."""
+    match = FILES.match(link)
+    assert match is not None
+    assert (ROOT / match[1]).is_file()
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """In the package, its metadata, the citation and the changelog."""
+    version = streamplace.__version__
+    assert PROJECT["version"] == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(rf"\b{re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"))
+
+
+def test_the_metadata_of_the_package_is_complete() -> None:
+    """Authors, addresses, the Pythons that it runs under, and what it is about."""
+    assert PROJECT["authors"] == [{"name": "The streamplace developers"}]
+    assert {"Documentation", "Source", "Issues", "Changelog"} <= set(PROJECT["urls"])
+    classifiers = "\n".join(PROJECT["classifiers"])
+    for minor in (11, 12, 13, 14):
+        assert f"Programming Language :: Python :: 3.{minor}" in classifiers
+    for word in ("Operating System ::", "Topic ::", "Intended Audience ::"):
+        assert word in classifiers
