@@ -58,6 +58,7 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (once; a few minutes)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs,learn,ray,onnx]'
+	@begin=$$(date +%s) && $(PYTHON) -m venv $(VENV) && \
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs,learn,ray,onnx]' && \
+	echo "Installed in $$(( $$(date +%s) - begin )) s"
 	@touch $@

@@ -6,41 +6,36 @@ Every command is printed before it runs, so that it can be copied, with a line o
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 from streamplace.cli.main import main
 
 STEPS = """
+A graph under three placers, with the reasons: what `streamplace demo` shows after an installation.
+demo -o {out}/first
+
 Twenty graphs of the benchmark: one source, three branches of four operators, one sink.
 generate branched --branches 3 --depth 4 --devices 3 --copies 20 -o {out}/graphs.jsonl.gz
 
 What they ask for, in CPU and in network, as a table and as distributions.
 describe {out}/graphs.jsonl.gz -o {out}/figure4.png
 
-One smaller graph, to look at closely.
-generate branched --branches 3 --depth 2 --devices 2 --copies 1 -o {out}/graph.json
-
-Dealt out in turn over five devices: how much that holds the sources back, and by what.
-place {out}/graph.json --placer round-robin -o {out}/round-robin.json
-
-The same placement, device by device and link by link.
-simulate {out}/graph.json {out}/round-robin.json
+A placement of the first graph, device by device and link by link.
+simulate {out}/first/graph.json {out}/first/round-robin.json
 
 DREAM, the published learned allocator, decides at once, without any search.
-place {out}/graph.json --placer dream -o {out}/dream.json
+place {out}/first/graph.json --placer dream -o {out}/dream.json
 
 So does pilot, our own, for any cluster; "refine=none" leaves out the search afterwards.
-place {out}/graph.json --placer pilot:refine=none -o {out}/pilot.json
-
-By default, "auto" searches up to a second; here it proves that nothing better exists.
-place {out}/graph.json -o {out}/placement.json
+place {out}/first/graph.json --placer pilot:refine=none -o {out}/pilot.json
 
 Now with queues, tick by tick: what arrives, how late, and where tuples wait.
-simulate {out}/graph.json {out}/placement.json --engine -o {out}/run.png
+simulate {out}/first/graph.json {out}/first/auto.json --engine -o {out}/run.png
 
-Three of these placements in one picture: colour is the device, dashed streams cross the network.
-draw {out}/graph.json {out}/round-robin.json {out}/pilot.json \
-{out}/placement.json -o {out}/placements.svg
+The learned placements beside the best one: colour is the device, dashed streams cross the network.
+draw {out}/first/graph.json {out}/dream.json {out}/pilot.json {out}/first/auto.json \
+-o {out}/placements.svg
 
 Forty other graphs of the same kind to learn from.
 generate branched --branches 3 --depth 4 --devices 3 --copies 40 --seed 1 -o {out}/lessons.jsonl.gz
@@ -49,7 +44,7 @@ Learning from nothing: "validation" is what the policy reaches on graphs that it
 train pilot --data {out}/lessons.jsonl.gz --rate 10000 --rate 20000 --epochs 12 --out {out}/trained
 
 The weights that this gave, used like those that come with streamplace.
-place {out}/graph.json --placer pilot:refine=none \
+place {out}/first/graph.json --placer pilot:refine=none \
 --weights {out}/trained/best.safetensors -o {out}/trained.json
 
 Who places best, on the twenty graphs at two rates, against proven optima. The pilot with weights is
@@ -83,16 +78,27 @@ def run(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "trained", ignore_errors=True)  # a training begins in a new folder
     tasks = os.path.relpath(TASKS)
+    seconds: list[tuple[float, str]] = []
     for step in STEPS.strip().split("\n\n"):
         *text, line = step.splitlines()
         words = line.format(out=folder, placers=PLACERS.format(out=folder), tasks=tasks).split()
         print("", *text, f"$ streamplace {' '.join(words)}", sep="\n", flush=True)
+        begin = time.perf_counter()
         try:
             main(words)
         except SystemExit as end:
             if end.code:
                 raise
+        seconds.append((time.perf_counter() - begin, " ".join(words[:2])))
     print(f"\nWritten to {folder}/: {', '.join(sorted(f.name for f in folder.iterdir()))}")
+    tell_times(seconds)
+
+
+def tell_times(seconds: list[tuple[float, str]]) -> None:
+    """Print how long each command took; the first use of a kernel compiles it."""
+    print(f"\nThe commands took {sum(took for took, _ in seconds):.0f} s:")
+    for took, words in seconds:
+        print(f"{took:7.1f} s  {words}")
 
 
 if __name__ == "__main__":
