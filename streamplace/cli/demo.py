@@ -19,7 +19,7 @@ SEED = 12
 """Of the graph: one on which neither balance nor a small cut is enough."""
 DOES = {
     "round-robin": "deals the operators out in turn",
-    "metis": "gives all devices equal CPU and cuts as little traffic as it can in total",
+    "metis": "balances the CPU and cuts as little traffic as it can in total",
     "auto": "searches for the highest rate itself",
 }
 
