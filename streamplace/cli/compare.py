@@ -104,7 +104,7 @@ def command(
     from streamplace.evaluate.scan import scan
     from streamplace.model.units import tuple_rate
 
-    dataset = _options.data_set(data, split, limit, cluster, constraints_file).kept()
+    dataset = _options.data_set(data, split, limit, cluster, constraints_file).rereadable()
     failures = FailedGraphs()
     with ray_connection(on):
         facts, problems = scan(dataset, jobs, on)

@@ -66,7 +66,7 @@ class DataSet:
         every = lines_of(self.source) if isinstance(self.source, Path) else iter(self.source)
         return islice((line for line in every if self._wants(line)), self.limit)
 
-    def kept(self) -> "DataSet":
+    def rereadable(self) -> "DataSet":
         """Return this data set as one that can be read more than once, as a pipe cannot."""
         path = self.source
         if not isinstance(path, Path) or not path.exists() or path.is_dir() or path.is_file():

@@ -205,10 +205,10 @@ def _contradictions(document: DreamJson, graph: StreamGraph) -> Iterator[str]:
         ("is_sink", np.isin(np.arange(len(rows)), graph.sinks)),
         ("weight", weight),
     ):
-        for row, said in zip(rows, truth.tolist(), strict=True):
-            told = row.get(field, said)
-            if not math.isclose(told, said, rel_tol=WEIGHT_TOLERANCE, abs_tol=1e-9):  # type: ignore[arg-type]
-                yield f"operator {quoted(row['idx'])} has {field} {quoted(told)}, not {said:g}"
+        for row, computed in zip(rows, truth.tolist(), strict=True):
+            given = row.get(field, computed)
+            if not math.isclose(given, computed, rel_tol=WEIGHT_TOLERANCE, abs_tol=1e-9):  # type: ignore[arg-type]
+                yield f"operator {quoted(row['idx'])} has {field} {quoted(given)}, not {computed:g}"
                 break
 
 

@@ -25,7 +25,7 @@ REPEATS = 5
 
 
 @dataclass(frozen=True)
-class Network:
+class ExportedModel:
     """A model and its nodes.
 
     Attributes
@@ -71,19 +71,19 @@ class Network:
 
         shapes = [node.meta.get("val") for node in self.program.graph.nodes]
         fake, counter = detect_fake_mode(shapes), FlopCounterMode(display=False)
-        found = {}
+        operations = {}
         with torch.no_grad(), fake or torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
             for node in self.nodes:
                 before = counter.get_total_flops()
                 _called(node, lambda n: n.meta["val"])
-                found[node] = counter.get_total_flops() - before or self._elements(node)
-        return found
+                operations[node] = counter.get_total_flops() - before or self._elements(node)
+        return operations
 
     def seconds(self) -> "dict[Node, float]":
         """Seconds that every node takes on this machine, with the threads that torch uses."""
         import torch
 
-        values, found = self._given(), {}
+        values, durations = self._given(), {}
         with torch.no_grad():
             for node in self.program.graph.nodes:
                 if node.op != "call_function":
@@ -93,21 +93,21 @@ class Network:
                     start = time.perf_counter()
                     values[node] = _called(node, values.__getitem__)
                     took.append(time.perf_counter() - start)
-                found[node] = statistics.median(took[1:] or took)
+                durations[node] = statistics.median(took[1:] or took)
                 for used in node.all_input_nodes:
                     if used in values and list(used.users)[-1] is node:
                         del values[used]
-        return found
+        return durations
 
     def _given(self) -> "dict[Node, Any]":
         """Values of the inputs and weights."""
         from torch.utils._pytree import tree_leaves
 
         program = self.program
-        known = {**program.state_dict, **program.constants}
+        tensors = {**program.state_dict, **program.constants}
         given = [n for n in program.graph.nodes if n.op == "placeholder" and n not in self.weights]
         values = dict(zip(given, tree_leaves(program.example_inputs), strict=True))
-        return {**values, **{node: known[name] for node, name in self.weights.items()}}
+        return {**values, **{node: tensors[name] for node, name in self.weights.items()}}
 
     def _elements(self, node: "Node") -> int:
         if getattr(node.target, "is_view", False):
@@ -116,16 +116,16 @@ class Network:
         return max(elements(node), *map(elements, taken), 0)
 
 
-def exported(source: str) -> Network:
+def exported(source: str) -> ExportedModel:
     """Export the model that ``package.module:function`` makes, ready to infer."""
     with importing_torch():
         import torch
 
     module, arguments, named = made(source)
-    with told(source), torch.no_grad(), warnings.catch_warnings():
+    with errors_of_model(source), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, of its next release
         program = torch.export.export(module.eval(), arguments, named, strict=False)
-        return Network(source, program.run_decompositions({}))
+        return ExportedModel(source, program.run_decompositions({}))
 
 
 def made(source: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
@@ -138,7 +138,7 @@ def made(source: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
             f"{shown(source)}: is no model; write package.module:function, whose function returns "
             "a module and its example inputs"
         )
-    with told(source), _here():
+    with errors_of_model(source), _here():
         thing = getattr(importlib.import_module(path), name)
         answer: Any = thing if isinstance(thing, torch.nn.Module) else thing()
     pair = isinstance(answer, tuple) and len(answer) == 2
@@ -212,8 +212,8 @@ def _here() -> Iterator[None]:
 
 
 @contextmanager
-def told(source: str) -> Iterator[None]:
-    """Tell in one line what a model's own code raised."""
+def errors_of_model(source: str) -> Iterator[None]:
+    """Turn an exception of the model's own code into an error of one line."""
     try:
         yield
     except StreamplaceError:

@@ -46,13 +46,13 @@ def unrepeated(content: bytes, where: str) -> Any:
 
 def check_known(given: Any, document: Any, where: str, path: str = "") -> None:
     """Raise FormatError for the first field that validation passed over."""
-    known = _table(document)
-    if isinstance(given, dict) and known is not None:
+    allowed = _table(document)
+    if isinstance(given, dict) and allowed is not None:
         for key, value in given.items():
             below = f"{path}.{shown(str(key))}".lstrip(".")
-            if key not in known:
+            if key not in allowed:
                 raise FormatError(f"{where}: {below} is not a known field; correct or remove it")
-            check_known(value, known[key], where, below)
+            check_known(value, allowed[key], where, below)
     elif isinstance(given, list) and isinstance(document, list):
         for i, (value, read) in enumerate(zip(given, document, strict=True)):
             check_known(value, read, where, f"{path}[{i}]")

@@ -22,6 +22,6 @@ def isolated(code: str, content: bytes, *words: str) -> bytes:
     command = [sys.executable, "-P", "-c", code, *words]
     done = subprocess.run(command, input=content, capture_output=True)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it crashes"]
-        raise FormatError(shown(said[-1], 300))
+        errors = done.stderr.decode(errors="replace").strip().splitlines() or ["it crashes"]
+        raise FormatError(shown(errors[-1], 300))
     return done.stdout

@@ -48,8 +48,8 @@ def files_of(path: Path) -> list[Path]:
     """Files of a data set, in the order of its documents."""
     if is_folder(path):
         return _of_folder(path)
-    found = [] if _is_there(path) else shards_of(path)
-    return found or [path]
+    files = [] if _is_there(path) else shards_of(path)
+    return files or [path]
 
 
 def shards_of(path: Path) -> list[Path]:
@@ -82,22 +82,22 @@ def shard_path(path: Path, number: int, count: int) -> Path:
 
 def whole(shards: Iterable[Path]) -> list[Path]:
     """Shards in order; those of a set of which some are missing, or of two sets, are refused."""
-    found = sorted(shards)
-    facts = [match for one in found if (match := _SHARD.fullmatch(one.name))]
+    files = sorted(shards)
+    facts = [match for one in files if (match := _SHARD.fullmatch(one.name))]
     sets = {(match["name"], match["count"], match["suffix"]) for match in facts}
     if len(sets) > 1:
         raise FormatError(
-            f"{spot(found[0])} and {spot(found[-1])} are of different data sets; name one of them"
+            f"{spot(files[0])} and {spot(files[-1])} are of different data sets; name one of them"
         )
     there = {int(match["number"]) for match in facts}
     for _, count, _ in sets:
         missing = next((k for k in range(int(count)) if k not in there), None)
         if missing is not None:
-            base = found[0].with_name("{name}{suffix}".format(**facts[0].groupdict()))
+            base = files[0].with_name("{name}{suffix}".format(**facts[0].groupdict()))
             raise FormatError(
                 f"{spot(shard_path(base, missing, int(count)))}: is missing; fetch or make it again"
             )
-    return found
+    return files
 
 
 def _of_folder(path: Path) -> list[Path]:

@@ -76,11 +76,11 @@ class Modules:
     @cached_property
     def feeders(self) -> list[list[int]]:
         """Rows that each row takes in."""
-        found: list[list[int]] = [[] for _ in range(self.graph.n_operators)]
+        sources: list[list[int]] = [[] for _ in range(self.graph.n_operators)]
         streams = self.graph.streams
         for source, target in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
-            found[target].append(source)
-        return found
+            sources[target].append(source)
+        return sources
 
     def is_input(self, row: int) -> bool:
         """Whether an operator stands for an input of the network."""

@@ -50,7 +50,7 @@ def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
     extra("onnx")
     for file in files_of(path, ".onnx"):
         with located(spot(file)):
-            graph = Model(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
+            graph = OnnxModel(_loaded(read_bytes(file, LARGEST_MODEL))).graph(name_of(file))
         yield chained(graph) if chains else graph
 
 
@@ -98,7 +98,7 @@ def _texts(graph: Any) -> Iterator[Any]:
     yield from (one.name for one in (*graph.input, *graph.output, *graph.initializer))
 
 
-class Model:
+class OnnxModel:
     """A model, by the names of its tensors.
 
     Attributes
@@ -136,13 +136,13 @@ class Model:
     @cached_property
     def weights(self) -> dict[str, Tensor]:
         """Initialisers and constants."""
-        found = {w.name: _tensor(w.data_type, w.dims) for w in self.proto.initializer}
+        weights = {w.name: _tensor(w.data_type, w.dims) for w in self.proto.initializer}
         for node in self.proto.node:
             if node.op_type == "Constant":
                 value = next((a.t for a in node.attribute if a.HasField("t")), None)
                 constant = UNKNOWN if value is None else _tensor(value.data_type, value.dims)
-                found |= dict.fromkeys(node.output, constant)
-        return found
+                weights |= dict.fromkeys(node.output, constant)
+        return weights
 
     @cached_property
     def inputs(self) -> list[str]:
@@ -152,16 +152,16 @@ class Model:
     @cached_property
     def tensors(self) -> dict[str, Tensor]:
         """Tensors whose shape is known."""
-        told = [*self.proto.input, *self.proto.value_info, *self.proto.output]
-        found = {
+        infos = [*self.proto.input, *self.proto.value_info, *self.proto.output]
+        shaped = {
             one.name: _tensor(
                 one.type.tensor_type.elem_type,
                 [max(d.dim_value, 1) for d in one.type.tensor_type.shape.dim],
             )
-            for one in told
+            for one in infos
             if one.type.HasField("tensor_type") and one.type.tensor_type.HasField("shape")
         }
-        return found | self.weights
+        return shaped | self.weights
 
     @cached_property
     def taken(self) -> dict[str, dict[str, None]]:
@@ -184,13 +184,13 @@ class Model:
 
     def _memory(self) -> dict[str, float]:
         """Bytes of the weights that each node is the first to use."""
-        found: dict[str, float] = {}
+        memory: dict[str, float] = {}
         left = dict(self.weights)
         for called, taken in self.taken.items():
             for tensor in taken:
                 if tensor in left:
-                    found[called] = found.get(called, 0.0) + left.pop(tensor).size
-        return found
+                    memory[called] = memory.get(called, 0.0) + left.pop(tensor).size
+        return memory
 
     def _attributes(self, node: Any) -> dict[str, Any]:
         """Attributes that are numbers or lists of them."""

@@ -66,7 +66,7 @@ json.dump(listed, sys.stdout)
 """Lists the operations of a model, in a process of its own."""
 
 
-class Node(TypedDict):
+class OpenVinoNode(TypedDict):
     """An operation: rows and outputs of what it takes in, shapes and item sizes of its outputs."""
 
     name: str
@@ -99,17 +99,17 @@ def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
         yield chained(graph) if chains else graph
 
 
-def _nodes(path: Path) -> list[Node]:
+def _nodes(path: Path) -> list[OpenVinoNode]:
     """Operations of a model, in order."""
     read_bytes(path, LARGEST_MODEL)  # which tells what is no file
     try:
-        listed: list[Node] = json.loads(isolated(LIST, b"", str(path.resolve())))
+        listed: list[OpenVinoNode] = json.loads(isolated(LIST, b"", str(path.resolve())))
     except FormatError as error:
         raise FormatError(f"is no model that OpenVINO reads: {error}") from None
     return listed
 
 
-def _graph(name: str, nodes: list[Node]) -> StreamGraph:
+def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
     made = [[Tensor(tuple(shape), item) for shape, item in node["made"]] for node in nodes]
     names, constant = names_of([node["name"] for node in nodes]), _constant(nodes)
     operators = []
@@ -151,16 +151,16 @@ def names_of(given: list[str]) -> list[str]:
     return [name if count[name] == 1 else f"{name}#{row}" for row, name in enumerate(given)]
 
 
-def _constant(nodes: list[Node]) -> list[bool]:
+def _constant(nodes: list[OpenVinoNode]) -> list[bool]:
     """Whether each operation depends on no input."""
-    found: list[bool] = []
+    constant: list[bool] = []
     for node in nodes:
-        alone = bool(node["taken"]) and all(found[source] for source, _ in node["taken"])
-        found.append(alone or node["kind"] == "Constant")
-    return found
+        alone = bool(node["taken"]) and all(constant[source] for source, _ in node["taken"])
+        constant.append(alone or node["kind"] == "Constant")
+    return constant
 
 
-def _sent(node: Node, made: list[list[Tensor]]) -> dict[int, float]:
+def _sent(node: OpenVinoNode, made: list[list[Tensor]]) -> dict[int, float]:
     """Bytes that a node takes in, by the row of who made them, each tensor once."""
     sent: dict[int, float] = {}
     for source, i in dict.fromkeys(map(tuple, node["taken"])):

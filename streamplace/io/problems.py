@@ -97,21 +97,21 @@ def write_problems(problems: Iterable[Problem], path: str | Path) -> int:
     return write_lines(lines, Path(path), "problem")
 
 
-def write_known(known: Known, path: Path) -> None:
+def write_known(draft: Known, path: Path) -> None:
     """Write what is known of one problem as readable JSON."""
-    if isinstance(known, StreamGraph):
-        write_graph(known, path)
+    if isinstance(draft, StreamGraph):
+        write_graph(draft, path)
     else:
-        write_problem(known, path)
+        write_problem(draft, path)
 
 
-def write_all_known(known: Iterable[Known], path: Path) -> int:
+def write_all_known(drafts: Iterable[Known], path: Path) -> int:
     """Write a data set of graphs and problems, one per line; returns how many."""
     lines = (
         (one.name, graph_line(one))
         if isinstance(one, StreamGraph)
         else (one.graph.name, problem_line(one))
-        for one in known
+        for one in drafts
     )
     return write_lines(lines, path, "graph")
 

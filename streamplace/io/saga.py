@@ -54,7 +54,7 @@ class TaskGraph(TypedDict):
 
 
 @with_config(FOREIGN)
-class Node(TypedDict):
+class SagaNode(TypedDict):
     """A machine."""
 
     name: str
@@ -62,7 +62,7 @@ class Node(TypedDict):
 
 
 @with_config(FOREIGN)
-class Link(TypedDict):
+class SagaLink(TypedDict):
     """A link, the same both ways; a speed of null is without limit."""
 
     source: str
@@ -71,27 +71,27 @@ class Link(TypedDict):
 
 
 @with_config(FOREIGN)
-class Network(TypedDict):
+class SagaNetwork(TypedDict):
     """Machines and links."""
 
-    nodes: list[Node]
-    edges: list[Link]
+    nodes: list[SagaNode]
+    edges: list[SagaLink]
 
 
 @with_config(FOREIGN)
-class Instance(TypedDict):
+class SagaInstance(TypedDict):
     """What SAGA's data sets hold per file."""
 
     name: NotRequired[str]
     task_graph: TaskGraph
-    network: Network
+    network: SagaNetwork
 
 
 @reader("saga")
 def read_saga(path: Path) -> Iterator[Problem]:
     """Problem instances of SAGA, task graph and network: a ``.json`` file, or a folder of them."""
     for file in files_of(path, ".json"):
-        instance = read_foreign(Instance, file)
+        instance = read_foreign(SagaInstance, file)
         with located(spot(file)):
             graph = _graph(instance["task_graph"], instance.get("name") or name_of(file))
             yield Problem(graph, _cluster(instance["network"]))
@@ -107,7 +107,7 @@ def _graph(tasks: TaskGraph, name: str) -> StreamGraph:
     return StreamGraph.of(name, operators, streams, fires=ALL)
 
 
-def _cluster(network: Network) -> Cluster:
+def _cluster(network: SagaNetwork) -> Cluster:
     nodes = sorted(network["nodes"], key=lambda node: node["name"])
     check_size(len(nodes))
     devices = [Device(node["name"], mips=node["speed"]) for node in nodes]
@@ -115,7 +115,7 @@ def _cluster(network: Network) -> Cluster:
     return Cluster.of(devices, bandwidth=_bandwidth(row, len(devices), network["edges"]))
 
 
-def _bandwidth(row: Mapping[str, int], n: int, links: list[Link]) -> Floats:
+def _bandwidth(row: Mapping[str, int], n: int, links: list[SagaLink]) -> Floats:
     """Bits per second of every pair of n nodes."""
     matrix = np.zeros((n, n))
     for link in links:

@@ -34,7 +34,7 @@ class Word(NamedTuple):
     line: int
 
 
-class Task(NamedTuple):
+class StgTask(NamedTuple):
     """A task: its time, and its predecessors with the times of their transfers."""
 
     number: int
@@ -63,7 +63,7 @@ def _words(path: Path) -> Iterator[Word]:
             yield Word(float(word), number)
 
 
-def _tasks(words: list[Word]) -> list[Task]:
+def _tasks(words: list[Word]) -> list[StgTask]:
     """Tasks of a file; the first number, which leaves out the first and the last task, is one."""
     if not words:
         raise FormatError("holds no number; name an STG file, which begins with how many tasks")
@@ -74,9 +74,9 @@ def _tasks(words: list[Word]) -> list[Task]:
     raise FormatError(f"line {tasks}: is not task number, time, number of predecessors and these")
 
 
-def _split(words: list[Word], costs: bool) -> list[Task] | int:
+def _split(words: list[Word], costs: bool) -> list[StgTask] | int:
     """Tasks, or the line where the words are none."""
-    tasks: list[Task] = []
+    tasks: list[StgTask] = []
     at, width = 0, 2 if costs else 1
     while at < len(words):
         head = words[at : at + 3]
@@ -85,12 +85,12 @@ def _split(words: list[Word], costs: bool) -> list[Task] | int:
             return head[0].line
         rest = [word.value for word in words[at + 3 : int(end)]]
         before = zip(rest[::width], rest[1::2] if costs else [0.0] * len(rest), strict=True)
-        tasks.append(Task(len(tasks), head[1].value, [(int(u), cost) for u, cost in before]))
+        tasks.append(StgTask(len(tasks), head[1].value, [(int(u), cost) for u, cost in before]))
         at = int(end)
     return tasks
 
 
-def _graph(name: str, tasks: list[Task]) -> StreamGraph:
+def _graph(name: str, tasks: list[StgTask]) -> StreamGraph:
     operators = [Operator(str(t.number), ipt=t.time * INSTRUCTIONS_PER_SECOND) for t in tasks]
     streams = [
         Stream(str(u), str(task.number), payload=cost * BYTES_PER_SECOND)

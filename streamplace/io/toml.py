@@ -40,18 +40,18 @@ def tables(text: str, where: str) -> dict[str, Any]:
     if any(name.count(".") >= DEEPEST for name in names):
         raise _too_deep(where)
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except RecursionError:
         raise _too_deep(where) from None
     except (ValueError, OverflowError) as error:
         raise FormatError(f"{where}: is not valid TOML: {shown(str(error), 200)}") from None
-    _check(found, where)
-    return found
+    _check(document, where)
+    return document
 
 
-def _check(found: dict[str, Any], where: str) -> None:
+def _check(document: dict[str, Any], where: str) -> None:
     """Raise FormatError for what is nested too deep and for integers of more than 64 bits."""
-    level: list[Any] = [found]
+    level: list[Any] = [document]
     for _ in range(DEEPEST):
         inside: list[Any] = []
         for value in level:

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamplace.io.exported import Network, exported, is_part, module_of, size, told
+from streamplace.io.exported import (
+    ExportedModel,
+    errors_of_model,
+    exported,
+    is_part,
+    module_of,
+    size,
+)
 from streamplace.io.files import located
 from streamplace.io.foreign import INSTRUCTIONS_PER_SECOND
 from streamplace.io.modules import INPUT, LOOSE, SOURCE, around, blocks_of, joined
@@ -38,19 +45,19 @@ def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> 
         Colocate operators that a device map cannot separate.
     """
     network = exported(str(source))
-    with told(network.source), located(shown(network.source)):
+    with errors_of_model(network.source), located(shown(network.source)):
         graph = _graph(network, _instructions(network, measured=measure))
     yield Draft(graph, Constraints(colocate=blocks_of(graph))) if blocks else graph
 
 
-def _instructions(network: Network, *, measured: bool) -> "dict[Node, float]":
+def _instructions(network: ExportedModel, *, measured: bool) -> "dict[Node, float]":
     """Instructions of every node; measured ones take on 2500 MIPS as long as they did here."""
     if not measured:
         return dict(network.work())
     return {node: took * INSTRUCTIONS_PER_SECOND for node, took in network.seconds().items()}
 
 
-def _graph(network: Network, work: "dict[Node, float]") -> StreamGraph:
+def _graph(network: ExportedModel, work: "dict[Node, float]") -> StreamGraph:
     memory = _memory(network)
     operators = [Operator(node.name, payload=size(node), kind=INPUT) for node in network.inputs]
     operators += [
@@ -72,20 +79,20 @@ def _kind(node: "Node") -> str:
     return getattr(node.target, "__name__", str(node.target)).split(".")[0]
 
 
-def _streams(network: Network) -> Iterator[Stream]:
+def _streams(network: ExportedModel) -> Iterator[Stream]:
     """A stream from every node to every other that uses of its tensors, with the bytes of these."""
-    known = {node: _name(node) for node in network.nodes}
-    known |= {node: node.name for node in network.inputs}
+    names = {node: _name(node) for node in network.nodes}
+    names |= {node: node.name for node in network.inputs}
     for node in network.nodes:
         used: dict[Node, dict[Node, None]] = {}
         for tensor in node.all_input_nodes:
             maker = _maker(tensor)
-            if maker in known:
+            if maker in names:
                 used.setdefault(maker, {})[tensor] = None
         for maker, parts in used.items():
             total = sum(map(size, parts))
             whole = maker in parts or total == size(maker)
-            yield Stream(known[maker], known[node], payload=None if whole else total)
+            yield Stream(names[maker], names[node], payload=None if whole else total)
 
 
 def _maker(node: "Node") -> "Node":
@@ -95,24 +102,24 @@ def _maker(node: "Node") -> "Node":
     return node
 
 
-def _memory(network: Network) -> "dict[Node, float]":
+def _memory(network: ExportedModel) -> "dict[Node, float]":
     """Bytes of the weights that each node is the first to use."""
-    found: dict[Node, float] = {}
+    memory: dict[Node, float] = {}
     taken = set()
     for node in network.nodes:
         for weight in node.all_input_nodes:
             if weight in network.weights and weight not in taken:
                 taken.add(weight)
-                found[node] = found.get(node, 0.0) + size(weight)
-    return found
+                memory[node] = memory.get(node, 0.0) + size(weight)
+    return memory
 
 
-def _loose(network: Network) -> list[str]:
+def _loose(network: ExportedModel) -> list[str]:
     """Outermost modules and tensors of the model's state in which nothing is computed."""
     own = set(map(module_of, network.nodes))
     busy = {outer for module in own for outer in around(module)}
-    found: dict[str, None] = {}
+    loose: dict[str, None] = {}
     for tensor in network.program.state_dict:
         if (module := tensor.rpartition(".")[0]) not in own or not module:
-            found[next(path for path in around(tensor) if path not in busy)] = None
-    return list(found)
+            loose[next(path for path in around(tensor) if path not in busy)] = None
+    return list(loose)

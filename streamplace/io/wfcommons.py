@@ -149,7 +149,7 @@ class WfFormat(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class WorkflowTask:
     """A task of any version: bytes that it writes by file, files that it reads."""
 
     name: str
@@ -183,12 +183,12 @@ def _known(document: WfFormat, name: str) -> Known:
     return Problem(graph, Cluster.of(devices)) if devices else graph
 
 
-def _of_both(planned: Specification, execution: Execution) -> list[Task]:
+def _of_both(planned: Specification, execution: Execution) -> list[WorkflowTask]:
     """Tasks from what was planned and what was done."""
     size = {file["id"]: file["sizeInBytes"] for file in planned.get("files", [])}
     done = {task["id"]: task for task in execution["tasks"]}
     return [
-        Task(
+        WorkflowTask(
             task["id"],
             task["name"],
             task["parents"],
@@ -206,13 +206,13 @@ def _machine(task: DoneTask) -> str:
     return next(iter(task.get("machines", ())), task.get("machine", ""))
 
 
-def _of_old(rows: list[WholeTask]) -> list[Task]:
+def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:
     """Tasks of version 1.4, called by a name that holds their id."""
     names = [_own_name(row) for row in rows]
     called = {row.get("id", ""): name for row, name in zip(rows, names, strict=True)}
     called |= {row["name"]: name for row, name in zip(rows, names, strict=True)}
     return [
-        Task(
+        WorkflowTask(
             name,
             row.get("command", {}).get("program", ""),
             [called.get(parent, parent) for parent in row.get("parents", ())],
@@ -241,14 +241,14 @@ def _device(machine: Machine) -> Device:
     return Device(machine["nodeName"], mips=mhz, cores=cpu.get("coreCount") or cpu.get("count", 1))
 
 
-def _graph(name: str, tasks: list[Task], speed: Mapping[str, float]) -> StreamGraph:
+def _graph(name: str, tasks: list[WorkflowTask], speed: Mapping[str, float]) -> StreamGraph:
     operators = [Operator(t.name, ipt=_instructions(t, speed), kind=t.kind) for t in tasks]
-    known = {task.name: task for task in tasks}
-    streams = [Stream(u, v, payload=_shared(known, u, v)) for u, v in _edges(tasks)]
+    by_name = {task.name: task for task in tasks}
+    streams = [Stream(u, v, payload=_shared(by_name, u, v)) for u, v in _edges(tasks)]
     return StreamGraph.of(name, operators, streams, fires=ALL)
 
 
-def _instructions(task: Task, speed: Mapping[str, float]) -> float:
+def _instructions(task: WorkflowTask, speed: Mapping[str, float]) -> float:
     if task.runtime is None:
         raise GraphError(f"task {quoted(task.name)} has no runtimeInSeconds; add it")
     if task.machine and speed and task.machine not in speed:
@@ -259,7 +259,7 @@ def _instructions(task: Task, speed: Mapping[str, float]) -> float:
     return task.runtime * speed.get(task.machine, INSTRUCTIONS_PER_SECOND)
 
 
-def _edges(tasks: Iterable[Task]) -> Iterable[tuple[str, str]]:
+def _edges(tasks: Iterable[WorkflowTask]) -> Iterable[tuple[str, str]]:
     """Who feeds whom, as parents or children say; where neither does, as the files do."""
     writer = {file: task.name for task in tasks for file in task.writes}
     edges = {(u, task.name): None for task in tasks for u in task.parents}
@@ -272,7 +272,7 @@ def _edges(tasks: Iterable[Task]) -> Iterable[tuple[str, str]]:
     return edges
 
 
-def _shared(tasks: Mapping[str, Task], u: str, v: str) -> float:
+def _shared(tasks: Mapping[str, WorkflowTask], u: str, v: str) -> float:
     """Bytes of the files that one task writes and another one reads; 0 where one is unknown."""
     if u not in tasks or v not in tasks:
         return 0.0

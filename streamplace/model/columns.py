@@ -152,7 +152,7 @@ def tag_column(
             if isinstance(tags, str) or not isinstance(tags, Iterable):
                 raise fail(i, quoted(tags), "it must be a set of texts")
     none = frozenset[str]()  # one for all, as every empty set takes 200 bytes
-    column = tuple(found if (found := frozenset(tags)) else none for tags in values)
+    column = tuple(tags_of_row if (tags_of_row := frozenset(tags)) else none for tags in values)
     for i, tags in enumerate(column):
         if bad := [tag for tag in tags if not is_text(tag)]:
             raise fail(i, quoted(bad[0]), "it must be a text")

@@ -244,7 +244,7 @@ def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
 
 def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
     """Names of the subtasks; "#" is doubled until none is the name of another operator."""
-    kept = {name for name, copies in zip(names, p, strict=True) if copies == 1 and "#" in name}
+    unchanged = {name for name, copies in zip(names, p, strict=True) if copies == 1 and "#" in name}
     sign = "#"
     while True:
         made = [
@@ -252,7 +252,7 @@ def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
             for name, copies in zip(names, p, strict=True)
             for i in range(copies)
         ]
-        if not kept or len(set(made)) == len(made):
+        if not unchanged or len(set(made)) == len(made):
             return made
         sign *= 2
 

@@ -35,7 +35,7 @@ def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
     pairs
         [P, 2] units that must not share a device.
     """
-    search = _Search(allowed, pairs)
+    search = _KeepApartSearch(allowed, pairs)
     steps_back = 0
     while (u := search.hardest()) is not None:
         while not search.advance(u):
@@ -47,7 +47,7 @@ def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
     return search.chosen
 
 
-class _Search:
+class _KeepApartSearch:
     """Devices chosen so far, and how often each (unit, device) is blocked by a rival."""
 
     def __init__(self, allowed: Bools, pairs: Ints) -> None:

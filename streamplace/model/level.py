@@ -18,7 +18,7 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
-    from streamplace.model.rules import Rules
+    from streamplace.model.rules import PlacementRules
 
 
 class Level(NamedTuple):
@@ -62,25 +62,33 @@ def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
     n, d = instance.n_operators, instance.n_devices
     by_tuple = instance.overhead > 0 or instance.gap > 0
     tuples = instance.tuples if by_tuple else np.zeros(0)
+    start, peer, sent, taken, sent_tuples, taken_tuples = _entries(
+        n, instance.source, instance.target, instance.traffic, tuples
+    )
     return Level(
-        instance.load,
-        instance.core_load if per_core else np.zeros((0, instance.load.shape[1])),
-        *_entries(n, instance.source, instance.target, instance.traffic, tuples),
-        np.zeros(n, np.int32),
-        np.ones((1, d), np.bool_),
-        np.zeros(0, np.int64),
-        np.zeros(0, np.int32),
-        instance.device_type,
-        instance.cores,
-        instance.seconds_per_byte,
-        instance.egress,
-        instance.ingress,
-        instance.overhead,
-        instance.gap,
-        np.zeros(0),
-        np.zeros(0),
-        False,
-        plain,
+        load=instance.load,
+        core=instance.core_load if per_core else np.zeros((0, instance.load.shape[1])),
+        start=start,
+        peer=peer,
+        sent=sent,
+        taken=taken,
+        sent_tuples=sent_tuples,
+        taken_tuples=taken_tuples,
+        kind=np.zeros(n, np.int32),
+        allowed=np.ones((1, d), np.bool_),
+        rival_start=np.zeros(0, np.int64),
+        rival=np.zeros(0, np.int32),
+        device_type=instance.device_type,
+        cores=instance.cores,
+        wire=instance.seconds_per_byte,
+        egress=instance.egress,
+        ingress=instance.ingress,
+        overhead=instance.overhead,
+        gap=instance.gap,
+        memory=np.zeros(0),
+        room=np.zeros(0),
+        ruled=False,
+        plain=plain,
     )
 
 
@@ -155,29 +163,29 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
         start[g + 1] = end
     rival_start, rival = _rivals(level, group, n_groups, member, first)
     return Level(
-        load,
-        core,
-        start,
-        peer[:end].copy(),
-        sent[:end].copy(),
-        taken[:end].copy(),
-        sent_tuples[: min(end, most_tuples)].copy(),
-        taken_tuples[: min(end, most_tuples)].copy(),
-        kind,
-        level.allowed,
-        rival_start,
-        rival,
-        level.device_type,
-        level.cores,
-        level.wire,
-        level.egress,
-        level.ingress,
-        level.overhead,
-        level.gap,
-        memory,
-        level.room,
-        level.ruled,
-        level.plain,
+        load=load,
+        core=core,
+        start=start,
+        peer=peer[:end].copy(),
+        sent=sent[:end].copy(),
+        taken=taken[:end].copy(),
+        sent_tuples=sent_tuples[: min(end, most_tuples)].copy(),
+        taken_tuples=taken_tuples[: min(end, most_tuples)].copy(),
+        kind=kind,
+        allowed=level.allowed,
+        rival_start=rival_start,
+        rival=rival,
+        device_type=level.device_type,
+        cores=level.cores,
+        wire=level.wire,
+        egress=level.egress,
+        ingress=level.ingress,
+        overhead=level.overhead,
+        gap=level.gap,
+        memory=memory,
+        room=level.room,
+        ruled=level.ruled,
+        plain=level.plain,
     )
 
 
@@ -228,7 +236,7 @@ def least_peak(problem: "Problem", level: Level) -> float:
     return max(heaviest, float(shares.min(axis=1).sum()))
 
 
-def _ruled(level: Level, rules: "Rules") -> Level:
+def _ruled(level: Level, rules: "PlacementRules") -> Level:
     """Colocated operators as one unit, under the rules of the units."""
     units = contracted(level, rules.unit.astype(np.int32), rules.n_units)
     rows, kind = np.unique(rules.allowed, axis=0, return_inverse=True)

@@ -47,9 +47,9 @@ class Moving:
         """Return it if it is of so many operators and devices, else raise ProblemError."""
         expected = {"state": (n_operators,), "startup": (n_operators, n_devices)}
         for name, shape in expected.items():
-            found = getattr(self, name).shape
-            if found != shape:
-                raise ProblemError(f"moving: {name} is {found}; it must be {shape}")
+            actual = getattr(self, name).shape
+            if actual != shape:
+                raise ProblemError(f"moving: {name} is {actual}; it must be {shape}")
         return self
 
 

@@ -64,17 +64,17 @@ def make_room(
     """Settle the units in order: where they are if they fit, on the next device, or at -1."""
     n_devices, left = len(room), room.copy()
     for u in order:
-        found = -1
+        device = -1
         for step in range(n_devices):
             d = (place[u] + step) % n_devices
             if memory[u] > left[d] + SLACK * room[d] and memory[u] > 0:
                 continue
             if step == 0 or (allowed[u, d] and not _taken(place, start, rival, u, d)):
-                found = d
+                device = d
                 break
-        place[u] = found
-        if found >= 0:
-            left[found] -= memory[u]
+        place[u] = device
+        if device >= 0:
+            left[device] -= memory[u]
     return place
 
 

@@ -77,9 +77,9 @@ class Placement(Mapping[str, str]):
 
         Operators that ``priority`` leaves out have priority 0.
         """
-        known = {name: d for d, name in enumerate(devices)}
+        rows_by_name = {name: d for d, name in enumerate(devices)}
         try:
-            rows = [known[assignment[name]] for name in operators]
+            rows = [rows_by_name[assignment[name]] for name in operators]
         except KeyError:
             raise _misplaced(operators, devices, assignment) from None
         if len(assignment) > len(rows):

@@ -18,7 +18,7 @@ from streamplace.model.line import check_lines
 from streamplace.model.messages import listed, quoted
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
-from streamplace.model.rules import Rules, compile_rules
+from streamplace.model.rules import PlacementRules, compile_rules
 from streamplace.model.units import LARGEST, format_bytes
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Problem:
     constraints: Constraints
     seconds: Floats | None
     moving: Moving | None
-    rules: Rules | None = field(init=False, repr=False)
+    rules: PlacementRules | None = field(init=False, repr=False)
     _compiled: dict[str, Any] = field(init=False, repr=False)
 
     def __init__(

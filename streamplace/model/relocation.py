@@ -80,9 +80,9 @@ class Relocation:
 
     def rows(self, problem: Problem) -> Ints:
         """Device row of every operator; -1 where it is new, or where its device is gone."""
-        known = {name: d for d, name in enumerate(problem.cluster.devices.name)}
+        rows_by_name = {name: d for d, name in enumerate(problem.cluster.devices.name)}
         homes = (self.before.get(name, "") for name in problem.graph.operators.name)
-        return np.fromiter((known.get(home, GONE) for home in homes), np.int32)
+        return np.fromiter((rows_by_name.get(home, GONE) for home in homes), np.int32)
 
     def stay(self, problem: Problem) -> Placement:
         """Placement in which only those move that have to, in the order of before.

@@ -22,7 +22,7 @@ from streamplace.model.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PlacementRules:
     """What makes a placement legal.
 
     Attributes
@@ -132,7 +132,9 @@ class Rules:
         return "apart", int(a), int(b)
 
 
-def compile_rules(graph: StreamGraph, cluster: Cluster, constraints: Constraints) -> Rules | None:
+def compile_rules(
+    graph: StreamGraph, cluster: Cluster, constraints: Constraints
+) -> PlacementRules | None:
     """Rules of a problem, or None where every placement is legal.
 
     Raises
@@ -152,9 +154,9 @@ def compile_rules(graph: StreamGraph, cluster: Cluster, constraints: Constraints
     allowed = _allowed(graph, cluster, c, unit, tagged)
     apart = _apart(graph, cluster, c.exlocate, unit)
     if need is None:
-        return Rules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
+        return PlacementRules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
     allowed = _roomy(graph, unit, allowed, *need)
-    return Rules(unit, allowed, apart, _fitting(graph, unit, allowed, apart, *need), *need)
+    return PlacementRules(unit, allowed, apart, _fitting(graph, unit, allowed, apart, *need), *need)
 
 
 def _roomy(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> Bools:
@@ -189,22 +191,22 @@ def _fitting(
             f"together, {format_bytes(lack)} more than all devices have"
         )
     _witness(graph, unit, allowed, apart)
-    found = packed(allowed, apart, memory, room)
-    if found is None:
+    devices = packed(allowed, apart, memory, room)
+    if devices is None:
         units, left = left_over(allowed, memory, room)
         first = np.unique(unit, return_index=True)[1]
         names = [graph.operators.name[first[u]] for u in units]
-        told = (
+        reason = (
             f"{listed(names)} need {format_bytes(float(memory[units].sum()))}, where no "
             f"device has more than {format_bytes(left)} left"
             if names
             else "what must be kept apart leaves too little room"
         )
         raise ProblemError(
-            f"found no way to fit all operators into the devices' memory: {told}; give devices "
+            f"found no way to fit all operators into the devices' memory: {reason}; give devices "
             "more memory or loosen a rule"
         )
-    return found
+    return devices
 
 
 def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
@@ -270,9 +272,9 @@ def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:
     mask = np.zeros(cluster.n_devices, bool)
     for device in devices:
         if device not in cluster.devices:
-            known = listed(cluster.devices.name)
+            names = listed(cluster.devices.name)
             raise ProblemError(
-                f"{where} names the unknown device {quoted(device)}; the cluster has {known}"
+                f"{where} names the unknown device {quoted(device)}; the cluster has {names}"
             )
         mask[cluster.devices.index(device)] = True
     return mask
@@ -328,15 +330,15 @@ def _witness(graph: StreamGraph, unit: Ints, allowed: Bools, apart: Ints) -> Int
     if not len(apart):
         return np.asarray(witness)
     units = np.unique(apart)
-    found = keep_apart(allowed[units], np.searchsorted(units, apart).astype(np.int32))
-    if found is None:
-        first = Rules(unit, allowed, apart, witness).first_operator
+    devices = keep_apart(allowed[units], np.searchsorted(units, apart).astype(np.int32))
+    if devices is None:
+        first = PlacementRules(unit, allowed, apart, witness).first_operator
         names = [graph.operators.name[first[u]] for u in units]
         raise ProblemError(
             f"found no way to keep {listed(names)} apart on {allowed.shape[1]} devices; "
             "allow more devices or drop an exlocate rule"
         )
-    witness[units] = found
+    witness[units] = devices
     return np.asarray(witness)
 
 

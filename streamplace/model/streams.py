@@ -156,9 +156,9 @@ class Streams:
         """Number per stream, equal where two name the same input; None where none is named."""
         if not any(self.input):
             return None
-        known: dict[tuple[int, str], int] = {}
+        number_of: dict[tuple[int, str], int] = {}
         numbers = [
-            known.setdefault((target, name) if name else (-1, str(e)), len(known))
+            number_of.setdefault((target, name) if name else (-1, str(e)), len(number_of))
             for e, (target, name) in enumerate(zip(self.target.tolist(), self.input, strict=True))
         ]
         return np.array(numbers, np.int32)

@@ -71,5 +71,5 @@ def some(
     'a b and 1 more'
     """
     rest = len(things) - most
-    told = separator.join(map(tell, things[:most]))
-    return told + (f" and {rest} more" if rest > 0 else "")
+    text = separator.join(map(tell, things[:most]))
+    return text + (f" and {rest} more" if rest > 0 else "")

@@ -44,20 +44,20 @@ def gantt(problem: Problem, placement: Placement, options: PassOptions, figure: 
     )
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right", "left"]].set_visible(False)
-    told = f"{shown(problem.graph.name)}: a pass takes {quantity(schedule.makespan, 's')}"
+    summary = f"{shown(problem.graph.name)}: a pass takes {quantity(schedule.makespan, 's')}"
     left_out = problem.n_devices - len(devices)
     more = f", {left_out} devices with less to do left out" if left_out > 0 else ""
     held = options.rules_of(placement)[0].queue == "order"
     order = ", devices hold the order" if held else ""
-    title = f"{told} (critical chain in red{order}{more})"
+    title = f"{summary} (critical chain in red{order}{more})"
     axis.set_title(title.replace("$", r"\$"), fontsize=10, loc="left")
 
 
 def _busiest(rows: list[Bars]) -> list[Bars]:
     """Rows in their order, of too many those with most to do."""
     busy = [float((bars.end - bars.begin).sum()) for bars in rows]
-    kept = sorted(np.argsort(-np.array(busy), kind="stable")[:MOST_ROWS].tolist())
-    return [rows[i] for i in kept]
+    busiest = sorted(np.argsort(-np.array(busy), kind="stable")[:MOST_ROWS].tolist())
+    return [rows[i] for i in busiest]
 
 
 def _names(problem: Problem, rows: list[tuple[Bars, str]]) -> list[list[str]]:

@@ -58,12 +58,12 @@ def transfers(problem: Problem, placement: Placement, schedule: "Schedule") -> l
     critical[schedule.chain.stream[schedule.chain.stream >= 0]] = True
     a, b = placement.index[streams.source], placement.index[streams.target]
     links = a.astype(np.int64) * problem.n_devices + b
-    found = []
+    links_bars = []
     for link in np.unique(links[a != b]).tolist():
         row = f"{devices[link // problem.n_devices]}→{devices[link % problem.n_devices]}"
         carried = np.flatnonzero((links == link) & (a != b))
-        found.append(_bars(row, carried, schedule.departure, schedule.arrival, critical))
-    return found
+        links_bars.append(_bars(row, carried, schedule.departure, schedule.arrival, critical))
+    return links_bars
 
 
 def _bars(row: str, things: NDArray[np.intp], begin: Floats, end: Floats, critical: Bools) -> Bars:

@@ -8,7 +8,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.level import Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.rules import Rules
+from streamplace.model.rules import PlacementRules
 from streamplace.placers.anneal.rate.walk import peak_of
 
 RUNS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256)
@@ -48,7 +48,7 @@ def obvious_places(level: Level) -> list[Ints]:
     return places
 
 
-def _legal_places(level: Level, rules: Rules) -> list[Ints]:
+def _legal_places(level: Level, rules: PlacementRules) -> list[Ints]:
     """Return the rules' own example and, where that is cheap, the obvious places made legal."""
     if rules.n_units > FEW_UNITS:
         return [rules.witness]
