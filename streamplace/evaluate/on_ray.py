@@ -25,13 +25,15 @@ from streamplace.evaluate.work import (
     relog,
 )
 from streamplace.io.extras import extra
-from streamplace.model.messages import quoted
+from streamplace.model.messages import listed, quoted
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 LOCAL = "ray"
 PATIENCE_S = 5.0
+PULSE_S = 0.2
+"""Between two looks at whether a Ray that was started here still runs."""
 TRIES = 3
 """How often Ray repeats a task whose worker or node died."""
 
@@ -100,6 +102,10 @@ def result(ray: Any, under_way: Any) -> Any:
     """
     errors = ray.exceptions
     try:
+        finished: list[Any] = []
+        while not finished:
+            finished, _ = ray.wait([under_way], timeout=PULSE_S, fetch_local=False)
+            _check_runs()
         return ray.get(under_way)
     except errors.RayTaskError as error:
         raise error.cause from None
@@ -110,6 +116,18 @@ def result(ray: Any, under_way: Any) -> Any:
             f"the Ray cluster stopped working: {_first_line(error)}; saved results are not "
             "computed again"
         ) from None
+
+
+def _check_runs() -> None:
+    """Raise ConnectionError where a part of a Ray that was started here has ended.
+
+    Ray itself would end this process without a message when it next needs that part.
+    """
+    from ray._private.worker import _global_node
+
+    parts: list[Any] = [] if _global_node is None else _global_node.dead_processes()
+    if parts:
+        raise ConnectionError(f"its process {listed([name for name, _ in parts])} ended")
 
 
 def _work(work: Work[T, R], chunk: list[T]) -> FinishedWork[R]:
