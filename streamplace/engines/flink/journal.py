@@ -162,7 +162,7 @@ class MoveLock:
 
 
 @contextmanager
-def renewed(lock: MoveLock) -> Iterator[None]:
+def renewing(lock: MoveLock) -> Iterator[None]:
     """Renew a lock while the block runs."""
     over = threading.Event()
 

@@ -19,7 +19,7 @@ from streamplace.engines.flink.journal import (
     MoveUnderWay,
     acquire,
     now,
-    renewed,
+    renewing,
     unfinished,
 )
 from streamplace.engines.flink.pinning import Vectors, counts
@@ -152,7 +152,7 @@ class FlinkMove:
             locks = JobLocks.listed(folder, journal.job)
             self._check_earlier(folder, journal, locks)
             lock = acquire(folder, journal, locks)
-            with _released(lock), self._transaction(folder, lock, rate) as transaction:
+            with _releasing(lock), self._transaction(folder, lock, rate) as transaction:
                 return transaction.begin()
 
     def resume(self, job: str | None = None) -> FlinkMoved:
@@ -173,7 +173,7 @@ class FlinkMove:
             journal = self._broken_off(folder, job)
             journal = journal.model_copy(update={"holder": Holder.current()})
             lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
-            with _released(lock), self._transaction(folder, lock, None) as transaction:
+            with _releasing(lock), self._transaction(folder, lock, None) as transaction:
                 return transaction.conclude()
 
     def running_job(self, given: str | None) -> str:
@@ -239,7 +239,7 @@ class FlinkMove:
         """What moves the job, with all that it needs on the cluster before the job is stopped."""
         journal = lock.journal
         program = self.program.with_settings(journal.settings)
-        with renewed(lock), ExitStack() as uploads:
+        with renewing(lock), ExitStack() as uploads:
             managers = left_without(folder.rest, journal.job)
             jars = [
                 uploads.enter_context(
@@ -327,7 +327,7 @@ def _check_first(folder: SavepointFolder, journal: Journal) -> None:
 
 
 @contextmanager
-def _released(lock: MoveLock) -> Iterator[None]:
+def _releasing(lock: MoveLock) -> Iterator[None]:
     """Give a lock up when the block ends, unless what became of the job is not decided.
 
     An interruption has been dealt with when it comes here.

@@ -108,10 +108,10 @@ class Transaction:
         self.tell(f"stopping job {job} with a savepoint")
         asked = time.monotonic()
         try:
-            path = self._stopped()
+            path = self._stop()
         except BaseException as error:
             self._undecided_without(error)
-            self._go_back(self._saved_meanwhile(error), error)
+            self._go_back(self._await_savepoint(error), error)
             raise
         return self._forward(path, asked)
 
@@ -121,12 +121,12 @@ class Transaction:
         self.lock.cover(new)
         last = successor(new)
         if (state := self.rest.state(last)) is not None:
-            return self._returned(last, state)
+            return self._report_return(last, state)
         if (state := self.rest.state(new)) is not None:
-            return self._continued(new, state)
+            return self._continue(new, state)
         state = self.rest.state(job)
         if state is None:
-            return self._forward(self._forgotten())
+            return self._forward(self._forgotten_savepoint())
         if state not in ENDED and stop_status(self.rest, job, self.journal.trigger) is None:
             self.tell(f"job {job} was not stopped yet")
             return self.begin()
@@ -137,12 +137,12 @@ class Transaction:
             path = self._own_savepoint(error)
         except FlinkError as error:
             self._undecided_without(error)
-            path = self._saved_meanwhile(error)
+            path = self._await_savepoint(error)
             self._go_back(path, error)
             raise
         return self._forward(path)
 
-    def _stopped(self) -> str:
+    def _stop(self) -> str:
         """Path of the savepoint that the job was stopped with."""
         job, trigger = self.journal.job, self.journal.trigger
         native, folder = self.saving.native, self.folder.uri
@@ -203,7 +203,7 @@ class Transaction:
             self.lock.save(self.journal.model_copy(update={"savepoint": path}))
             record(self.folder, path, self.journal.job, self.journal.successor)
 
-    def _saved_meanwhile(self, error: BaseException) -> str:
+    def _await_savepoint(self, error: BaseException) -> str:
         """What a job goes back to whose stop failed or was interrupted; raises where it needs not.
 
         Once asked for, a stop goes on, be it interrupted here.
@@ -285,7 +285,7 @@ class Transaction:
         saved = saved_by(self.rest, job) if self.rest.state(job) else None
         return saved.last if saved is not None and saved.is_savepoint else None
 
-    def _forgotten(self) -> str:
+    def _forgotten_savepoint(self) -> str:
         """Savepoint of a job that Flink does not know any more."""
         if self.journal.savepoint is not None:
             return self.journal.savepoint
@@ -297,9 +297,9 @@ class Transaction:
             )
         return self.folder.path(min(entries, key=lambda entry: entry.age).name)
 
-    def _continued(self, job: str, state: str) -> FlinkMoved:
+    def _continue(self, job: str, state: str) -> FlinkMoved:
         """Go on with a move whose job was started."""
-        path = self.journal.savepoint or self._restored_from()
+        path = self.journal.savepoint or self._start_savepoint()
         try:
             if state in ENDED and state != FINISHED:
                 raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
@@ -313,13 +313,13 @@ class Transaction:
             raise
         return FlinkMoved(job, None, path)
 
-    def _restored_from(self) -> str:
+    def _start_savepoint(self) -> str:
         """What a job was started from; else what the job before it was stopped with."""
         with suppress(FlinkError):
             return stopped_at(self.rest, self.journal.job, self.journal.trigger, 1.0)
-        return self._last_savepoint() or self._forgotten()
+        return self._last_savepoint() or self._forgotten_savepoint()
 
-    def _returned(self, job: str, state: str) -> FlinkMoved:
+    def _report_return(self, job: str, state: str) -> FlinkMoved:
         """Tell of a job that was being moved back when the move was broken off."""
         if state not in ENDED:
             wait_started(self.rest, job, self.seconds)
@@ -327,7 +327,7 @@ class Transaction:
         if state == FINISHED:
             raise FlinkError(f"the move had failed; the job came to its end as job {job}")
         saved = saved_by(self.rest, job)
-        path = (saved and saved.last) or self.journal.savepoint or self._restored_from()
+        path = (saved and saved.last) or self.journal.savepoint or self._start_savepoint()
         raise FlinkError(
             f"the move had failed, and going back, too: job {job} is {state}. Nothing of the job "
             f"runs; its state is in {path}: start it by 'streamplace flink apply' with "

@@ -93,10 +93,10 @@ class Watch:
 
     def check(self, run: PlacedJob) -> None:
         """Raise what would hinder a spare from standing in."""
-        self._answered(lambda: check_upload(self.rest))
+        self._ask(lambda: check_upload(self.rest))
         if taken := run.devices.intersection(self.spares):
             raise PlacementError(f"{quoted(min(taken))} is no spare: operators are placed on it")
-        if missing := set(self.spares).difference(self._answered(self.rest.offered)):
+        if missing := set(self.spares).difference(self._ask(self.rest.offered)):
             raise PlacementError(f"spare {quoted(min(missing))} is no TaskManager of the cluster")
         if unkept := self._unkept(run.job):
             raise FlinkError(unkept)
@@ -104,7 +104,7 @@ class Watch:
     def _unkept(self, job: str) -> str | None:
         """Why a spare could not go on from the checkpoints of a job."""
         try:
-            settings = self._answered(
+            settings = self._ask(
                 lambda: self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
             )
         except Refusal:
@@ -135,22 +135,22 @@ class Watch:
             when the JobManager knows it no more.
         """
         self.check(run)
-        run = self._addressed(run)
+        run = self._with_addresses(run)
         since, missing_before = 0.0, set[str]()
         losses, shortages = _Notices(self.tell), _Notices(self.tell)
         while True:
             health = self._look(run)
             if health.has_ended:
-                return self._ended(run, health.state)
+                return self._end(run, health.state)
             missing = {*health.lost, *health.silent}
             if missing - missing_before:
                 since = time.monotonic()
             missing_before = missing
             losses(self._words(run, health))
             if health.is_restartable:
-                run = self._moved(run, {})
+                run = self._move(run, {})
             elif health.lost and time.monotonic() - since > self.patience:
-                run = self._replaced(run, list(health.lost), shortages)
+                run = self._replace(run, list(health.lost), shortages)
             time.sleep(LOOK_SECONDS)
 
     def _words(self, run: PlacedJob, health: Health) -> str:
@@ -171,9 +171,7 @@ class Watch:
         since = time.monotonic()
         while True:
             try:
-                return self._answered(
-                    lambda: health_of(self.rest, run.job, run.devices, run.addresses)
-                )
+                return self._ask(lambda: health_of(self.rest, run.job, run.devices, run.addresses))
             except Refusal as error:
                 if NOT_FOUND not in str(error):
                     raise
@@ -181,7 +179,7 @@ class Watch:
                     raise _forgotten(run.job) from None
             time.sleep(LOOK_SECONDS)
 
-    def _answered(self, ask: Callable[[], T]) -> T:
+    def _ask(self, ask: Callable[[], T]) -> T:
         """Return what Flink answers; where it does not, it is asked again."""
         breakdowns = _Notices(self.tell)
         while True:
@@ -191,39 +189,39 @@ class Watch:
                 breakdowns(f"{error}; asking again")
             time.sleep(LOOK_SECONDS)
 
-    def _addressed(self, run: PlacedJob) -> PlacedJob:
+    def _with_addresses(self, run: PlacedJob) -> PlacedJob:
         """Job with the addresses that its TaskManagers have now."""
-        addresses = self._answered(lambda: addresses_of(self.rest, run.devices))
+        addresses = self._ask(lambda: addresses_of(self.rest, run.devices))
         return replace(run, addresses=addresses)
 
-    def _ended(self, run: PlacedJob, state: str) -> str:
+    def _end(self, run: PlacedJob, state: str) -> str:
         if state == FAILED:
             cause = self.rest.failure(run.job)
             raise FlinkError(f"job {run.job} failed on devices that are all there: {cause}")
         self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
         return state
 
-    def _replaced(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
+    def _replace(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
         """Start a job anew with spares in the place of lost devices; it waits where none is left.
 
         What was lost and came back is a spare, too.
         """
-        offered, used = self._answered(self.rest.offered), run.devices
+        offered, used = self._ask(self.rest.offered), run.devices
         spares = [*self.spares, *run.stand_ins]
         free = [device for device in spares if device in offered and device not in used]
         if len(free) < len(lost):
             shortages(f"no spare is left for {listed(lost[len(free) :])}; waiting for it")
             return run
-        return self._moved(run, dict(zip(lost, free, strict=False)))
+        return self._move(run, dict(zip(lost, free, strict=False)))
 
-    def _moved(self, run: PlacedJob, stand_ins: Mapping[str, str]) -> PlacedJob:
+    def _move(self, run: PlacedJob, stand_ins: Mapping[str, str]) -> PlacedJob:
         """End a job and start it from what it saved last, some of its devices replaced."""
-        path = self._answered(lambda: resumable(self.rest, run.job))
+        path = self._ask(lambda: resumable(self.rest, run.job))
         self.tell(f"ending job {run.job}; it goes on from {path or 'its beginning'}")
-        self._answered(lambda: self.rest.cancel(run.job))
-        return self._started(run.without(stand_ins), path)
+        self._ask(lambda: self.rest.cancel(run.job))
+        return self._start(run.without(stand_ins), path)
 
-    def _started(self, run: PlacedJob, path: str | None) -> PlacedJob:
+    def _start(self, run: PlacedJob, path: str | None) -> PlacedJob:
         saved = None if path is None else Savepoint(path)
         try:
             job = apply(
@@ -237,7 +235,7 @@ class Watch:
         except StreamplaceError as error:  # a further device may have been lost
             state = f"; its state is in {path}: give it to 'flink apply' by --savepoint"
             raise FlinkError(f"{error}{state if path else ''}") from None
-        new = self._addressed(replace(run, job=job))
+        new = self._with_addresses(replace(run, job=job))
         where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
         fine = verify(self.rest, job, run.vectors).fine
         self.tell(f"job {job} runs{where}")

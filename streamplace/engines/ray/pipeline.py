@@ -78,7 +78,7 @@ class ActorPipeline:
     ) -> "ActorPipeline":
         """Start all actors where they are placed; nothing is left where one does not start."""
         pipeline = cls(devices, graph, placement.as_dict(), {})
-        pipeline.actors = pipeline._started(pipeline.placement)
+        pipeline.actors = pipeline._start_actors(pipeline.placement)
         pipeline._connect()
         pipeline.resume()
         return pipeline
@@ -114,7 +114,7 @@ class ActorPipeline:
         Those that stay go on running. Where one cannot move, all are as they were.
         """
         moved = {name: d for name, d in placement.items() if d != self.placement[name]}
-        new = self._started(moved)
+        new = self._start_actors(moved)
         begin = time.monotonic()
         try:
             self.pause()
@@ -155,7 +155,7 @@ class ActorPipeline:
     def _sources(self) -> list[str]:
         return [operator.name for operator in self.graph.operators if operator.rate > 0]
 
-    def _started(self, placement: Mapping[str, str]) -> dict[str, Any]:
+    def _start_actors(self, placement: Mapping[str, str]) -> dict[str, Any]:
         """Actors of some operators once all of them run; none is left where one does not."""
         kind, actors = self.devices.ray.remote(OperatorActor), {}
         for name, device in placement.items():
