@@ -8,6 +8,23 @@ from problems import fork_join
 
 from streamplace.io.graphs import write_graph
 
+TASKS = {
+    "name": "tasks",
+    "fires": "all",
+    "operators": [
+        {"name": "load", "ipt": 1e9, "payload": "4 MB"},
+        {"name": "left", "ipt": 6e9, "payload": "1 MB"},
+        {"name": "right", "ipt": 4e9, "payload": "1 MB"},
+        {"name": "add", "ipt": 1e9},
+    ],
+    "streams": [
+        {"from": "load", "to": "left"},
+        {"from": "load", "to": "right"},
+        {"from": "left", "to": "add"},
+        {"from": "right", "to": "add"},
+    ],
+}
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> str:
@@ -23,3 +40,12 @@ def placement(tmp_path: Path) -> str:
     assignment = {name: "d1" if name == "sink" else "d0" for name in names}
     (tmp_path / "placement.json").write_text(json.dumps({"assignment": assignment}))
     return "placement.json"
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> str:
+    """A task graph of four operators, and in present.json all of them on d0."""
+    (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
+    together = {operator["name"]: "d0" for operator in TASKS["operators"]}
+    (tmp_path / "present.json").write_text(json.dumps({"assignment": together}))
+    return "tasks.json"

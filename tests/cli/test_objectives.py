@@ -6,30 +6,7 @@ from pathlib import Path
 
 import pytest
 
-TASKS = {
-    "name": "tasks",
-    "fires": "all",
-    "operators": [
-        {"name": "load", "ipt": 1e9, "payload": "4 MB"},
-        {"name": "left", "ipt": 6e9, "payload": "1 MB"},
-        {"name": "right", "ipt": 4e9, "payload": "1 MB"},
-        {"name": "add", "ipt": 1e9},
-    ],
-    "streams": [
-        {"from": "load", "to": "left"},
-        {"from": "load", "to": "right"},
-        {"from": "left", "to": "add"},
-        {"from": "right", "to": "add"},
-    ],
-}
 FEW = ("--evaluations", "500", "--devices", "2")
-
-
-@pytest.fixture
-def tasks(tmp_path: Path) -> str:
-    """A task graph of four operators."""
-    (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
-    return "tasks.json"
 
 
 def test_a_task_graph_needs_no_option_to_be_placed_for_its_pass(run: Callable, tasks: str) -> None:
@@ -101,8 +78,8 @@ def test_a_drawing_marks_the_critical_chain(run: Callable, tasks: str, tmp_path:
 
 
 def test_priorities_travel_through_the_file(run: Callable, tasks: str, tmp_path: Path) -> None:
-    names = [row["name"] for row in TASKS["operators"]]
-    document = {"assignment": dict.fromkeys(names, "d0"), "priority": {"right": 2, "left": 1}}
+    document = json.loads((tmp_path / "present.json").read_text())
+    document["priority"] = {"right": 2, "left": 1}
     (tmp_path / "p.json").write_text(json.dumps(document))
     told = json.loads(run("simulate", tasks, "p.json", "--devices", "2", "--json").out)
     assert told["schedule"]["right"]["start"] < told["schedule"]["left"]["start"]

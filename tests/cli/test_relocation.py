@@ -6,32 +6,7 @@ from pathlib import Path
 
 import pytest
 
-TASKS = {
-    "name": "tasks",
-    "fires": "all",
-    "operators": [
-        {"name": "load", "ipt": 1e9, "payload": "4 MB"},
-        {"name": "left", "ipt": 6e9, "payload": "1 MB"},
-        {"name": "right", "ipt": 4e9, "payload": "1 MB"},
-        {"name": "add", "ipt": 1e9},
-    ],
-    "streams": [
-        {"from": "load", "to": "left"},
-        {"from": "load", "to": "right"},
-        {"from": "left", "to": "add"},
-        {"from": "right", "to": "add"},
-    ],
-}
 FEW = ("--evaluations", "2000", "--devices", "2")
-
-
-@pytest.fixture
-def tasks(tmp_path: Path) -> str:
-    """A task graph of four operators, and in present.json all of them on d0."""
-    (tmp_path / "tasks.json").write_text(json.dumps(TASKS))
-    together = {operator["name"]: "d0" for operator in TASKS["operators"]}
-    (tmp_path / "present.json").write_text(json.dumps({"assignment": together}))
-    return "tasks.json"
 
 
 def test_place_moves_only_what_pays_off(run: Callable, tasks: str) -> None:

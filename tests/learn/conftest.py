@@ -1,11 +1,21 @@
-"""The stub model, registered, and graphs to train it on."""
+"""One thread for torch, as in training; the stub model, registered, and graphs to train it on."""
+
+from collections.abc import Iterator
 
 import pytest
 from problems import chain
 from stub_model import model
 
 from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.threads import one_thread
 from streamplace.model import StreamGraph
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Many threads for tiny matrices only wait for each other."""
+    with one_thread():
+        yield
 
 
 @pytest.fixture
