@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -12,6 +12,28 @@ from streamplace.cli.main import main
 # First calls may compile; the same examples every time make a failure reproducible.
 settings.register_profile("streamplace", deadline=None, derandomize=True, database=None)
 settings.load_profile("streamplace")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups come first: they take longest, and the processes then share what is left."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process run a file whole: what its tests share is made, and compiled, once."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class FileScheduling(LoadGroupScheduling):
+        """Groups of tests where they are marked, else files."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return super()._split_scope(nodeid).partition("::")[0]
+
+    return FileScheduling(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

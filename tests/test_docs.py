@@ -77,8 +77,14 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.xdist_group("pages")  # one process compiles the engine, not several
-@pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p))], ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=pytest.mark.xdist_group(name_of(page)))
+        for page in PAGES
+        if any(blocks(page))
+    ],
+)
 def test_what_a_page_shows_happens(page: Path, empty_folder: Path) -> None:
     """Run everything on the page in one folder, as a reader would."""
     names: dict[str, Any] = {"__name__": "page"}

@@ -16,12 +16,14 @@ SLOW = {"demo.py"}
 """`make demo` runs it."""
 
 
+def marks(example: Path) -> list[pytest.MarkDecorator]:
+    """Each in whatever process is free."""
+    group = pytest.mark.xdist_group(example.name)
+    return [group, pytest.mark.slow] if example.name in SLOW else [group]
+
+
 @pytest.mark.parametrize(
-    "example",
-    [
-        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in SLOW else [])
-        for path in EXAMPLES
-    ],
+    "example", [pytest.param(path, id=path.name, marks=marks(path)) for path in EXAMPLES]
 )
 def test_an_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
     """Exit code 0, something on stdout, no complaint on stderr."""

@@ -55,7 +55,10 @@ def objective(name: str) -> str:
     return (*MODELS[name].objectives, "throughput")[0]
 
 
-@pytest.fixture(scope="module", params=list(MODELS))
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(f"model {name}")) for name in MODELS],
+)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A model after two epochs on eight tiny graphs."""
     return train(request.param, tmp_path_factory.mktemp(request.param) / "whole")

@@ -1,0 +1,33 @@
+"""Every placer on every tiny problem."""
+
+from problems import PROBLEMS
+
+from streamplace.errors import PlacementError
+from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.registry import PLACERS, Budget, Result
+
+QUESTIONS = ("throughput", "makespan")
+SEED, EVALUATIONS = 7, 300
+
+
+def question(placer: str) -> Objective:
+    """The first of the two questions that a placer can answer."""
+    return next(OBJECTIVES[name] for name in QUESTIONS if PLACERS[placer].judges(OBJECTIVES[name]))
+
+
+def answer(
+    placer: str, problem: str, objective: str, evaluations: int = EVALUATIONS
+) -> Result | PlacementError:
+    """Result of a placer within a number of evaluations, or why it has none."""
+    budget = Budget(seconds=None, evaluations=evaluations)
+    try:
+        return PLACERS[placer].place(
+            PROBLEMS[problem], OBJECTIVES[objective], seed=SEED, budget=budget
+        )
+    except PlacementError as error:
+        return error
+
+
+def devices(result: Result | PlacementError) -> list[int] | str:
+    """Device of every operator, or why there is no placement; to be compared across processes."""
+    return result.placement.index.tolist() if isinstance(result, Result) else str(result)
