@@ -252,6 +252,6 @@ def _ruled(level: Level, rules: "PlacementRules") -> Level:
         rival_start=start,
         rival=np.ascontiguousarray(both[:, 1], np.int32),
         memory=np.zeros(0) if rules.memory is None else rules.memory,
-        room=np.zeros(0) if rules.room is None else rules.room,
+        room=np.zeros(0) if rules.room is None else rules.room.copy(),
         ruled=True,
     )

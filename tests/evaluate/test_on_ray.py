@@ -185,6 +185,7 @@ def lines_in(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
     cluster: Any, client_port: int, tmp_path: Path
 ) -> None:

@@ -87,7 +87,10 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
 
 
 def check_placements(instance: Instance, placements: object) -> Ints:
-    """Placements as contiguous int32 ``[B, N]``, or a sentence on what is wrong with them."""
+    """Placements as contiguous int32 ``[B, N]``, or a sentence on what is wrong with them.
+
+    A copy, never read-only: kernels are compiled for one kind of array.
+    """
     given = np.asarray(placements)
     n, d = instance.n_operators, instance.n_devices
     if given.ndim != 2 or given.shape[1] != n or given.dtype.kind not in "iu":
@@ -98,7 +101,7 @@ def check_placements(instance: Instance, placements: object) -> Ints:
     if given.size and not 0 <= given.min() <= given.max() < d:
         wrong = given[(given < 0) | (given >= d)][0]
         raise ValueError(f"a placement names device {wrong}; devices are numbered 0 to {d - 1}")
-    return np.ascontiguousarray(given, np.int32)
+    return np.array(given, np.int32, order="C")
 
 
 def _weights(instance: Instance, settings: Settings) -> Floats:

@@ -27,7 +27,7 @@ from streamplace.engines.kubernetes import as_kubernetes
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
 yaml = pytest.importorskip("yaml")
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 DEVICES = ("box one", "box two")
 PLACED = {"op0": "box one", "op1#0": "box two", "op1#1": "box one", "op1#2": "box two"}
 LOOKUP = """\

@@ -16,7 +16,7 @@ from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.verify import verify
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 HERE = Path(__file__).parent
 
 
@@ -46,7 +46,6 @@ def test_flink_1_20_pins_alike(old: LocalCluster, jar: Path) -> None:
     assert found.fine, found
 
 
-@pytest.mark.slow
 def test_flink_1_20_moves_alike(
     old: LocalCluster, jar: Path, run: Callable, tmp_path: Path
 ) -> None:

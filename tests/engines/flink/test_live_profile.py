@@ -95,6 +95,7 @@ FUSED: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[..., str]) -> None:
     """What enters them, and what each of their streams carries, into a mixed input too."""
     names = [operator["name"] for operator in FUSED["operators"]]

@@ -250,6 +250,7 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
     run: Callable, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:

@@ -67,9 +67,8 @@ def test_jobs_tell_what_they_would_have_told_unmoved(
     assert job.resumed(running) == told
 
 
-@pytest.mark.parametrize(
-    ("query", "chaining"), [pytest.param("5", "false", marks=pytest.mark.slow), ("8", "true")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("query", "chaining"), [("5", "false"), ("8", "true")])
 def test_queries_of_nexmark_tell_what_they_would_have_told_unmoved(
     query: str,
     chaining: str,

@@ -53,6 +53,7 @@ print(json.dumps([simulated.tolist(), real.tolist(), asked, reward, ordered]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 def test_a_real_pass_takes_what_is_simulated_and_ray_besides(tmp_path: Path) -> None:

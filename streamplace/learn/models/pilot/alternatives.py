@@ -51,5 +51,5 @@ def alternatives(record: Trail, chosen: Ints, forks: int, rng: np.random.Generat
     table = np.array(tries, np.int32).reshape(-1, 3)
     steps = np.arange(n_steps)[None]
     given = np.where(steps < table[:, 1:2], chosen[table[:, 0]], -1)
-    given = np.where(steps == table[:, 1:2], table[:, 2:3], given).astype(np.int32)
+    given = np.where(steps == table[:, 1:2], table[:, 2:3], given).astype(np.int32, order="C")
     return Alternatives(given, table[:, 0], table[:, 1], table[:, 2], record.open.shape)
