@@ -162,7 +162,7 @@ def connected(on: str) -> Iterator[Any]:
                 ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
             ray.init(on, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+    except Exception as error:  # Ray raises it bare where a start takes too long
         raise _missing(on, error) from None
     try:
         yield ray
@@ -199,6 +199,8 @@ def _check_answers(on: str) -> None:
 
 
 def _missing(on: str, error: Exception) -> SettingError:
+    if on == LOCAL:
+        return SettingError(f"Ray cannot be started on this machine: {_first_line(error)}")
     return SettingError(
         f"no Ray cluster at {quoted(on)}: {_first_line(error)}; start one with `ray start --head`, "
         "or use --on ray"

@@ -124,6 +124,19 @@ def test_where_no_cluster_is_that_is_said() -> None:
         next(compare(COMPARISON, PROBLEMS, on="127.0.0.1:1"))
 
 
+def test_a_ray_that_cannot_be_started_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Ray raises: it has no error of its own for a start that takes too long."""
+
+    def init(*_: object, **__: object) -> None:
+        raise Exception("The node timed out.\nMore.")
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(
+        SettingError, match=r"cannot be started on this machine: The node timed out\.$"
+    ):
+        next(compare(COMPARISON, PROBLEMS, on="ray"))
+
+
 @dataclass(frozen=True)
 class Slow:
     """Doubles a number, in its own time."""
