@@ -34,6 +34,8 @@ BLOCK = re.compile(r"^```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re
 COMMAND = re.compile(r"^\$ ", re.MULTILINE)
 SKIPPED = ("make ", "pip ", "git ", "pre-commit ", ".venv/")
 """Commands of a reader's shell that have no place in a test."""
+SLOW = frozenset({"docs/how-to/neural-networks.md", "docs/how-to/train.md", "docs/learning.md"})
+"""They export networks and train models, each for half a minute and more."""
 SHELL = frozenset({"|", ">", ">>", "<", ";", "&&", "||"})
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -67,6 +69,12 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+def marks(page: Path) -> list[pytest.MarkDecorator]:
+    """Each page in whatever process is free."""
+    group = pytest.mark.xdist_group(name_of(page))
+    return [group, pytest.mark.slow] if name_of(page) in SLOW else [group]
+
+
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder, and registries that forget what a page adds."""
@@ -80,7 +88,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=name_of(page), marks=pytest.mark.xdist_group(name_of(page)))
+        pytest.param(page, id=name_of(page), marks=marks(page))
         for page in PAGES
         if any(blocks(page))
     ],

@@ -12,8 +12,8 @@ EXAMPLES = sorted(
     if not path.name.startswith("flink_")  # they have tests of their own, in engines/flink
 )
 ARGUMENTS = {"demo.py": ["demo"]}
-SLOW = {"demo.py"}
-"""`make demo` runs it."""
+SLOW = {"demo.py", "incremental_training.py"}
+"""`make demo` runs the one, the other trains a model."""
 
 
 def marks(example: Path) -> list[pytest.MarkDecorator]:
