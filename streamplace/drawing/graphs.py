@@ -183,8 +183,8 @@ def _panel(
         across=(place[streams.source] != place[streams.target])[rows],
     )
     used = np.unique(place).tolist()
-    told = [f"{names[d]} {picture.devices[d] if picture.devices else ''}".strip() for d in used]
-    legend = tuple((colours[d], text) for d, text in zip(used, told, strict=True))
+    labels = [f"{names[d]} {picture.devices[d] if picture.devices else ''}".strip() for d in used]
+    legend = tuple((colours[d], text) for d, text in zip(used, labels, strict=True))
     return Panel(look, f"{shown(name)}: {picture.title}", shown(picture.subtitle), legend)
 
 

@@ -38,8 +38,8 @@ def cut_to(text: str, size: float, widest: float, bold: bool = False) -> str:
     """
     if text_width(text, size, bold) <= widest:
         return text
-    for kept in range(len(text) - 1, 1, -1):
-        head, tail = (kept + 1) // 2, kept // 2
+    for length in range(len(text) - 1, 1, -1):
+        head, tail = (length + 1) // 2, length // 2
         shorter = f"{text[:head]}…{text[-tail:]}"
         if text_width(shorter, size, bold) <= widest:
             return shorter

@@ -1,0 +1,123 @@
+"""Rules of the source tree: names, import circles, decisions by the name of an objective."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from streamplace.objectives.registry import OBJECTIVES
+
+ROOT = Path(__file__).parents[1]
+BANNED = {"found", "told", "known", "kept", "said"}
+"""Identifiers that do not say what they hold."""
+OPEN = ("streamplace.learn", "streamplace.placers", "streamplace.scheduling")
+"""Packages whose names are still revised; what is asked below holds for all others."""
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Syntax trees of the source tree by module."""
+    trees = {}
+    for root in (ROOT, ROOT / "sim"):
+        for path in (root / ("streamplace" if root == ROOT else "streamsim")).rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            trees[name] = ast.parse(path.read_text())
+    return trees
+
+
+def held() -> dict[str, ast.Module]:
+    """Modules that the rules hold for."""
+    return {name: tree for name, tree in modules().items() if not name.startswith(OPEN)}
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Modules of the source tree that a module imports: also in functions and for annotations."""
+    return frozenset(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
+    for node in ast.walk(modules()[module]):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            members = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [member if member in modules() else node.module for member in members]
+        else:
+            continue
+        yield from (name for name in names if name in modules() and name != module)
+
+
+def reached(starts: Iterable[str]) -> set[str]:
+    """Modules that are imported by some modules, directly or through others."""
+    seen: set[str] = set()
+    left = list(starts)
+    while left:
+        module = left.pop()
+        if module not in seen:
+            seen.add(module)
+            left += imports(module)
+    return seen
+
+
+def stored(node: ast.AST) -> str:
+    """Identifier that a node defines; empty where it defines none."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    return ""
+
+
+def asks_for_a_name(node: ast.AST) -> bool:
+    """Whether a node compares an objective with the name of a registered one."""
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    texts = {
+        part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)
+    }
+    return bool(texts & set(OBJECTIVES)) and any(
+        word in ast.unparse(node) for word in ("objective", "judge", "quantity")
+    )
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    where = defaultdict(list)
+    for module, tree in held().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                where[node.name].append(module)
+    assert {name: places for name, places in where.items() if len(places) > 1} == {}
+
+
+def test_identifiers_are_nouns_and_verbs() -> None:
+    banned = [
+        f"{module}:{node.lineno}"  # type: ignore[attr-defined]
+        for module, tree in held().items()
+        for node in ast.walk(tree)
+        if stored(node) in BANNED
+    ]
+    assert banned == []
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports in functions and for annotations count as well."""
+    circular = sorted(module for module in held() if module in reached(imports(module)))
+    assert circular == []
+
+
+def test_decisions_are_made_by_the_attributes_of_an_objective() -> None:
+    """An objective of a third party is asked the same questions."""
+    by_name = [
+        f"{module}:{node.lineno}"  # type: ignore[attr-defined]
+        for module, tree in held().items()
+        if not module.startswith("streamplace.objectives")
+        for node in ast.walk(tree)
+        if asks_for_a_name(node)
+    ]
+    assert by_name == []
