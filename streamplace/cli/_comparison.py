@@ -114,9 +114,7 @@ def show_front(front: "Front") -> None:
     out = console()
     for rate, points in front.items():
         names = list(points[0].of_best) if points else []
-        out.print(
-            f"{heading(rate)}: value / best value, by every objective (● no other is better by all)"
-        )
+        out.print(f"{heading(rate)}: value / best value, by every objective (● not dominated)")
         rows = RichTable("asked for", "placer", *names, "", box=None)
         for point in points:
             shares = (f"{point.of_best[name]:.3f}" for name in names)
