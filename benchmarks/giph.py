@@ -27,7 +27,7 @@ from streamplace.generate.registry import FAMILIES
 from streamplace.io.weights import read_weights
 from streamplace.learn.building import built
 from streamplace.learn.config import Preset, TrainingConfig
-from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
@@ -146,7 +146,7 @@ def seconds_of(variant: Variant, problems: Sequence[Problem], folder: Path) -> t
     """CPU seconds of a step when placing, and when training (Table 7)."""
     model, file = MODELS[variant.model], folder / variant.name / "best.safetensors"
     options = model.config.model_validate(read_weights(file).document["config"])
-    task = Task(tuple(problems), (), 0, objective="makespan")
+    task = LearningTask(tuple(problems), (), 0, objective="makespan")
     learner = built(model, task, Preset(options, TrainingConfig()))
     assert model.improver is not None
     improver = model.improver(file)

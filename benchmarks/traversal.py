@@ -23,7 +23,7 @@ from streamplace.drawing.figures import new_figure, save
 from streamplace.generate.neural import NeuralNets
 from streamplace.generate.registry import FAMILIES
 from streamplace.learn.config import Preset
-from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.threads import one_thread
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.named import named_placer
@@ -85,7 +85,7 @@ def trained(run: Run) -> dict[str, Any]:
     order = run.order if learning else "topological"
     options = preset.model.model_copy(update={"order": order, "devices": run.devices})
     problem = network(run.family, run.graph, run.devices)
-    task = Task((problem,), (), seed=run.repeat, objective=OBJECTIVE)
+    task = LearningTask((problem,), (), seed=run.repeat, objective=OBJECTIVE)
     learner = built(MODELS["placeto"], task, Preset(options, preset.training))
     parameters = list(learner.module.parameters())
     rate = preset.training.learning_rate if learning else 0.0

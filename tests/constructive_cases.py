@@ -7,9 +7,9 @@ from problems import PROBLEMS, fork_join
 
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.constructive.traits import Traits
-from streamplace.learn.models.hdp import teaching as hdp
+from streamplace.learn.models.hdp import policy as hdp
 from streamplace.learn.models.hdp.options import HdpConfig
-from streamplace.learn.models.hsdag import teaching as hsdag
+from streamplace.learn.models.hsdag import policy as hsdag
 from streamplace.learn.models.hsdag.options import HsdagConfig
 from streamplace.model import Problem
 
@@ -19,13 +19,13 @@ SMALL = Problem(fork_join(3), PROBLEMS["heterogeneous"].cluster)
 ALL = [PAPER, *(PROBLEMS[name] for name in NAMES)]
 
 
-def hdp_policy(problems: list[Problem] | None = None, **changes: Any) -> hdp.TeachableHdp:
+def hdp_policy(problems: list[Problem] | None = None, **changes: Any) -> hdp.HdpPolicy:
     """The RNN placer with parameters large enough to have opinions."""
     config = HdpConfig.model_validate({"width": 8, "embedding": 3, "devices": 24, **changes})
     return _strong(hdp, hdp.traits_of(problems or ALL, config), config)
 
 
-def hsdag_policy(problems: list[Problem] | None = None, **changes: Any) -> hsdag.TeachableHsdag:
+def hsdag_policy(problems: list[Problem] | None = None, **changes: Any) -> hsdag.HsdagPolicy:
     """HSDAG with parameters large enough to have opinions."""
     config = HsdagConfig.model_validate({"width": 8, "devices": 24, **changes})
     return _strong(hsdag, hsdag.traits_of(problems or ALL, config), config)

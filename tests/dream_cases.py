@@ -7,14 +7,12 @@ import torch
 from problems import chain, diamond, fork_join
 from torch import Tensor
 
-from streamplace.learn import registry
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream.decoder import Encoded
-from streamplace.learn.models.dream.features import Scale
+from streamplace.learn.models.dream.features import FeatureScale
 from streamplace.learn.models.dream.graphs import GraphBatch, Graphs, padded_orders
-from streamplace.learn.models.dream.model import PaperModel
-from streamplace.learn.models.dream.options import AllocatorConfig
-from streamplace.learn.models.dream.policy import Policy
+from streamplace.learn.models.dream.module import EncoderDecoder, built_module
+from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.model import Cluster, Problem
 
 MODELS = ["dream", "encdec", "encdec-gnn"]
@@ -22,26 +20,18 @@ FIVE = Cluster.uniform(5)
 PROBLEMS = [
     Problem(graph, FIVE) for graph in (diamond(), chain(5), fork_join(2), fork_join(3), chain(1))
 ]
-SCALE = Scale.of(PROBLEMS)
-
-
-def paper_model(name: str) -> PaperModel:
-    """Registered model of the paper."""
-    model = registry.MODELS[name]
-    assert isinstance(model, PaperModel)
-    return model
+SCALE = FeatureScale.of(PROBLEMS)
 
 
 def options(model: str, **changes: object) -> AllocatorConfig:
     """Options of a small model."""
-    config = paper_model(model).config
-    return config.model_validate({"width": 8, "embedding": 3, **changes})
+    return OPTIONS[model].model_validate({"width": 8, "embedding": 3, **changes})
 
 
-def policy_of(model: str, seed: int = 0, **changes: object) -> Policy:
+def policy_of(model: str, seed: int = 0, **changes: object) -> EncoderDecoder:
     """Small policy with parameters large enough to have opinions."""
     torch.manual_seed(seed)
-    policy = paper_model(model).policy(options(model, **changes))
+    policy = built_module(options(model, **changes), upstream=model in UPSTREAM)
     with torch.no_grad():
         for parameter in policy.parameters():
             parameter.mul_(2)
@@ -62,7 +52,7 @@ def in_decision_order(problem: Problem, placement: Sequence[int], order: str) ->
     return torch.from_numpy(np.array(placement)[decision_order(problem, order)])[None, None]
 
 
-def step_by_step(policy: Policy, batch: GraphBatch, placements: Tensor) -> Tensor:
+def step_by_step(policy: EncoderDecoder, batch: GraphBatch, placements: Tensor) -> Tensor:
     """Log-probabilities [G, N, S, D] of all decisions along placements, step by step."""
     encoded: Encoded = policy.encode(batch)
     graphs, samples, steps = placements.shape

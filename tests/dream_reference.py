@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.models.dream.features import Scale
+from streamplace.learn.models.dream.features import FeatureScale
 from streamplace.learn.models.dream.graph_encoder import GraphEncoder, Hop
-from streamplace.learn.models.dream.policy import Policy
+from streamplace.learn.models.dream.module import EncoderDecoder
 from streamplace.learn.models.dream.sequence_encoder import SequenceEncoder
 from streamplace.model.problem import Problem
 
@@ -29,7 +29,7 @@ def parameter(tensor: Any) -> NDArray[Any]:
 
 
 def graph_vectors(
-    encoder: GraphEncoder, problem: Problem, scale: Scale
+    encoder: GraphEncoder, problem: Problem, scale: FeatureScale
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Vectors of operators [N, W] in operator order, and of the graph [W] (§3.1)."""
     streams = scale.streams(problem)
@@ -60,7 +60,7 @@ def one_update(
 
 
 def sequence_vectors(
-    encoder: SequenceEncoder, problem: Problem, scale: Scale, order: list[int]
+    encoder: SequenceEncoder, problem: Problem, scale: FeatureScale, order: list[int]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Vectors of operators [N, W] in operator order, and of the graph [W], of the baseline B."""
     width = encoder.recurrent.shape[1]
@@ -80,7 +80,11 @@ def lstm(gates: NDArray[Any], cell: NDArray[Any]) -> tuple[NDArray[Any], NDArray
 
 
 def probabilities(
-    policy: Policy, problem: Problem, scale: Scale, placement: dict[int, int], order: list[int]
+    policy: EncoderDecoder,
+    problem: Problem,
+    scale: FeatureScale,
+    placement: dict[int, int],
+    order: list[int],
 ) -> NDArray[Any]:
     """P(d_v | decisions before) [N, D], in the order of decision, along a placement (§3.2)."""
     decoder = policy.decoder

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.learn.models.pilot_makespan.view import Before
+from streamplace.learn.models.pilot_makespan.features import CompleteSchedule
 from streamplace.scheduling.tasks import Tasks, transfer
 
 
-class Rebuilt:
+class ScheduleInProgress:
     """A schedule in the making: lists of what every core has to do."""
 
-    def __init__(self, tasks: Tasks, before: Before) -> None:
+    def __init__(self, tasks: Tasks, before: CompleteSchedule) -> None:
         self.tasks, self.before = tasks, before
         self.place: dict[int, int] = {}
         self.start: dict[int, float] = {}
@@ -91,7 +91,7 @@ def way(tasks: Tasks, v: int, a: int) -> float:
     return float(max(ways))
 
 
-def late(state: Rebuilt, v: int, a: int) -> float:
+def late(state: ScheduleInProgress, v: int, a: int) -> float:
     """Seconds by which the pass would take longer if all that follows stayed as it was."""
     tasks, before = state.tasks, state.before
     finish = state.begin(v, a)[0] + tasks.work[v, a]
@@ -103,13 +103,13 @@ def late(state: Rebuilt, v: int, a: int) -> float:
     return float(max(delays))
 
 
-def busy(state: Rebuilt, a: int) -> float:
+def busy(state: ScheduleInProgress, a: int) -> float:
     """When a core of a device has done all that it has."""
     cores = range(state.tasks.core_start[a], state.tasks.core_start[a + 1])
     return min(max((end for _, end in state.busy[c]), default=0.0) for c in cores)
 
 
-def coming(state: Rebuilt, a: int) -> float:
+def coming(state: ScheduleInProgress, a: int) -> float:
     """Seconds per core that tasks still to come worked on a device before."""
     tasks, place = state.tasks, state.before.place
     left = [u for u in range(len(place)) if u not in state.place and place[u] == a]
@@ -117,7 +117,7 @@ def coming(state: Rebuilt, a: int) -> float:
     return float(sum(tasks.work[u, a] / cores for u in left))
 
 
-def homes(state: Rebuilt, v: int, a: int) -> list[float]:
+def homes(state: ScheduleInProgress, v: int, a: int) -> list[float]:
     """Shares of inputs, outputs and partners that are, or were, on a device."""
     tasks, before = state.tasks, state.before
 
@@ -140,7 +140,9 @@ def homes(state: Rebuilt, v: int, a: int) -> list[float]:
     return shares
 
 
-def measured(state: Rebuilt, v: int, t: int) -> tuple[dict[int, list[float]], list[float]]:
+def measured(
+    state: ScheduleInProgress, v: int, t: int
+) -> tuple[dict[int, list[float]], list[float]]:
     """Features of every open device, and of the step."""
     tasks, before, span = state.tasks, state.before, state.before.span
     (n, d), spots = tasks.work.shape, state.open(v)

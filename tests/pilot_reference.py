@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import MOST
-from streamplace.learn.models.pilot.view import View
 from streamplace.model import Problem
 
 Place = Mapping[int, int]
@@ -38,7 +38,7 @@ def partial_loads(problem: Problem, place: Place) -> Loads:
     return loads
 
 
-def look(problem: Problem, view: View, place: Place, t: int, last: int) -> Look:
+def look(problem: Problem, view: PilotFeatures, place: Place, t: int, last: int) -> Look:
     """See every device at decision t, for the unit that comes then.
 
     All other units that have a device are in ``place``; the decision before was for device ``last``
@@ -75,7 +75,7 @@ def look(problem: Problem, view: View, place: Place, t: int, last: int) -> Look:
 
 
 def _of_loads(
-    problem: Problem, view: View, place: Place, members: list[int], a: int
+    problem: Problem, view: PilotFeatures, place: Place, members: list[int], a: int
 ) -> dict[str, float]:
     """Features that compare the loads before and after the unit came to device a."""
     y = view.yardstick
@@ -103,7 +103,7 @@ def _of_loads(
 
 
 def _of_flows(
-    problem: Problem, view: View, place: Place, members: list[int], a: int
+    problem: Problem, view: PilotFeatures, place: Place, members: list[int], a: int
 ) -> dict[str, float]:
     """Features of the bytes/s between the unit and the rest."""
     instance = problem.instance
@@ -128,7 +128,7 @@ def _of_flows(
     }
 
 
-def _of_unit(problem: Problem, view: View, unit: int, a: int) -> dict[str, float]:
+def _of_unit(problem: Problem, view: PilotFeatures, unit: int, a: int) -> dict[str, float]:
     """Features of the unit on the device, whoever else is there."""
     own = _load(problem, view, unit, problem.instance.device_type[a])
     least = _least_load(problem, view, unit)
@@ -192,11 +192,11 @@ def _peak(loads: Loads) -> float:
     return max(loads.values(), default=0.0)
 
 
-def _load(problem: Problem, view: View, unit: int, kind: int) -> float:
+def _load(problem: Problem, view: PilotFeatures, unit: int, kind: int) -> float:
     members = np.flatnonzero(view.unit_of == unit)
     return float(problem.instance.load[members, kind].sum())
 
 
-def _least_load(problem: Problem, view: View, unit: int) -> float:
+def _least_load(problem: Problem, view: PilotFeatures, unit: int) -> float:
     kinds = range(problem.instance.load.shape[1])
     return min(_load(problem, view, unit, kind) for kind in kinds)

@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.io.weights import write_weights
+from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.models.pilot.module import Pilot
-from streamplace.learn.models.pilot.network import Network, heads_of, network_of
+from streamplace.learn.models.pilot.module import PilotModule
+from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
 from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
-from streamplace.learn.models.pilot.rollout import Trail, places_after, rollouts
-from streamplace.learn.models.pilot.view import View
+from streamplace.learn.models.pilot.rollout import RolloutRecord, places_after, rollouts
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
@@ -23,16 +23,16 @@ SHARPNESS = 20.0
 """Untrained, a pilot hardly prefers any device; its last layer is multiplied by this."""
 
 
-def pilot_module(seed: int = 0, width: int = 8, rounds: int = 2) -> Pilot:
+def pilot_module(seed: int = 0, width: int = 8, rounds: int = 2) -> PilotModule:
     """Pilot with random weights that prefers some devices to others."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        module = Pilot(width, rounds)
+        module = PilotModule(width, rounds)
         module.out.weight.mul_(SHARPNESS)
     return module
 
 
-def pilot_network(seed: int = 0, width: int = 8, rounds: int = 2) -> Network:
+def pilot_network(seed: int = 0, width: int = 8, rounds: int = 2) -> PilotNetwork:
     """Return the same in numpy."""
     return network_of(arrays_of(pilot_module(seed, width, rounds)))
 
@@ -50,15 +50,15 @@ def weights_file(path: Path, seed: int = 0, **changes: Any) -> Path:
 
 
 def explore(
-    view: View, network: Network, given: Any, seed: int | None = None
-) -> tuple[Ints, NDArray[np.float64], Trail]:
+    view: PilotFeatures, network: PilotNetwork, given: Any, seed: int | None = None
+) -> tuple[Ints, NDArray[np.float64], RolloutRecord]:
     """Devices [S, T] drawn where none is given (or the likeliest), and what is seen on the way."""
     asked = np.array(given, np.int32)
     uniform = np.full(asked.shape, -1, np.float32)
     if seed is not None:
         uniform = np.random.default_rng(seed).random(asked.shape, dtype=np.float32)
     seen = (*asked.shape, len(view.group))
-    record = Trail(
+    record = RolloutRecord(
         np.zeros((*seen, N_DEVICE), np.float32),
         np.zeros((*asked.shape, N_STEP), np.float32),
         np.zeros(seen, np.bool_),
@@ -67,7 +67,9 @@ def explore(
     return chosen, likelihood, record
 
 
-def follow(view: View, network: Network, chosen: Any) -> tuple[NDArray[np.float64], Trail]:
+def follow(
+    view: PilotFeatures, network: PilotNetwork, chosen: Any
+) -> tuple[NDArray[np.float64], RolloutRecord]:
     """Log-probabilities of devices [S, T], and what is seen along them."""
     followed, likelihood, record = explore(view, network, chosen)
     assert np.array_equal(followed, chosen)
@@ -75,20 +77,20 @@ def follow(view: View, network: Network, chosen: Any) -> tuple[NDArray[np.float6
 
 
 def draw(
-    view: View, network: Network, samples: int, *, seed: int = 0, looks: int = 1
-) -> tuple[Ints, Trail]:
+    view: PilotFeatures, network: PilotNetwork, samples: int, *, seed: int = 0, looks: int = 1
+) -> tuple[Ints, RolloutRecord]:
     """Devices [S, T] as the policy draws them, and what it sees on the way."""
     given = np.full((samples, looks * len(view.order)), -1)
     chosen, _, record = explore(view, network, given, seed)
     return chosen, record
 
 
-def likeliest(view: View, network: Network, looks: int = 1) -> Ints:
+def likeliest(view: PilotFeatures, network: PilotNetwork, looks: int = 1) -> Ints:
     """Devices [T], always the likeliest."""
     return explore(view, network, np.full((1, looks * len(view.order)), -1))[0][0]
 
 
-def places(view: View, chosen: Ints) -> Ints:
+def places(view: PilotFeatures, chosen: Ints) -> Ints:
     """Devices of the operators [S, N] at the end of rollouts [S, T]."""
     return places_after(view, chosen, chosen.shape[1] // len(view.order))
 
@@ -103,7 +105,7 @@ def answers(problem: Problem, samples: int, seed: int) -> Ints:
     return TrainedPilot(pilot_network()).sampled(problem, samples, seed)
 
 
-def along(view: View, placements: Any, looks: int = 1) -> Ints:
+def along(view: PilotFeatures, placements: Any, looks: int = 1) -> Ints:
     """Decisions [S, T] that lead to placements of the operators [S, N] and stay there."""
     units = np.empty((len(placements), len(view.order)), np.int32)
     units[:, view.unit_of] = placements

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.config import Config, Preset, TrainingConfig
-from streamplace.learn.learner import ALL, Floats, Ints, Rows, StepReport
-from streamplace.learn.registry import MODELS, Model, Task
+from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.registry import MODELS, LearnedModel, LearningTask
 from streamplace.model import Problem
+from streamplace.model.arrays import Floats, Longs
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +35,7 @@ class StubConfig(Config):
 class Stub:
     """Learns how heavy a graph's heaviest operator is; reward falls with the squared error."""
 
-    def __init__(self, task: Task, config: StubConfig, seen: list[Task]) -> None:
+    def __init__(self, task: LearningTask, config: StubConfig, seen: list[LearningTask]) -> None:
         import torch
 
         seen.append(task)
@@ -54,11 +55,11 @@ class Stub:
         return len(self._y)
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Longs:
         """First feature of every point."""
         return (10 * self._x[:, 0]).astype(np.int64)
 
-    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
+    def loss(self, rows: Longs, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Squared errors, with noise from the seed."""
         import torch
 
@@ -72,7 +73,7 @@ class Stub:
         report = StepReport(len(rows), float(reward.sum()), float(self._best[rows].sum()), 0.0)
         return errors.sum(), report
 
-    def validate(self, rows: Rows = ALL) -> Floats:
+    def validate(self, rows: Selection = ALL) -> Floats:
         """Reward without noise."""
         import torch
 
@@ -82,11 +83,11 @@ class Stub:
         rewards: Floats = 1 / (1 + (found - y) ** 2)
         return rewards
 
-    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """The memory."""
         return {"best": self._best[rows]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Take the memory back."""
         self._best[rows] = state["best"]
 
@@ -102,14 +103,18 @@ def _points(problems: tuple[Problem, ...]) -> tuple[Floats, Floats]:
     return points, 0.3 + 0.5 * points[:, 1]
 
 
-def model(seen: list[Task] | None = None, *, name: str = "stub", supervised: bool = False) -> Model:
+def model(
+    seen: list[LearningTask] | None = None, *, name: str = "stub", supervised: bool = False
+) -> LearnedModel:
     """Return the stub as a model; ``seen`` collects the tasks that it is given."""
     training = TrainingConfig(
         epochs=6, batch=4, learning_rate=0.2, final_learning_rate=0.02, validation=0.25
     )
     preset = Preset(StubConfig(), training)
     learner = partial(Stub, seen=[] if seen is None else seen)
-    return Model(name, "Fits a line.", StubConfig, {"fast": preset}, learner, supervised=supervised)
+    return LearnedModel(
+        name, "Fits a line.", StubConfig, {"fast": preset}, learner, supervised=supervised
+    )
 
 
 if __name__ == "__main__":

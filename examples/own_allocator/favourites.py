@@ -10,8 +10,9 @@ from pydantic import Field
 
 from streamplace import Placement, Problem
 from streamplace.learn.config import Config, Preset, TrainingConfig
-from streamplace.learn.learner import ALL, Ints, Rows
-from streamplace.learn.registry import Allocator, Model, Task, register
+from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
+from streamplace.model.arrays import Longs
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,7 @@ class FavouritesConfig(Config):
 class Favourites:
     """A liking per device, and a loss that makes rewarded devices liked more (REINFORCE)."""
 
-    def __init__(self, task: Task, config: FavouritesConfig) -> None:
+    def __init__(self, task: LearningTask, config: FavouritesConfig) -> None:
         import torch
 
         from streamplace.learn.reward import reward_of
@@ -45,11 +46,11 @@ class Favourites:
         return len(self.task.training)
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Longs:
         """Operators of each."""
         return np.array([problem.n_operators for problem in self.task.training])
 
-    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
+    def loss(self, rows: Longs, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Rewarded samples are made likelier, in comparison with the mean of their problem."""
         import torch
 
@@ -69,17 +70,17 @@ class Favourites:
             self.best[row] = max(self.best[row], float(rewards.max()))
         return loss, StepReport(len(rows), rewarded, float(self.best[rows].sum()), 0.0)
 
-    def validate(self, rows: Rows = ALL) -> NDArray[np.float64]:
+    def validate(self, rows: Selection = ALL) -> NDArray[np.float64]:
         """Rewards of what would be placed on some of the problems held out."""
         liking = self.module["liking"].detach().numpy()
         problems = [self.task.validation[i] for i in np.arange(len(self.task.validation))[rows]]
         return np.array([self.reward(p, dealt(liking, p)[None])[0] for p in problems])
 
-    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """What is remembered of some problems, besides the parameters."""
         return {"best": self.best[rows]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Take it back."""
         self.best[rows] = state["best"]
 
@@ -116,7 +117,7 @@ class Trained:
         return problem.repaired(rng.choice(problem.n_devices, size, p=share / share.sum()))
 
 
-def learner(task: Task, config: FavouritesConfig) -> "Learner":
+def learner(task: LearningTask, config: FavouritesConfig) -> "Learner":
     """Make a learner; torch is imported here at the earliest."""
     return Favourites(task, config)
 
@@ -127,7 +128,7 @@ def allocator(path: Path) -> Allocator:
 
 
 register(
-    Model(
+    LearnedModel(
         "favourites",
         "Learns how much to put on each device, whatever the operator.",
         FavouritesConfig,

@@ -8,7 +8,7 @@ from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import put_arrays
 from streamplace.learn.processes import local_rank
-from streamplace.learn.registry import Model, Task
+from streamplace.learn.registry import LearnedModel, LearningTask
 from streamplace.learn.threads import one_thread
 
 
@@ -30,7 +30,7 @@ def take_device(device: str) -> None:
     torch.cuda.set_device(own)
 
 
-def built(model: Model, task: Task, preset: Preset) -> Learner:
+def built(model: LearnedModel, task: LearningTask, preset: Preset) -> Learner:
     """Learner whose parameters depend on the task's seed alone; the global seed stays as it is."""
     with one_thread(), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(task.seed)
@@ -42,8 +42,8 @@ def begin_from(learner: Learner, weights: Weights, where: str) -> None:
 
     ``where`` they come from stands in the error.
     """
-    known = weights.document["features"]
-    if learner.spec()["features"].get("names") != known.get("names"):
+    features = weights.document["features"]
+    if learner.spec()["features"].get("names") != features.get("names"):
         raise FormatError(
             f"{where}: was trained on other features than this streamplace computes; train "
             "without --start"

@@ -83,8 +83,8 @@ def capture(
     for name, parameter in learner.module.named_parameters():
         moments = adam.state.get(parameter, {})
         tensors |= {f"adam/{key}/{name}": array_of(moments[key]) for key in MOMENTS if moments}
-    kept = {name: np.array(array) for name, array in learner.state().items()}
-    tensors |= _prefixed("learner", kept)
+    memories = {name: np.array(array) for name, array in learner.state().items()}
+    tensors |= _prefixed("learner", memories)
     tensors["best/values"] = np.array(history.values)
     document = {
         "format": FORMAT,
@@ -109,9 +109,9 @@ def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) ->
             key: torch.from_numpy(array.copy()).to("cpu" if key == "step" else parameter.device)
             for key, array in moments.items()
         }
-    kept = _under("learner", arrays)
-    _check_kept(kept, learner.state())
-    learner.restore(kept)
+    memories = _under("learner", arrays)
+    _check_memories(memories, learner.state())
+    learner.restore(memories)
     return checkpoint.history
 
 
@@ -162,30 +162,30 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
         if then == now:
             continue
         if name == "data":
-            told = "on other data (graphs, split, limit, rates or cluster)"
+            difference = "on other data (graphs, split, limit, rates or cluster)"
         else:
-            told = f"with {shown(name)} {_value(then)}, not {_value(now)}"
+            difference = f"with {shown(name)} {_value(then)}, not {_value(now)}"
         raise SettingError(
-            f"{spot(folder)}: the run began {told}; resume it as it began, or train into another "
-            "folder (--start best.safetensors goes on from its weights)"
+            f"{spot(folder)}: the run began {difference}; resume it as it began, or train into "
+            "another folder (--start best.safetensors goes on from its weights)"
         )
 
 
 def _has(arrays: Arrays, key: str, name: str) -> bool:
     """Whether a moment of a parameter is there: all of them are, once a step was made."""
-    found = [f"adam/{each}/{name}" in arrays for each in MOMENTS]
-    if any(found) and not all(found):
+    present = [f"adam/{each}/{name}" in arrays for each in MOMENTS]
+    if any(present) and not all(present):
         raise FormatError(f"the checkpoint: lacks adam/{key}/{name}; {_REMEDY}")
-    return all(found)
+    return all(present)
 
 
-def _check_kept(kept: Arrays, wanted: Mapping[str, np.ndarray[Any, Any]]) -> None:
+def _check_memories(memories: Arrays, wanted: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Check names, types and dimensions of what a learner keeps; their sizes may have changed."""
-    for name in {*kept, *wanted}:
-        if name not in kept or name not in wanted:
+    for name in {*memories, *wanted}:
+        if name not in memories or name not in wanted:
             fault = "lacks" if name in wanted else "holds an unknown"
             raise FormatError(f"the checkpoint: {fault} array {quoted(name)}; {_REMEDY}")
-        then, now = kept[name], np.asarray(wanted[name])
+        then, now = memories[name], np.asarray(wanted[name])
         if (then.dtype, then.ndim) != (now.dtype, now.ndim):
             raise FormatError(
                 f"the checkpoint: array {quoted(name)} is {then.shape} of {then.dtype}; {_REMEDY}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,9 +12,6 @@ from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
 from streamplace.io.schema import first_fault
 from streamplace.model.messages import quoted
-
-if TYPE_CHECKING:
-    from streamplace.learn.registry import Model
 
 DEFAULT_PRESET = "fast"
 TABLES = ("training", "model")
@@ -75,8 +72,22 @@ class Preset:
     training: TrainingConfig
 
 
+class Configurable(Protocol):
+    """What has a name and presets, as `streamplace.learn.registry.LearnedModel`."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        ...
+
+    @property
+    def presets(self) -> Mapping[str, Preset]:
+        """Presets by name."""
+        ...
+
+
 def configured(
-    model: "Model",
+    model: Configurable,
     preset: str = DEFAULT_PRESET,
     file: Path | None = None,
     *,
@@ -95,8 +106,8 @@ def configured(
         Instead of the preset's and the file's.
     """
     if preset not in model.presets:
-        known = ", ".join(model.presets)
-        raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {known}")
+        names = ", ".join(model.presets)
+        raise SettingError(f"model {model.name!r} has no preset {quoted(preset)}; it has {names}")
     chosen = model.presets[preset]
     options, training = chosen.model, chosen.training
     if start is not None:
@@ -140,10 +151,10 @@ def _validated(
     options: type[Config], values: Mapping[str, Any], where: str, kind: type[StreamplaceError]
 ) -> Any:
     """Options from values by name, all of them checked; ``kind`` of error for a bad one."""
-    known = options.model_fields
+    fields = options.model_fields
     for name in values:
-        if name not in known:
-            raise kind(f"{where} has no option {quoted(name)}; it takes {', '.join(known)}")
+        if name not in fields:
+            raise kind(f"{where} has no option {quoted(name)}; it takes {', '.join(fields)}")
     try:
         return options.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:

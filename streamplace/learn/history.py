@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamplace.learn.learner import Floats
+from streamplace.model.arrays import Floats
 
 if TYPE_CHECKING:
     from pydantic import ConfigDict
@@ -117,5 +117,5 @@ def mean_share(values: Floats, optima: Floats) -> float | None:
     >>> mean_share(np.array([0.5, 0.9]), np.array([1.0, np.nan]))
     0.5
     """
-    known = ~np.isnan(optima)
-    return float((values[known] / optima[known]).mean()) if known.any() else None
+    proven = ~np.isnan(optima)
+    return float((values[proven] / optima[proven]).mean()) if proven.any() else None

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
+
+from streamplace.model.arrays import Floats, Longs
 
 if TYPE_CHECKING:
     import torch
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Rows = Ints | slice
+Selection = Longs | slice
 """Some problems by number, or all."""
 
 ALL = slice(None)
@@ -25,9 +24,9 @@ class StepReport:
     Attributes
     ----------
     reward
-        Mean relative throughput of a problem's on-policy samples, summed over problems.
+        Mean reward of a problem's on-policy samples, summed over problems.
     best
-        Best relative throughput known of a problem so far, summed over problems.
+        Best reward of a problem so far, summed over problems.
     entropy
         Mean entropy of a problem's decisions in nats, summed over problems.
 
@@ -75,11 +74,11 @@ class Learner(Protocol):
         ...
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Longs:
         """Operators of each training problem; batches are made of problems of like sizes."""
         ...
 
-    def loss(self, rows: Ints, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
+    def loss(self, rows: Longs, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Sample and reward these training problems, update their memories, return a loss.
 
         The loss is a sum over the rows: training divides by the batch size. Epochs count from 0.
@@ -87,15 +86,15 @@ class Learner(Protocol):
         """
         ...
 
-    def validate(self, rows: Rows = ALL) -> Floats:
-        """Relative throughput of the greedy placement of these validation problems."""
+    def validate(self, rows: Selection = ALL) -> Floats:
+        """Reward of the greedy placement of these validation problems."""
         ...
 
-    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """What is remembered of these training problems: all besides parameters that must last."""
         ...
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Take back what `state` returned for these training problems, here or elsewhere."""
         ...
 

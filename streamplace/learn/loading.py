@@ -1,12 +1,26 @@
-"""Weights that come with streamplace, beside the models that they belong to."""
+"""Weights of models: those that come with streamplace, and files read once as long as they last.
 
+Needs neither torch nor numba.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar
 
-from streamplace.errors import SettingError
-from streamplace.io.weights import SUFFIX
+from numpy.typing import NDArray
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.files import spot
+from streamplace.io.weights import SUFFIX, Weights, read_weights, stamped
+from streamplace.learn.config import Config, parsed
 from streamplace.model.messages import quoted
 
+C = TypeVar("C", bound=Config)
+T = TypeVar("T")
+
 MODELS_FOLDER = Path(__file__).parent / "models"
+REMEDY = "fetch or make it again"
 
 
 def shipped(name: str) -> Path:
@@ -20,3 +34,49 @@ def shipped(name: str) -> Path:
             f"{name}) and name the file: --weights FILE"
         )
     return path
+
+
+def loaded(path: Path, read: Callable[..., T], *arguments: object) -> T:
+    """Return what ``read(path, *arguments)`` returns, read again only where the file has changed.
+
+    The arguments are hashable.
+    """
+    result: T = _loaded(read, arguments, *stamped(path))
+    return result
+
+
+@lru_cache(maxsize=32)
+def _loaded(
+    read: Callable[..., Any], arguments: tuple[object, ...], path: Path, stamp: tuple[int, int]
+) -> Any:
+    return read(path, *arguments)
+
+
+def read_model(
+    path: Path, model: str, config: type[C], features: Sequence[str] | None = None
+) -> tuple[Weights, C, str]:
+    """Weights of a model, its options, and how errors name the file.
+
+    Parameters
+    ----------
+    features
+        Names of the features that the weights must have been trained on, if that matters.
+    """
+    weights, where = read_weights(path, model=model, features=features), spot(path)
+    options: C = parsed(config, weights.document["config"], f"{where}: config")
+    return weights, options, where
+
+
+def check_shapes(
+    tensors: Mapping[str, NDArray[Any]], wanted: Mapping[str, tuple[int, ...]], where: str
+) -> None:
+    """Raise FormatError unless these are the parameters wanted; ``where`` stands in the error."""
+    for name in sorted({*wanted, *tensors}):
+        if name not in wanted or name not in tensors:
+            fault = "lacks" if name in wanted else "holds an unknown"
+            raise FormatError(f"{where}: {fault} parameter {quoted(name)}; {REMEDY}")
+        if tensors[name].shape != wanted[name]:
+            raise FormatError(
+                f"{where}: parameter {quoted(name)} is {tensors[name].shape}, not {wanted[name]}; "
+                f"{REMEDY}"
+            )

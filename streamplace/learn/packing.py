@@ -31,20 +31,20 @@ def unpacked(content: bytes) -> dict[str, Any]:
 def packed_gradient(gradient: Gradient) -> dict[str, Any]:
     """Gradient as arrays; parameters that have none are left out."""
     report = gradient.report
-    told = [report.problems, report.reward, report.best, report.entropy]
+    facts = [report.problems, report.reward, report.best, report.entropy]
     tensors = {
         str(i): array_of(tensor) for i, tensor in enumerate(gradient.tensors) if tensor is not None
     }
     return {
         PARAMETERS: np.array(len(gradient.tensors)),
-        FACTS: np.array([gradient.loss, *told], np.float64),
+        FACTS: np.array([gradient.loss, *facts], np.float64),
         **tensors,
     }
 
 
 def gradient_from(arrays: Arrays, device: str | torch.device) -> Gradient:
     """Gradient that `packed_gradient` packed."""
-    loss, problems, *told = arrays[FACTS].tolist()
-    found = (arrays.get(str(i)) for i in range(int(arrays[PARAMETERS])))
-    tensors = tuple(None if a is None else torch.tensor(a, device=device) for a in found)
-    return Gradient(loss, StepReport(int(problems), *told), tensors)
+    loss, problems, *sums = arrays[FACTS].tolist()
+    parameters = (arrays.get(str(i)) for i in range(int(arrays[PARAMETERS])))
+    tensors = tuple(None if a is None else torch.tensor(a, device=device) for a in parameters)
+    return Gradient(loss, StepReport(int(problems), *sums), tensors)

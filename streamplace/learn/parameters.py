@@ -48,4 +48,12 @@ def check_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], wh
             )
 
 
+def fill(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
+    """Give a module that was built without memory its parameters, for placing on the CPU."""
+    check_arrays(module, arrays, where)
+    module.to_empty(device="cpu")
+    put_arrays(module, arrays, where)
+    module.eval()
+
+
 _REMEDY = "name weights that were trained with the same options of the model"

@@ -18,10 +18,11 @@ import numpy as np
 import torch
 
 from streamplace.errors import SettingError, StreamplaceError
-from streamplace.learn.learner import Floats, Ints, Learner
+from streamplace.learn.learner import Learner
 from streamplace.learn.packing import gradient_from, packed, packed_gradient, unpacked
-from streamplace.learn.shards import Gradient, Shard, gathered, summed
+from streamplace.learn.shards import BatchShard, Gradient, gathered, summed
 from streamplace.learn.workers import Arrays, LocalWorkers, ThreadWorkers, Workers, cores, working
+from streamplace.model.arrays import Floats, Longs
 
 FIRST = 0
 PATIENCE = timedelta(days=7)
@@ -46,8 +47,8 @@ class Lost(Exception):
 
 def launched() -> bool:
     """Whether torchrun started this process and others."""
-    told = {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys()
-    return told and int(os.environ["WORLD_SIZE"]) > 1
+    started = {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys()
+    return started and int(os.environ["WORLD_SIZE"]) > 1
 
 
 def local_rank() -> int:
@@ -128,12 +129,12 @@ class ProcessWorkers:
 
     def met(self, mine: bytes, combine: Callable[[list[bytes]], bytes]) -> bytes:
         """What the first process makes of the parts of all; then this one may end."""
-        found = self._met(mine, combine)
+        whole = self._met(mine, combine)
         if self._asked_to_end:
             raise KeyboardInterrupt
         if self._is_orphan:
             raise self._orphaned()
-        return found
+        return whole
 
     def left(self, error: BaseException) -> BaseException:
         """Say why this process ends; what it should end with."""
@@ -167,15 +168,15 @@ class ProcessWorkers:
 
     def _parts(self) -> list[bytes]:
         """What all others send; if some do not, the one that said nothing is who was lost."""
-        found, missing = [], []
+        parts, missing = [], []
         for rank in range(1, self._size):
             try:
-                found.append(_received(rank))
+                parts.append(_received(rank))
             except Lost as lost:
                 missing.append(lost)
         if missing:
-            raise min(missing, key=lambda lost: self._told(lost.rank) == "")
-        return found
+            raise min(missing, key=lambda lost: self._reason_of(lost.rank) == "")
+        return parts
 
     def _judged(self, lost: Lost) -> BaseException:
         """Why a process is lost."""
@@ -186,14 +187,14 @@ class ProcessWorkers:
             if self._rank > 1 or self._noted(ENDED) is not None:
                 return Ended("the first process says why")
             return _Spoken(_gone(FIRST, self._size))
-        told = self._told(lost.rank)
-        if told == "":
+        reason = self._reason_of(lost.rank)
+        if reason == "":
             return KeyboardInterrupt()
-        if told is None:
+        if reason is None:
             return SettingError(_gone(lost.rank, self._size))
-        return SettingError(f"process {lost.rank} of {self._size}: {told}")
+        return SettingError(f"process {lost.rank} of {self._size}: {reason}")
 
-    def _told(self, rank: int) -> str | None:
+    def _reason_of(self, rank: int) -> str | None:
         """Why a process ended: its error, nothing if it was asked to, None if it could not say."""
         return self._noted(_key(rank))
 
@@ -239,28 +240,30 @@ class ProcessGradientWorkers:
     def __init__(self, workers: ProcessWorkers, learner: Learner, threads: ThreadWorkers) -> None:
         self._workers, self._learner, self._threads = workers, learner, threads
 
-    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of the gradients, made by the first process."""
         mine = self._workers.mine(len(shards))
-        found = self._threads.gradients([shards[i] for i in mine])
+        gradients = self._threads.gradients([shards[i] for i in mine])
         sent: dict[str, Any] = {}
-        for i, gradient in zip(mine, found, strict=True):
+        for i, gradient in zip(mine, gradients, strict=True):
             sent |= _under(f"{i}", packed_gradient(gradient))
             sent |= _under(f"{i}/state", self._learner.state(shards[i].rows))
-        told = unpacked(self._workers.met(packed(sent), lambda parts: _summed(parts, len(shards))))
+        received = unpacked(
+            self._workers.met(packed(sent), lambda parts: _summed(parts, len(shards)))
+        )
         for i, shard in enumerate(shards):
             if i not in mine:
-                self._learner.restore(_of(f"{i}/state", told), shard.rows)
+                self._learner.restore(_of(f"{i}/state", received), shard.rows)
         device = next(self._learner.module.parameters()).device
-        return gradient_from(_of("sum", told), device)
+        return gradient_from(_of("sum", received), device)
 
-    def values(self, parts: Sequence[Ints]) -> Floats:
+    def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems."""
         mine = self._workers.mine(len(parts))
-        found = self._threads.values_of([parts[i] for i in mine])
-        sent = packed({str(i): values for i, values in zip(mine, found, strict=True)})
-        told = unpacked(self._workers.met(sent, _united))
-        return gathered(parts, [told[str(i)] for i in range(len(parts))])
+        values_of = self._threads.values_of([parts[i] for i in mine])
+        sent = packed({str(i): values for i, values in zip(mine, values_of, strict=True)})
+        received = unpacked(self._workers.met(sent, _united))
+        return gathered(parts, [received[str(i)] for i in range(len(parts))])
 
 
 class _Spoken(SettingError):

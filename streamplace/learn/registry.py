@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class LearningTask:
     """What a learner is built from.
 
     Attributes
@@ -63,7 +63,7 @@ class Allocator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class LearnedModel:
     """A model that can be trained, and a placer of the same name.
 
     Attributes
@@ -81,7 +81,7 @@ class Model:
         Reads a weights file of a policy that improves placements; the placer of this name then
         walks from placement to placement.
     supervised
-        Whether it learns from good placements that others found (`Task.targets`).
+        Whether it learns from good placements that others found (`LearningTask.targets`).
     objectives
         What it can be trained for; empty for any.
     """
@@ -90,7 +90,7 @@ class Model:
     summary: str
     config: type[Config]
     presets: Mapping[str, Preset]
-    learner: Callable[[Task, Any], Learner]
+    learner: Callable[[LearningTask, Any], Learner]
     allocator: Callable[[Path], Allocator] | None = None
     improver: Callable[[Path], Improver] | None = None
     supervised: bool = False
@@ -106,9 +106,9 @@ class Model:
             )
 
 
-MODELS: Registry[Model] = Registry("streamplace.learn.models", "model", "model")
+MODELS: Registry[LearnedModel] = Registry("streamplace.learn.models", "model", "model")
 
 
-def register(model: Model) -> Model:
+def register(model: LearnedModel) -> LearnedModel:
     """Register a model under its name."""
     return MODELS.add(model.name, model)

@@ -12,14 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from streamplace.learn.learner import Floats, Ints, Learner, StepReport
+from streamplace.learn.learner import Learner, StepReport
+from streamplace.model.arrays import Floats, Longs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shard:
+class BatchShard:
     """Rows of a batch, and the seed of all that is drawn for them."""
 
-    rows: Ints
+    rows: Longs
     epoch: int
     seed: int
 
@@ -53,7 +54,7 @@ def seed_of(seed: int, *place: int) -> int:
     return int(words[0] >> np.uint64(1))
 
 
-def batches(sizes: Ints, batch: int, seed: int, epoch: int) -> list[Ints]:
+def batches(sizes: Longs, batch: int, seed: int, epoch: int) -> list[Longs]:
     """Rows of every batch of an epoch: problems of like sizes together, all else shuffled."""
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
     rows = random.permutation(len(sizes))
@@ -62,18 +63,18 @@ def batches(sizes: Ints, batch: int, seed: int, epoch: int) -> list[Ints]:
     return [chunks[i] for i in random.permutation(len(chunks))]
 
 
-def dealt(rows: Ints, parts: int) -> list[Ints]:
+def dealt(rows: Longs, parts: int) -> list[Longs]:
     """Rows dealt in turn to at most so many parts, so that all have problems of like sizes."""
     return [part for i in range(parts) if len(part := rows[i::parts])]
 
 
-def shards(rows: Ints, parts: int, seed: int, epoch: int, step: int) -> list[Shard]:
+def shards(rows: Longs, parts: int, seed: int, epoch: int, step: int) -> list[BatchShard]:
     """Shards of the batch of a step."""
     places = zip(dealt(rows, parts), count(), strict=False)
-    return [Shard(part, epoch, seed_of(seed, epoch, step, shard)) for part, shard in places]
+    return [BatchShard(part, epoch, seed_of(seed, epoch, step, shard)) for part, shard in places]
 
 
-def gradient_of(learner: Learner, shard: Shard) -> Gradient:
+def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:
     """Gradient over a shard, whose memories the learner updates."""
     loss, report = learner.loss(shard.rows, shard.epoch, shard.seed)
     parameters = [p for p in learner.module.parameters() if p.requires_grad]
@@ -89,10 +90,10 @@ def summed(gradients: Iterable[Gradient]) -> Gradient:
     return first
 
 
-def gathered(parts: Sequence[Ints], found: Iterable[Floats]) -> Floats:
+def gathered(parts: Sequence[Longs], of_parts: Iterable[Floats]) -> Floats:
     """Values of problems by number, from those of parts that were dealt."""
     values = np.empty(sum(map(len, parts)))
-    for rows, some in zip(parts, found, strict=True):
+    for rows, some in zip(parts, of_parts, strict=True):
         values[rows] = some
     return values
 

@@ -17,11 +17,12 @@ from streamplace.io.weights import write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.history import Epoch, History, mean_share
-from streamplace.learn.learner import Floats, Ints, Learner, StepReport
+from streamplace.learn.learner import Learner, StepReport
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.shards import batches, dealt, shards
 from streamplace.learn.watching import Silent, Watcher
 from streamplace.learn.workers import GradientWorkers
+from streamplace.model.arrays import Floats, Longs
 
 LOG = logging.getLogger(__name__)
 
@@ -126,9 +127,9 @@ class _Run:
         for step, rows in enumerate(
             batches(self.learner.sizes, config.batch, self.schedule.seed, number)
         ):
-            told, numbers = self._step(number, step, rows)
-            report, sums = report + told, sums + numbers
-            self.watcher.step(number + 1, told)
+            step_report, numbers = self._step(number, step, rows)
+            report, sums = report + step_report, sums + numbers
+            self.watcher.step(number + 1, step_report)
         values = self._gradient_workers.values(self._judged)
         mean = report.mean
         done = Epoch(
@@ -164,23 +165,24 @@ class _Run:
         LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
         self.watcher.epoch(self.history)
 
-    def _step(self, epoch: int, step: int, rows: Ints) -> tuple[StepReport, Floats]:
+    def _step(self, epoch: int, step: int, rows: Longs) -> tuple[StepReport, Floats]:
         """One step of Adam; what was sampled, and the loss and the gradient's norm."""
         parts = shards(rows, self.schedule.config.shards, self.schedule.seed, epoch, step)
-        found = self._gradient_workers.gradient(parts).per_problem(len(rows))
+        gradient = self._gradient_workers.gradient(parts).per_problem(len(rows))
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
-        for parameter, tensor in zip(parameters, found.tensors, strict=True):
+        for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
             parameter.grad = tensor
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.schedule.config.clip))
-        if not math.isfinite(norm + found.loss):
+        if not math.isfinite(norm + gradient.loss):
             raise SettingError(
-                f"training diverged in epoch {epoch + 1}: the loss is {found.loss:g}, its gradient "
-                f"{norm:g}; lower learning_rate or clip in the table [training] of --config"
+                f"training diverged in epoch {epoch + 1}: the loss is {gradient.loss:g}, "
+                f"its gradient {norm:g}; lower learning_rate or clip in the table [training] of "
+                "--config"
             )
         for group in self._adam.param_groups:
             group["lr"] = self._rate(epoch, step)
         self._adam.step()
-        return found.report, np.array([found.loss, norm])
+        return gradient.report, np.array([gradient.loss, norm])
 
     def _rate(self, epoch: int, step: int) -> float:
         """Learning rate of a step, on the way from the first to the final one."""
@@ -191,8 +193,8 @@ class _Run:
         return config.final_learning_rate + span * share
 
     def _keep(self) -> None:
-        kept = capture(self.learner, self._adam, self.history, self.schedule.settings)
-        self._kept, self._saved = kept, False
+        checkpoint = capture(self.learner, self._adam, self.history, self.schedule.settings)
+        self._kept, self._saved = checkpoint, False
 
     def _write_weights(self) -> None:
         """Write ``best.safetensors``: the weights as they are, and how they came about."""

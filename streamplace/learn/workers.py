@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import torch
 from numpy.typing import NDArray
 
-from streamplace.learn.learner import Floats, Ints, Learner
-from streamplace.learn.shards import Gradient, Shard, gathered, gradient_of, summed
+from streamplace.learn.learner import Learner
+from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
 from streamplace.learn.threads import deterministic, one_thread
+from streamplace.model.arrays import Floats, Longs
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -25,11 +26,11 @@ Arrays = Mapping[str, NDArray[Any]]
 class GradientWorkers(Protocol):
     """Compute for one learner."""
 
-    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of the shards' gradients; the learner then remembers what all of them met."""
         ...
 
-    def values(self, parts: Sequence[Ints]) -> Floats:
+    def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems, which were dealt to parts."""
         ...
 
@@ -84,19 +85,19 @@ class ThreadWorkers:
         self._learner = learner
         self._map = map if pool is None else pool.map
 
-    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of the shards' gradients."""
         return summed(self.gradients(shards))
 
-    def gradients(self, shards: Sequence[Shard]) -> list[Gradient]:
+    def gradients(self, shards: Sequence[BatchShard]) -> list[Gradient]:
         """Gradient of every shard."""
         return list(self._map(partial(gradient_of, self._learner), shards))
 
-    def values(self, parts: Sequence[Ints]) -> Floats:
+    def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems."""
         return gathered(parts, self.values_of(parts))
 
-    def values_of(self, parts: Sequence[Ints]) -> list[Floats]:
+    def values_of(self, parts: Sequence[Longs]) -> list[Floats]:
         """Values of every part."""
         return list(self._map(self._learner.validate, parts))
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamplace.io.extras import importing_torch
 from streamplace.learn.improving.policy import CHUNK, Improver, walks
-from streamplace.learn.registry import MODELS, Model
+from streamplace.learn.registry import MODELS, LearnedModel
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -21,7 +21,7 @@ LEAST = 200_000
 """Pairs of tasks and devices looked at whatever the clock says: a tenth of a second."""
 
 
-def placer_of(model: Model, read: Callable[[Path], Improver]) -> Placer:
+def placer_of(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
     """Placer that lets a model walk."""
 
     def place(

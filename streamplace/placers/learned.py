@@ -7,14 +7,14 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.io.extras import importing_torch
-from streamplace.learn.registry import MODELS, Allocator, Model
+from streamplace.learn.registry import MODELS, Allocator, LearnedModel
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer
 from streamplace.placers.stopwatch import now
 
 
-def placer_of(model: Model, read: Callable[[Path], Allocator]) -> Placer:
+def placer_of(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
     """Placer that asks a model, for the objectives that the model is for."""
 
     def place(

@@ -5,8 +5,8 @@ from itertools import chain
 from math import inf
 from pathlib import Path
 
+from streamplace.learn.models.pilot_makespan.features import PilotMakespanFeatures, features_of
 from streamplace.learn.models.pilot_makespan.placing import first_schedules, trained
-from streamplace.learn.models.pilot_makespan.view import View, view_of
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -28,10 +28,10 @@ def rebuilt(
     budget: Budget,
 ) -> tuple[Found, int]:
     """Best of first schedules, greedy looks and samples, and how many were tried."""
-    view, trial = view_of(problem), Trial(problem, objective, Meter(budget, 1))
-    first = chain(_present(problem, objective, view), first_schedules(view))
+    features, trial = features_of(problem), Trial(problem, objective, Meter(budget, 1))
+    first = chain(_present(problem, objective, features), first_schedules(features))
     policy = trained(weights)
-    for _ in policy.schedules(view, first, trial.worth, looks, samples, seed):
+    for _ in policy.schedules(features, first, trial.worth, looks, samples, seed):
         if not trial.meter.chunk(1):
             break
     return trial.found(), trial.meter.spent
@@ -60,8 +60,10 @@ class Trial:
         return Found(self._best, trace=tuple(self.meter.trace))
 
 
-def _present(problem: Problem, objective: Objective, view: View) -> Iterator[Schedule]:
+def _present(
+    problem: Problem, objective: Objective, features: PilotMakespanFeatures
+) -> Iterator[Schedule]:
     """Where the way to a placement counts, the present one."""
     if objective.relocation is not None:
-        order = by_rank(view.tasks, upward(view.tasks))
-        yield placed(view.tasks, order, objective.relocation.stay(problem).index)
+        order = by_rank(features.tasks, upward(features.tasks))
+        yield placed(features.tasks, order, objective.relocation.stay(problem).index)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamplace.io.weights import Weights
     from streamplace.learn.checkpoint import Checkpoint
     from streamplace.learn.config import Preset
-    from streamplace.learn.registry import Model, Task
+    from streamplace.learn.registry import LearnedModel, LearningTask
     from streamplace.learn.reward import Measure
     from streamplace.learn.watching import Watcher
     from streamplace.learn.workers import Arrays, Workers
@@ -76,7 +76,7 @@ class PreparedRun:
     """A run with everything read and checked."""
 
     run: TrainingRun
-    model: "Model"
+    model: "LearnedModel"
     folder: Path
     workers: "Workers"
     start: "Weights | None"
@@ -87,7 +87,7 @@ class PreparedRun:
 
     @classmethod
     def of(
-        cls, run: TrainingRun, model: "Model", folder: Path, workers: "Workers"
+        cls, run: TrainingRun, model: "LearnedModel", folder: Path, workers: "Workers"
     ) -> "PreparedRun":
         """Read and check what the run names."""
         from streamplace.learn.config import configured
@@ -223,12 +223,12 @@ class PreparedRun:
         check_measured(self.run.objective)
         return RayPasses([*self.training, *self.validation])
 
-    def _task(self, solved: "Arrays", judge: "str | Measure") -> "Task":
+    def _task(self, solved: "Arrays", judge: "str | Measure") -> "LearningTask":
         """The task of the learner: its problems, targets and reward."""
-        from streamplace.learn.registry import Task
+        from streamplace.learn.registry import LearningTask
 
         targets = tuple(solved.get(str(i)) for i in range(len(self.training)))
-        return Task(
+        return LearningTask(
             training=self.training,
             validation=self.validation,
             seed=self.run.seed,

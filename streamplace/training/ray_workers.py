@@ -10,12 +10,13 @@ from typing import Any
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected, result
-from streamplace.learn.learner import Floats, Ints, Learner
+from streamplace.learn.learner import Learner
 from streamplace.learn.packing import gradient_from, packed_gradient
 from streamplace.learn.parameters import arrays_of, put_arrays
-from streamplace.learn.shards import Gradient, Shard, gathered, gradient_of, summed
+from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
 from streamplace.learn.threads import one_thread
 from streamplace.learn.workers import Arrays
+from streamplace.model.arrays import Floats, Longs
 
 Make = Callable[[], Learner]
 
@@ -57,7 +58,7 @@ class RayGradientWorkers:
             ray.remote(max_retries=-1, num_cpus=1)(work) for work in (_gradient, _values)
         )
 
-    def gradient(self, shards: Sequence[Shard]) -> Gradient:
+    def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of the shards' gradients."""
         weights = self._ray.put(arrays_of(self._learner.module))
         tasks = [
@@ -69,14 +70,14 @@ class RayGradientWorkers:
             self._learner.restore(state, shard.rows)
         return summed(gradient_from(arrays, "cpu") for arrays, _ in gradients)
 
-    def values(self, parts: Sequence[Ints]) -> Floats:
+    def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems."""
         weights = self._ray.put(arrays_of(self._learner.module))
         tasks = [self._values.remote(self._make, weights, part) for part in parts]
         return gathered(parts, [result(self._ray, task) for task in tasks])
 
 
-def _gradient(made: list[Any], weights: Arrays, shard: Shard, state: Arrays) -> Any:
+def _gradient(made: list[Any], weights: Arrays, shard: BatchShard, state: Arrays) -> Any:
     with one_thread():
         learner = _learner(made, weights)
         learner.restore(state, shard.rows)
@@ -84,7 +85,7 @@ def _gradient(made: list[Any], weights: Arrays, shard: Shard, state: Arrays) -> 
         return packed_gradient(gradient), learner.state(shard.rows)
 
 
-def _values(made: list[Any], weights: Arrays, part: Ints) -> Floats:
+def _values(made: list[Any], weights: Arrays, part: Longs) -> Floats:
     with one_thread():
         return _learner(made, weights).validate(part)
 

@@ -14,9 +14,9 @@ import stub_model
 from stub_model import model
 
 from streamplace.io.weights import read_tensors, read_weights, write_weights
-from streamplace.learn.learner import Ints
 from streamplace.learn.registry import MODELS
 from streamplace.model import Problem
+from streamplace.model.arrays import Longs
 from streamplace.model.placement import Placement
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Placer
@@ -276,7 +276,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     losses = itertools.count()
     loss = stub_model.Stub.loss
 
-    def interrupting(self: stub_model.Stub, rows: Ints, epoch: int, seed: int) -> Any:
+    def interrupting(self: stub_model.Stub, rows: Longs, epoch: int, seed: int) -> Any:
         if next(losses) == 9:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.2)

@@ -9,7 +9,7 @@ from typing import Any
 from problems import chain
 
 from streamplace.learn.config import Preset
-from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Problem
 
 SMALL = {"width": 4, "rounds": 1, "embedding": 2, "hops": 1, "places": 2}
@@ -26,7 +26,7 @@ def learner(name: str) -> Any:
     model = MODELS[name]
     options = {key: value for key, value in SMALL.items() if key in model.config.model_fields}
     problems = tuple(Problem(chain(n), Cluster.uniform(3)) for n in (2, 3))
-    task = Task(training=problems, validation=(), seed=0, targets=(None,) * len(problems))
+    task = LearningTask(training=problems, validation=(), seed=0, targets=(None,) * len(problems))
     return built(model, task, Preset(model.config(**options), model.presets["fast"].training))
 
 

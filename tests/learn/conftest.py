@@ -6,7 +6,7 @@ import pytest
 from problems import chain
 from stub_model import model
 
-from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.threads import one_thread
 from streamplace.model import StreamGraph
 
@@ -19,9 +19,9 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def tasks(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
+def tasks(monkeypatch: pytest.MonkeyPatch) -> list[LearningTask]:
     """What learners were built from, while the stubs are registered."""
-    seen: list[Task] = []
+    seen: list[LearningTask] = []
     assert list(MODELS) is not None
     stubs = {"stub": model(seen), "pupil": model(seen, name="pupil", supervised=True)}
     monkeypatch.setattr(MODELS, "_found", {**MODELS._found, **stubs})

@@ -8,16 +8,14 @@ import torch
 from constructive_cases import ALL, PAPER, SMALL, hdp_policy
 from dream_reference import linear, lstm, parameter
 from numpy.typing import NDArray
-from problems import chain
 
-from streamplace.errors import SettingError
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.models.hdp.module import Hdp
-from streamplace.learn.models.hdp.teaching import TeachableHdp
-from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.models.hdp.module import HdpModule
+from streamplace.learn.models.hdp.policy import HdpPolicy
+from streamplace.learn.registry import LearningTask
 from streamplace.learn.threads import one_thread
-from streamplace.model import Cluster, Problem
+from streamplace.model import Problem
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +34,9 @@ def read_by(encoder: torch.nn.LSTM, rows: list[Floats], suffix: str) -> list[Flo
     return states
 
 
-def log_probabilities(module: Hdp, rows: Floats, may: Any, devices: list[int]) -> list[Floats]:
+def log_probabilities(
+    module: HdpModule, rows: Floats, may: Any, devices: list[int]
+) -> list[Floats]:
     """What the module's equations say of every decision along devices, literally."""
     forward = read_by(module.encoder, list(rows), "")
     backward = read_by(module.encoder, list(rows[::-1]), "_reverse")[::-1]
@@ -63,10 +63,10 @@ def log_probabilities(module: Hdp, rows: Floats, may: Any, devices: list[int]) -
 def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]) -> None:
     """All steps of all problems at once, and step by step, agree with plain loops."""
     of = hdp_policy(**changes)
-    attempt = of.on(ALL).attempt(np.arange(len(ALL)), np.random.default_rng(0))
-    drawn = attempt.drawn(2, torch.Generator().manual_seed(3))
-    likely = attempt.likelihood(drawn)
-    for g, part in enumerate(attempt.parts):
+    batch = of.on(ALL).encoded(np.arange(len(ALL)), np.random.default_rng(0))
+    drawn = batch.drawn(2, torch.Generator().manual_seed(3))
+    likely = batch.likelihood(drawn)
+    for g, part in enumerate(batch.parts):
         for s, devices in enumerate(part.decisions(drawn[g]).tolist()):
             wanted = log_probabilities(of.module, part.features, part.open, devices)
             taken = sum(row[d] for row, d in zip(wanted, devices, strict=True))
@@ -79,32 +79,20 @@ def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]
 def test_the_likeliest_answer_is_likelier_than_its_neighbours() -> None:
     """At its first node, as the equations have it."""
     of = hdp_policy()
-    attempt = of.on([PAPER]).attempt(np.array([0]), np.random.default_rng(0))
-    (greedy,) = attempt.drawn(1, None)
-    part = attempt.parts[0]
+    batch = of.on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
+    (greedy,) = batch.drawn(1, None)
+    part = batch.parts[0]
     devices = part.decisions(greedy)[0].tolist()
     wanted = log_probabilities(of.module, part.features, part.open, devices)
     assert [row.argmax() for row in wanted] == devices
 
 
-def test_gradients_reach_every_parameter() -> None:
-    """Nothing is in the network that cannot be learned."""
-    of = hdp_policy()
-    attempt = of.on(ALL).attempt(np.arange(len(ALL)), np.random.default_rng(0))
-    drawn = attempt.drawn(3, torch.Generator().manual_seed(3))
-    likely = attempt.likelihood(drawn)
-    (likely.log_probability * torch.linspace(-1, 1, 3)).sum().backward()
-    for name, one in of.module.named_parameters():
-        assert one.grad is not None, name
-        assert one.grad.abs().sum() > 0, name
-
-
 def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
     """Whole groups where a graph has more operators than the model groups."""
     for order in ("bfs", "reversed-topological"):
-        fine = hdp_policy(order=order).on([PAPER]).attempt(np.array([0]), np.random.default_rng(0))
+        fine = hdp_policy(order=order).on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
         assert fine.parts[0].order.tolist() == decision_order(PAPER, order).tolist()
-    coarse = hdp_policy(groups=6).on([PAPER]).attempt(np.array([0]), np.random.default_rng(0))
+    coarse = hdp_policy(groups=6).on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
     label = coarse.parts[0].nodes.label
     assert len(coarse.parts[0].order) == 6
     (drawn,) = coarse.drawn(2, torch.Generator().manual_seed(0))
@@ -112,9 +100,9 @@ def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
         assert (drawn[:, label == group] == drawn[:, label == group][:, :1]).all()
 
 
-def learner(of: TeachableHdp, problems: tuple[Problem, ...], **changes: Any) -> ConstructiveLearner:
+def learner(of: HdpPolicy, problems: tuple[Problem, ...], **changes: Any) -> ConstructiveLearner:
     """A learner for the shortest pass."""
-    task = Task(problems, problems, seed=0, objective="makespan")
+    task = LearningTask(problems, problems, seed=0, objective="makespan")
     return ConstructiveLearner(task, of.module.config.model_copy(update=changes), of)
 
 
@@ -142,17 +130,3 @@ def test_moving_averages_are_what_a_learner_needs_to_go_on() -> None:
     assert one.loss(rows, 1, 1)[0].item() != other.loss(rows, 1, 1)[0].item()
     other.restore(one.state())
     assert one.loss(rows, 2, 2)[0].item() == other.loss(rows, 2, 2)[0].item()
-
-
-def test_more_devices_than_the_model_knows_are_refused() -> None:
-    """By a sentence that names a way out."""
-    with pytest.raises(SettingError, match="9 devices, but the model knows 7; use"):
-        hdp_policy([PAPER], devices=7).on([Problem(chain(), Cluster.uniform(9))])
-
-
-def test_the_papers_preset_is_that_of_the_hierarchical_model() -> None:
-    """Adam at 0.1, clipped at 1, C = 5, T = 10, four samples, the root of the time."""
-    paper = MODELS["hdp"].presets["paper"]
-    assert (paper.model.clip, paper.model.temperature, paper.model.on_policy) == (5.0, 10.0, 4)
-    assert (paper.model.signal, paper.model.baseline) == ("root", "moving")
-    assert (paper.training.learning_rate, paper.training.clip) == (0.1, 1.0)

@@ -11,17 +11,16 @@ from dream_reference import linear, sigmoid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from problems import PROBLEMS, chain
+from problems import PROBLEMS
 from strategies import problems as any_problem
 
-from streamplace.errors import SettingError
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.models.hsdag.module import Hsdag
+from streamplace.learn.models.hsdag.module import HsdagModule
 from streamplace.learn.models.hsdag.parsing import ALONE, parse
-from streamplace.learn.models.hsdag.teaching import Described, Episode
-from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.models.hsdag.policy import DescribedNodes, GroupingRounds
+from streamplace.learn.registry import LearningTask
 from streamplace.learn.threads import one_thread
-from streamplace.model import Cluster, Problem
+from streamplace.model import Problem
 
 Floats = NDArray[np.float64]
 Groups = list[set[int]]
@@ -50,7 +49,9 @@ def perceptron(layers: Any, x: Floats) -> Floats:
     return linear(layers[2], np.maximum(linear(layers[0], x), 0))
 
 
-def literally(module: Hsdag, part: Described, kept: Any) -> list[tuple[Groups, list[Floats]]]:
+def literally(
+    module: HsdagModule, part: DescribedNodes, kept: Any
+) -> list[tuple[Groups, list[Floats]]]:
     """Groups and their distributions [D] in every round, by the module's equations."""
     nodes, n, width = part.nodes, part.nodes.n_nodes, module.config.width
     edges = list(zip(*nodes.edges.tolist(), strict=True))
@@ -94,10 +95,10 @@ def literally(module: Hsdag, part: Described, kept: Any) -> list[tuple[Groups, l
     return found
 
 
-def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[Hsdag, Episode, Any]:
+def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[HsdagModule, GroupingRounds, Any]:
     """All problems side by side, and which of their edges are there in every round."""
     of = hsdag_policy(dropout=dropout, rounds=rounds)
-    made = of.on(ALL).attempt(np.arange(len(ALL)), np.random.default_rng(4))
+    made = of.on(ALL).encoded(np.arange(len(ALL)), np.random.default_rng(4))
     size = rounds, sum(part.nodes.edges.shape[1] for part in made.parts)
     return of.module, made, np.random.default_rng(4).random(size) >= dropout
 
@@ -141,16 +142,6 @@ def test_choices_have_the_probabilities_of_the_equations() -> None:
     assert made.worth(4).tolist() == pytest.approx([1, 0.95, 0.95**2, 1])
 
 
-def test_gradients_reach_every_parameter() -> None:
-    """Those of the edge scores through what nodes count in their groups."""
-    module, made, _ = episode()
-    drawn = made.drawn(6, torch.Generator().manual_seed(3))
-    (made.likelihood(drawn).log_probability * torch.linspace(-1, 1, 6)).sum().backward()
-    for name, one in module.named_parameters():
-        assert one.grad is not None, name
-        assert one.grad.abs().sum() > 0, name
-
-
 def test_operators_of_a_group_go_together() -> None:
     """In the round that a sample is of; no operator with a stream is alone."""
     _, made, _ = episode(dropout=0.0)
@@ -181,7 +172,7 @@ def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
 def test_a_short_training_shortens_passes() -> None:
     """Of one problem; samples and the likeliest answer get better."""
     of = hsdag_policy([SMALL], width=32, dropout=0.0)
-    task = Task((SMALL,), (SMALL,), seed=0, objective="makespan")
+    task = LearningTask((SMALL,), (SMALL,), seed=0, objective="makespan")
     one = ConstructiveLearner(task, of.module.config.model_copy(update={"on_policy": 16}), of)
     before = one.loss(np.array([0]), 0, 0)[1].reward
     first = one.validate()[0]
@@ -202,17 +193,3 @@ def test_traits_can_be_left_out() -> None:
     assert {name.split(" ")[0] for name in set(whole) - set(without)} == {
         *("in", "out", "fractal", "work")
     }
-
-
-def test_more_devices_than_the_model_knows_are_refused() -> None:
-    """By a sentence that names a way out."""
-    with pytest.raises(SettingError, match="9 devices, but the model knows 7; use"):
-        hsdag_policy([PAPER], devices=7).on([Problem(chain(), Cluster.uniform(9))])
-
-
-def test_the_papers_preset_is_that_of_table_6() -> None:
-    """128 wide, two layers, dropout 0.2, learning rate 1e-4, twenty steps, four times a hundred."""
-    paper = MODELS["hsdag"].presets["paper"]
-    assert (paper.model.width, paper.model.hops, paper.model.dropout) == (128, 2, 0.2)
-    assert (paper.model.rounds, paper.model.on_policy, paper.model.baseline) == (20, 20, "none")
-    assert (paper.training.learning_rate, paper.training.epochs) == (1e-4, 4 * 100)

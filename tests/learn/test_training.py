@@ -13,7 +13,7 @@ import streamplace
 from streamplace.errors import SettingError
 from streamplace.io.weights import read_tensors, read_weights
 from streamplace.learn.history import History
-from streamplace.learn.registry import Task
+from streamplace.learn.registry import LearningTask
 from streamplace.learn.shards import batches, dealt, seed_of
 from streamplace.learn.watching import Silent
 from streamplace.model import StreamGraph
@@ -23,7 +23,7 @@ Train = Callable[..., Trained]
 
 
 @pytest.fixture
-def train(tasks: list[Task], graphs: list[StreamGraph], tmp_path: Path) -> Train:
+def train(tasks: list[LearningTask], graphs: list[StreamGraph], tmp_path: Path) -> Train:
     """Train a stub on the graphs into a folder of this name."""
 
     def call(folder: str, model: str = "stub", **options: Any) -> Trained:
@@ -163,7 +163,9 @@ def test_the_learning_rate_can_fall_in_a_line(train: Train, tmp_path: Path) -> N
     assert falls[0] > 0
 
 
-def test_weights_to_start_from_are_where_training_begins(train: Train, tasks: list[Task]) -> None:
+def test_weights_to_start_from_are_where_training_begins(
+    train: Train, tasks: list[LearningTask]
+) -> None:
     """With their features, and no worse than they were."""
     first = train("first")
     second = train("second", start=first.weights)
@@ -172,7 +174,7 @@ def test_weights_to_start_from_are_where_training_begins(train: Train, tasks: li
 
 
 def test_supervised_models_get_solutions_of_the_training_problems(
-    train: Train, tasks: list[Task]
+    train: Train, tasks: list[LearningTask]
 ) -> None:
     """One good placement each, at every rate."""
     train("run", "pupil", rates=(5e3, 2e4), epochs=1)

@@ -1,17 +1,13 @@
 """Baselines: what the rewards of a problem's samples are compared with."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamplace.errors import FormatError
-from streamplace.learn.learner import ALL, Rows
+from streamplace.learn.algorithms.memory import RowMemory
+from streamplace.model.arrays import Bools, Floats, Longs
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Baseline = Callable[[Floats, Flags], Floats]
+Baseline = Callable[[Floats, Bools], Floats]
 """Baseline [G, S] of every sample from the rewards [G, S] and which of them are there."""
 
 SPREAD = 1e-3
@@ -20,20 +16,20 @@ UNSEEN = 1e9
 """Average of a problem without samples: no reward is so large, and it is finite for files."""
 
 
-def mean(rewards: Floats, valid: Flags) -> Floats:
+def mean(rewards: Floats, valid: Bools) -> Floats:
     """Mean over all samples of a problem, as in equation 4 of the DREAM paper."""
     count = np.maximum(valid.sum(axis=1, keepdims=True), 1)
     return np.asarray(np.sum(rewards, axis=1, where=valid, keepdims=True) / count)
 
 
-def others(rewards: Floats, valid: Flags) -> Floats:
+def others(rewards: Floats, valid: Bools) -> Floats:
     """Mean over the other samples of a problem, which leaves the gradient unbiased."""
     count = valid.sum(axis=1, keepdims=True)
     whole = np.sum(rewards, axis=1, where=valid, keepdims=True)
     return np.asarray(np.where(count > 1, (whole - rewards) / np.maximum(count - 1, 1), 0.0))
 
 
-def nothing(rewards: Floats, valid: Flags) -> Floats:
+def nothing(rewards: Floats, valid: Bools) -> Floats:
     """Compare with nothing."""
     return np.zeros((len(rewards), 1))
 
@@ -41,7 +37,7 @@ def nothing(rewards: Floats, valid: Flags) -> Floats:
 BASELINES: dict[str, Baseline] = {"mean": mean, "others": others, "none": nothing}
 
 
-class MovingAverage:
+class MovingAverage(RowMemory):
     """A moving average of the rewards of every problem, beginning with its first samples' mean.
 
     The papers do not say how fast theirs moves.
@@ -56,29 +52,53 @@ class MovingAverage:
     def __init__(self, problems: int, decay: float = 0.9) -> None:
         self._values: Floats = np.full(problems, UNSEEN)
         self._decay = decay
+        super().__init__({"average": self._values})
 
-    def of(self, rows: NDArray[np.int64]) -> Baseline:
+    def of(self, rows: Longs) -> Baseline:
         """Baseline of these problems, which moves when it is asked."""
         return lambda rewards, valid: self._moved(rows, mean(rewards, valid)[:, 0])[:, None]
 
-    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
-        """Arrays to save, of some problems."""
-        return {"average": self._values[rows].copy()}
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
-        """Take back what `state` returned."""
-        if state["average"].shape != self._values[rows].shape:
-            raise FormatError("the checkpoint: its averages are of other problems; train anew")
-        self._values[rows] = state["average"]
-
-    def _moved(self, rows: NDArray[np.int64], found: Floats) -> Floats:
-        """Averages before, which then move towards what was found."""
-        before = np.where(self._values[rows] == UNSEEN, found, self._values[rows])
-        self._values[rows] = self._decay * before + (1 - self._decay) * found
+    def _moved(self, rows: Longs, means: Floats) -> Floats:
+        """Averages before, which then move towards these means."""
+        before = np.where(self._values[rows] == UNSEEN, means, self._values[rows])
+        self._values[rows] = self._decay * before + (1 - self._decay) * means
         return before
 
 
-def advantages(rewards: Floats, valid: Flags, baseline: Baseline, *, normalised: bool) -> Floats:
+class RunningMean(RowMemory):
+    """The mean of everything met of a problem so far.
+
+    Examples
+    --------
+    >>> mean = RunningMean(problems=1)
+    >>> [mean.less_than_before(0, np.array([cost])).tolist() for cost in (3.0, 5.0, 1.0)]
+    [[0.0], [-2.0], [3.0]]
+    """
+
+    def __init__(self, problems: int) -> None:
+        self._sums: Floats = np.zeros((problems, 2))
+        super().__init__({"before": self._sums})
+
+    def less_than_before(self, row: int, costs: Floats) -> Floats:
+        """By how much each of the costs is below the mean before them; 0 for the first ones."""
+        count, total = self._sums[row]
+        self._sums[row] += len(costs), costs.sum()
+        return (total / count - costs) if count else np.zeros_like(costs)
+
+
+def more_than_others(values: Floats) -> Floats:
+    """By how much each of at least two values exceeds the mean of the others, in deviations.
+
+    Values may be rows; the deviation is over all differences.
+
+    >>> more_than_others(np.array([1.0, 3.0])).round(2).tolist()
+    [-1.0, 1.0]
+    """
+    differences = values - (values.sum(axis=0) - values) / (len(values) - 1)
+    return np.asarray(differences / (differences.std() + SPREAD))
+
+
+def advantages(rewards: Floats, valid: Bools, baseline: Baseline, *, normalised: bool) -> Floats:
     """Weights (r - b) / S of the log-probabilities of the S valid samples of a problem; [G, S].
 
     Parameters

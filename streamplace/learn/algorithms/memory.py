@@ -1,20 +1,75 @@
-"""Memory of good placements, a few per training problem (after Liang et al. 2018)."""
+"""What is remembered of every training problem, such as a few good placements of each."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.learn.learner import ALL, Rows
+from streamplace.errors import FormatError
+from streamplace.learn.learner import ALL, Selection
+from streamplace.model.arrays import Floats, Longs
 
-Rewards = NDArray[np.float64]
 Devices = NDArray[np.int8]
 
 EMPTY = -1.0
 
 
-class PlacementMemory:
+class ProblemMemory(Protocol):
+    """What is remembered of training problems, and lasts from epoch to epoch."""
+
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+        """Arrays to save, of some problems."""
+        ...
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Take back what `state` returned."""
+        ...
+
+
+class RowMemory:
+    """Arrays by name with a row for every training problem.
+
+    Examples
+    --------
+    >>> memory = RowMemory({"best": np.zeros(3)})
+    >>> memory.restore({"best": np.array([0.5])}, np.array([1]))
+    >>> memory.arrays["best"].tolist()
+    [0.0, 0.5, 0.0]
+    """
+
+    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self.arrays = arrays
+
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+        """Arrays to save, of some problems."""
+        return {name: array[rows].copy() for name, array in self.arrays.items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Take back what `state` returned."""
+        for name, array in self.arrays.items():
+            if state[name].shape != array[rows].shape:
+                raise FormatError(
+                    f"the checkpoint: {name} is of other problems than these; train anew"
+                )
+        for name, array in self.arrays.items():
+            array[rows] = state[name]
+
+
+class BestRewards(RowMemory):
+    """The best reward met of every problem."""
+
+    def __init__(self, problems: int) -> None:
+        self.rewards: Floats = np.zeros(problems)
+        super().__init__({"best": self.rewards})
+
+    def meet(self, row: int, reward: float) -> float:
+        """Return the best reward of a problem, this one included."""
+        self.rewards[row] = max(self.rewards[row], reward)
+        return float(self.rewards[row])
+
+
+class PlacementMemory(RowMemory):
     """The best placements seen of every problem, each once.
 
     Placements are canonical rows in operator order. Shapes: P problems, C places for each, N
@@ -32,25 +87,28 @@ class PlacementMemory:
 
     def __init__(self, problems: int, places: int, operators: int) -> None:
         self.placements: Devices = np.zeros((problems, places, operators), np.int8)
-        self.rewards: Rewards = np.full((problems, places), EMPTY)
+        self.rewards: Floats = np.full((problems, places), EMPTY)
+        super().__init__({"memory.placements": self.placements, "memory.rewards": self.rewards})
 
-    def add(self, row: int, placements: NDArray[Any], rewards: Rewards) -> None:
+    def add(self, row: int, placements: NDArray[Any], rewards: Floats) -> None:
         """Keep the best of what is remembered of a problem and of placements [S, n]."""
         n, places = placements.shape[1], self.rewards.shape[1]
         least = self.rewards[row, -1]
         better = rewards > least
         if not better.any():
             return
-        known = np.concatenate([self.placements[row, :, :n], placements[better].astype(np.int8)])
+        candidates = np.concatenate(
+            [self.placements[row, :, :n], placements[better].astype(np.int8)]
+        )
         worth = np.concatenate([self.rewards[row], rewards[better]])
-        best = _best_distinct(known, worth, places)
+        best = _best_distinct(candidates, worth, places)
         self.rewards[row] = EMPTY
         self.rewards[row, : len(best)] = worth[best]
-        self.placements[row, : len(best), :n] = known[best]
+        self.placements[row, : len(best), :n] = candidates[best]
 
     def replay(
         self, row: int, most: int, threshold: float, operators: int
-    ) -> tuple[Devices, Rewards]:
+    ) -> tuple[Devices, Floats]:
         """Best placements [≤ most, n] of a problem with a reward of the threshold or more.
 
         Where none has it, the single best; where nothing is remembered, none.
@@ -64,25 +122,16 @@ class PlacementMemory:
         """Best reward known of a problem, 0 where nothing is."""
         return max(float(self.rewards[row, 0]), 0.0)
 
-    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
-        """Arrays to save, of some problems."""
-        return {"memory.placements": self.placements[rows], "memory.rewards": self.rewards[rows]}
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
-        """Take back what `state` returned."""
-        self.placements[rows] = state["memory.placements"]
-        self.rewards[rows] = state["memory.rewards"]
-
-
-def _best_distinct(placements: Devices, rewards: Rewards, most: int) -> NDArray[np.int64]:
+def _best_distinct(placements: Devices, rewards: Floats, most: int) -> Longs:
     """Rows of the best different placements, best first, of equals the first."""
     seen: set[bytes] = set()
-    found: list[int] = []
+    best: list[int] = []
     for i in np.argsort(-rewards, kind="stable").tolist():
-        if rewards[i] == EMPTY or len(found) == most:
+        if rewards[i] == EMPTY or len(best) == most:
             break
         key = placements[i].tobytes()
         if key not in seen:
             seen.add(key)
-            found.append(i)
-    return np.array(found, np.int64)
+            best.append(i)
+    return np.array(best, np.int64)

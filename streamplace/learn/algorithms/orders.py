@@ -9,20 +9,16 @@ import heapq
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 from streamsim.topology import group_by
 
 from streamplace.errors import SettingError
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 
-Ints = NDArray[np.int64]
-Rows = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
-
-def decision_order(problem: Problem, name: str, rank: Ints | None = None) -> Ints:
+def decision_order(problem: Problem, name: str, rank: Longs | None = None) -> Longs:
     """Operators [N] in the order of this name; ties go by rank [N], else by row.
 
     Examples
@@ -42,7 +38,7 @@ def decision_order(problem: Problem, name: str, rank: Ints | None = None) -> Int
     return np.array(ORDERS[name](problem, rank), np.int64)
 
 
-def bfs(problem: Problem, rank: Ints) -> list[int]:
+def bfs(problem: Problem, rank: Longs) -> list[int]:
     """Breadth first from the sources, an operator as soon as all of its inputs are there.
 
     So every operator follows the operators upstream of it, as equation 3 of the paper wants.
@@ -58,7 +54,7 @@ def bfs(problem: Problem, rank: Ints) -> list[int]:
     return order
 
 
-def topological(problem: Problem, rank: Ints) -> list[int]:
+def topological(problem: Problem, rank: Longs) -> list[int]:
     """Topological and depth first: a chain is finished before its neighbour is begun."""
     below = _downstream(problem, rank)
     waiting = _waiting(problem)
@@ -74,28 +70,28 @@ def topological(problem: Problem, rank: Ints) -> list[int]:
     return order
 
 
-def reversed_topological(problem: Problem, rank: Ints) -> list[int]:
+def reversed_topological(problem: Problem, rank: Longs) -> list[int]:
     """The topological order from its end."""
     return topological(problem, rank)[::-1]
 
 
-def dfs_preorder(problem: Problem, rank: Ints) -> list[int]:
+def dfs_preorder(problem: Problem, rank: Longs) -> list[int]:
     """Depth first from the sources, an operator when it is met first."""
     return _depth_first(problem, rank)[0]
 
 
-def dfs_postorder(problem: Problem, rank: Ints) -> list[int]:
+def dfs_postorder(problem: Problem, rank: Longs) -> list[int]:
     """Depth first from the sources, an operator when it is left."""
     return _depth_first(problem, rank)[1]
 
 
-def lexicographic(problem: Problem, rank: Ints) -> list[int]:
+def lexicographic(problem: Problem, rank: Longs) -> list[int]:
     """By name, whatever the rank."""
     names = problem.graph.operators.name
     return sorted(range(len(names)), key=names.__getitem__)
 
 
-def heaviest_first(problem: Problem, rank: Ints) -> list[int]:
+def heaviest_first(problem: Problem, rank: Longs) -> list[int]:
     """Grow from the operator of the heaviest stream, always to whom most bytes/s lead.
 
     What must not be torn apart is decided while there is room (maximum adjacency order).
@@ -105,7 +101,7 @@ def heaviest_first(problem: Problem, rank: Ints) -> list[int]:
     return order
 
 
-ORDERS: dict[str, Callable[[Problem, Ints], list[int]]] = {
+ORDERS: dict[str, Callable[[Problem, Longs], list[int]]] = {
     "topological": topological,
     "bfs": bfs,
     "dfs-preorder": dfs_preorder,
@@ -117,7 +113,7 @@ ORDERS: dict[str, Callable[[Problem, Ints], list[int]]] = {
 
 
 @kernel
-def _grown(source: Rows, target: Rows, traffic: Floats, rank: Ints, n: int) -> Ints:
+def _grown(source: Ints, target: Ints, traffic: Floats, rank: Longs, n: int) -> Longs:
     """Maximum adjacency order; ties go to the heaviest stream, then by rank."""
     heaviest, pull = np.zeros(n), np.zeros(n)
     start, streams = group_by(np.concatenate((source, target)), n)
@@ -144,7 +140,7 @@ def _grown(source: Rows, target: Rows, traffic: Floats, rank: Ints, n: int) -> I
     return order
 
 
-def _downstream(problem: Problem, rank: Ints) -> list[list[int]]:
+def _downstream(problem: Problem, rank: Longs) -> list[list[int]]:
     """Operators downstream of each, once per stream, by rank."""
     instance = problem.instance
     below: list[list[int]] = [[] for _ in range(problem.n_operators)]
@@ -161,14 +157,14 @@ def _waiting(problem: Problem) -> list[int]:
     return counts
 
 
-def _sources(problem: Problem, rank: Ints) -> list[int]:
+def _sources(problem: Problem, rank: Longs) -> list[int]:
     """Operators that no stream enters, by rank."""
-    found = np.flatnonzero(np.array(_waiting(problem)) == 0)
-    sources: list[int] = found[np.argsort(rank[found], kind="stable")].tolist()
+    rows = np.flatnonzero(np.array(_waiting(problem)) == 0)
+    sources: list[int] = rows[np.argsort(rank[rows], kind="stable")].tolist()
     return sources
 
 
-def _depth_first(problem: Problem, rank: Ints) -> tuple[list[int], list[int]]:
+def _depth_first(problem: Problem, rank: Longs) -> tuple[list[int], list[int]]:
     """Operators when depth-first search meets them, and when it leaves them."""
     below = _downstream(problem, rank)
     met: list[int] = []

@@ -1,9 +1,8 @@
 """Returns of episodes, and what they are compared with."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from streamplace.model.arrays import Floats
 
 
 def discounted(rewards: Floats, gamma: float) -> Floats:

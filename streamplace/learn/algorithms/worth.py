@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-Singles = NDArray[np.float32]
+from streamplace.model.arrays import Singles
 
 
 def side_by_side(worths: Sequence[Singles], devices: int) -> Singles:

@@ -1,12 +1,10 @@
 """Fractal dimension of the nodes of a graph (HSDAG, equation 4)."""
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 from streamsim.topology import group_by
 
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
+from streamplace.model.arrays import Floats, Longs
 
 
 def fractal_dimensions(edges: Longs, n_nodes: int) -> Floats:
@@ -29,7 +27,7 @@ def fractal_dimensions(edges: Longs, n_nodes: int) -> Floats:
 def _slopes(source: Longs, target: Longs, n: int) -> Floats:
     m = len(source)
     start, entry = group_by(np.concatenate((source, target)), n)
-    found = np.zeros(n)
+    dimension = np.zeros(n)
     far, queue = np.empty(n, np.int64), np.empty(n, np.int64)
     for v in range(n):
         far[:] = -1
@@ -44,8 +42,8 @@ def _slopes(source: Longs, target: Longs, n: int) -> Floats:
                 if far[w] < 0:
                     far[w], queue[end] = far[u] + 1, w
                     end += 1
-        found[v] = _slope(far[queue[:end]])
-    return found
+        dimension[v] = _slope(far[queue[:end]])
+    return dimension
 
 
 @kernel

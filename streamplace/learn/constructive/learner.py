@@ -8,110 +8,83 @@ says that it counts, a step raises
 over the S samples of every problem, drawn just now or replayed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
 from streamplace.learn.constructive.options import ConstructiveConfig
-from streamplace.learn.constructive.policy import Exercises, Rows, Teachable
-from streamplace.learn.constructive.recall import Sampled, recall_of
-from streamplace.learn.learner import ALL, StepReport
-from streamplace.learn.learner import Rows as Some
-from streamplace.learn.reward import reward_of
-
-if TYPE_CHECKING:
-    from streamplace.learn.registry import Task
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from streamplace.learn.constructive.policy import ConstructivePolicy, PreparedProblems
+from streamplace.learn.constructive.replay import Sampled, replay_of
+from streamplace.learn.learner import StepReport
+from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.registry import LearningTask
+from streamplace.model.arrays import Bools, Floats, Longs
+from streamplace.model.problem import Problem
 
 LEAST_REWARD = 1e-6
 """Below it a root would be endless."""
 
 
-class ConstructiveLearner:
-    """A policy on its training problems; see `streamplace.learn.learner.Learner`."""
+class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
+    """A policy on its training problems; see `streamplace.learn.policy_learner`."""
 
-    def __init__(self, task: "Task", config: ConstructiveConfig, policy: Teachable) -> None:
-        self.task, self.config, self.policy = task, config, policy
-        self.module: torch.nn.Module = policy.module.to(task.device)
-        self.reward = reward_of(task.objective, task.reward)
-        self.recall = recall_of(task.training, self.reward, config)
-        self._average = MovingAverage(len(task.training)) if config.baseline == "moving" else None
-        self._exercises = policy.on(task.training)
+    def __init__(
+        self, task: LearningTask, config: ConstructiveConfig, policy: ConstructivePolicy
+    ) -> None:
+        super().__init__(task, config, policy.module)
+        self.policy = policy
+        self.replay = replay_of(task.training, self.reward, config)
+        self._average = MovingAverage(self.n_problems) if config.baseline == "moving" else None
+        self.memories = (self.replay,) if self._average is None else (self.replay, self._average)
+        self._training = policy.on(task.training)
 
     @cached_property
-    def _judged(self) -> Exercises:
+    def _validation(self) -> PreparedProblems:
         return self.policy.on(self.task.validation)
 
-    @property
-    def n_problems(self) -> int:
-        """Number of training problems."""
-        return len(self.task.training)
-
-    @property
-    def sizes(self) -> Rows:
-        """Operators of each training problem."""
-        return np.array([problem.n_operators for problem in self.task.training], np.int64)
-
-    def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
+    def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Sample, reward, recall; the policy gradient's loss, summed over the rows."""
         rng = np.random.default_rng(seed)
         generator = torch.Generator(self.task.device).manual_seed(int(rng.integers(2**62)))
-        attempt = self._exercises.attempt(rows, rng)
-        drawn = attempt.drawn(self.config.on_policy, generator)
-        lessons = [
-            self.recall.lesson(row, order, placements, epoch, rng)
-            for row, order, placements in zip(rows.tolist(), attempt.orders, drawn, strict=True)
+        batch = self._training.encoded(rows, rng)
+        drawn = batch.drawn(self.config.on_policy, generator)
+        samples = [
+            self.replay.samples(row, order, placements, epoch, rng)
+            for row, order, placements in zip(rows.tolist(), batch.orders, drawn, strict=True)
         ]
-        rewards, valid = stacked(lessons)
-        weights = self._weights(rows, rewards, valid) * attempt.worth(rewards.shape[1])
-        found = attempt.likelihood([lesson.placements for lesson in lessons])
+        rewards, valid = stacked(samples)
+        weights = self._weights(rows, rewards, valid) * batch.worth(rewards.shape[1])
+        likelihood = batch.likelihood([each.placements for each in samples])
         now = len(drawn[0])
-        entropy = found.entropy[:, :now].mean(1)
+        entropy = likelihood.entropy[:, :now].mean(1)
         factors = torch.from_numpy(weights.astype(np.float32)).to(entropy.device)
-        gained = (factors * found.log_probability).sum(1)
+        gained = (factors * likelihood.log_probability).sum(1)
         loss = -(gained + self.config.entropy * entropy).sum()
         return loss, StepReport(
             problems=len(rows),
-            reward=sum(float(lesson.rewards[:now].mean()) for lesson in lessons),
-            best=sum(self.recall.best(row) for row in rows.tolist()),
+            reward=sum(float(each.rewards[:now].mean()) for each in samples),
+            best=sum(self.replay.best(row) for row in rows.tolist()),
             entropy=float(entropy.detach().sum()),
         )
 
-    def validate(self, rows: Some = ALL) -> Floats:
-        """Reward of the greedy placement of validation problems."""
-        numbers = np.arange(len(self.task.validation))[rows]
-        if not len(numbers):
-            return np.empty(0)
-        placed = self._judged.greedy(numbers)
-        problems = [self.task.validation[i] for i in numbers.tolist()]
-        return np.array(
-            [self.reward(p, row[None])[0] for p, row in zip(problems, placed, strict=True)]
-        )
+    def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
+        """Reward of the greedy placements."""
+        if not numbers:
+            return []
+        placements = self._validation.greedy(np.array(numbers))
+        pairs = zip(problems, placements, strict=True)
+        return [float(self.reward(problem, row[None])[0]) for problem, row in pairs]
 
-    def state(self, rows: Some = ALL) -> dict[str, NDArray[Any]]:
-        """Whatever is known of problems."""
-        average = {} if self._average is None else self._average.state(rows)
-        return {**self.recall.state(rows), **average}
+    def features(self) -> dict[str, Any]:
+        """What the policy looks at."""
+        return self.policy.features()
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
-        """Take back what `state` returned."""
-        self.recall.restore(state, rows)
-        if self._average is not None:
-            self._average.restore(state, rows)
-
-    def spec(self) -> dict[str, Any]:
-        """Options and features."""
-        return {"config": self.config.model_dump(mode="json"), "features": self.policy.features()}
-
-    def _weights(self, rows: Rows, rewards: Floats, valid: Flags) -> Floats:
+    def _weights(self, rows: Longs, rewards: Floats, valid: Bools) -> Floats:
         """Advantages [G, S] over their number."""
         config = self.config
         baseline = BASELINES[config.baseline] if self._average is None else self._average.of(rows)
@@ -126,11 +99,11 @@ def _root(rewards: Floats) -> Floats:
 SIGNALS = {"reward": lambda rewards: rewards, "root": _root}
 
 
-def stacked(lessons: Sequence[Sampled]) -> tuple[Floats, Flags]:
+def stacked(samples: Sequence[Sampled]) -> tuple[Floats, Bools]:
     """Rewards [G, S] of several problems, padded, and which are there."""
-    size = len(lessons), max(len(lesson.rewards) for lesson in lessons)
+    size = len(samples), max(len(each.rewards) for each in samples)
     rewards, valid = np.zeros(size), np.zeros(size, bool)
-    for i, lesson in enumerate(lessons):
-        rewards[i, : len(lesson.rewards)] = lesson.rewards
-        valid[i, : len(lesson.rewards)] = True
+    for i, each in enumerate(samples):
+        rewards[i, : len(each.rewards)] = each.rewards
+        valid[i, : len(each.rewards)] = True
     return rewards, valid

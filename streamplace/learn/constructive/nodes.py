@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.errors import SettingError
 from streamplace.generate.grouping import grouped
 from streamplace.learn.constructive.fractal import fractal_dimensions
-from streamplace.model.arrays import Floats
+from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem
-
-Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +24,7 @@ class Nodes:
     """
 
     problem: Problem
-    label: Labels
+    label: Longs
 
     @classmethod
     def units(cls, problem: Problem) -> "Nodes":
@@ -46,8 +43,8 @@ class Nodes:
         forward = units.position[units.edges[0]] < units.position[units.edges[1]]
         source, target = units.edges[:, forward].tolist()
         between = dict.fromkeys(zip(source, target, strict=True), 1.0)
-        joined = np.array(grouped(units.work.tolist(), between, size).of)
-        nodes = cls(problem, joined[units.label])
+        labels = np.array(grouped(units.work.tolist(), between, size).of)
+        nodes = cls(problem, labels[units.label])
         if nodes.n_nodes <= size:
             return nodes
         return cls(problem, (nodes.position * size // nodes.n_nodes)[nodes.label])
@@ -58,24 +55,24 @@ class Nodes:
         return int(self.label.max()) + 1
 
     @cached_property
-    def edges(self) -> Labels:
+    def edges(self) -> Longs:
         """[2, E] pairs of different nodes with a stream from the first to the second, each once."""
         instance = self.problem.instance
         pairs = np.stack([self.label[instance.source], self.label[instance.target]])
         return np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
 
     @cached_property
-    def first(self) -> Labels:
+    def first(self) -> Longs:
         """[V] first operator of every node."""
         return np.unique(self.label, return_index=True)[1]
 
     @cached_property
-    def members(self) -> Labels:
+    def members(self) -> Longs:
         """[V] operators of every node."""
         return np.bincount(self.label, minlength=self.n_nodes)
 
     @cached_property
-    def allowed(self) -> NDArray[np.bool_]:
+    def allowed(self) -> Bools:
         """[V, D] devices that all of a node may use, or where there is none those of any."""
         rules = self.problem.rules
         if rules is None:
@@ -87,22 +84,22 @@ class Nodes:
         return np.where(all_may.any(axis=1, keepdims=True), all_may, count > 0)
 
     @cached_property
-    def in_degree(self) -> Labels:
+    def in_degree(self) -> Longs:
         """[V] nodes that send to each."""
         return np.bincount(self.edges[1], minlength=self.n_nodes)
 
     @cached_property
-    def out_degree(self) -> Labels:
+    def out_degree(self) -> Longs:
         """[V] nodes that each sends to."""
         return np.bincount(self.edges[0], minlength=self.n_nodes)
 
     @cached_property
-    def position(self) -> Labels:
+    def position(self) -> Longs:
         """[V] place of each in the order in which their first operators come topologically."""
-        found = np.full(self.n_nodes, self.problem.n_operators)
+        earliest = np.full(self.n_nodes, self.problem.n_operators)
         order = self.problem.graph.order
-        np.minimum.at(found, self.label[order], np.arange(len(order)))
-        return found.argsort(kind="stable").argsort(kind="stable")
+        np.minimum.at(earliest, self.label[order], np.arange(len(order)))
+        return earliest.argsort(kind="stable").argsort(kind="stable")
 
     @cached_property
     def fractal(self) -> Floats:
@@ -121,9 +118,9 @@ class Nodes:
         """[V] bytes/s on the largest stream that leaves each, 0 where none does."""
         instance = self.problem.instance
         away = self.label[instance.source] != self.label[instance.target]
-        found = np.zeros(self.n_nodes)
-        np.maximum.at(found, self.label[instance.source][away], instance.traffic[away])
-        return found
+        largest = np.zeros(self.n_nodes)
+        np.maximum.at(largest, self.label[instance.source][away], instance.traffic[away])
+        return largest
 
     def share(self, kind: str) -> Floats:
         """[V] share of the operators of each that are of a kind."""
@@ -136,10 +133,10 @@ class Nodes:
         return sorted(Counter(self.problem.graph.operators.kind))
 
 
-def check_devices(problem: Problem, known: int) -> None:
+def check_devices(problem: Problem, most: int) -> None:
     """Raise SettingError where there are more devices than a model knows."""
-    if problem.n_devices > known:
+    if problem.n_devices > most:
         raise SettingError(
-            f"the cluster has {problem.n_devices} devices, but the model knows {known}; use the "
+            f"the cluster has {problem.n_devices} devices, but the model knows {most}; use the "
             "placer pilot, which takes any number"
         )

@@ -6,6 +6,17 @@ from pydantic import Field
 
 from streamplace.learn.config import Config
 
+Order = Literal[
+    "topological",
+    "bfs",
+    "dfs-preorder",
+    "dfs-postorder",
+    "reversed-topological",
+    "lexicographic",
+    "heaviest-first",
+]
+"""Orders of `streamplace.learn.algorithms.orders`."""
+
 Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
 """What a policy may look at; see `streamplace.learn.constructive.traits`."""
 

@@ -12,12 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.learn.learner import ALL
-from streamplace.learn.learner import Rows as Some
-from streamplace.model.arrays import Floats, Ints
+from streamplace.learn.learner import ALL, Selection
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
 
-Rows = NDArray[np.int64]
 Placements = NDArray[Any]
 
 
@@ -29,11 +27,11 @@ class Likelihood:
     entropy: Tensor  # [G, S] mean entropy per decision on the way, in nats
 
 
-class Attempt(Protocol):
-    """Some problems, encoded once for all that is asked about them."""
+class EncodedBatch(Protocol):
+    """Selection problems, encoded once for all that is asked about them."""
 
     @property
-    def orders(self) -> Sequence[Rows]:
+    def orders(self) -> Sequence[Longs]:
         """Operators of each problem in the order in which they are decided about."""
         ...
 
@@ -50,19 +48,19 @@ class Attempt(Protocol):
         ...
 
 
-class Exercises(Protocol):
+class PreparedProblems(Protocol):
     """Problems, prepared once for a policy."""
 
-    def attempt(self, rows: Rows, rng: np.random.Generator) -> Attempt:
+    def encoded(self, rows: Longs, rng: np.random.Generator) -> EncodedBatch:
         """Encode some of the problems with the parameters as they are, as in training."""
         ...
 
-    def greedy(self, rows: Some = ALL) -> list[Ints]:
+    def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest placement [N] of some of the problems, legal."""
         ...
 
 
-class Teachable(Protocol):
+class ConstructivePolicy(Protocol):
     """A policy whose parameters are trained."""
 
     @property
@@ -70,7 +68,7 @@ class Teachable(Protocol):
         """The parameters."""
         ...
 
-    def on(self, problems: Sequence[Problem]) -> Exercises:
+    def on(self, problems: Sequence[Problem]) -> PreparedProblems:
         """Prepare problems."""
         ...
 

@@ -40,7 +40,7 @@ class Traits:
     def of(cls, nodes: Sequence[Nodes], groups: Sequence[Trait], places: int = 0) -> "Traits":
         """Columns of these groups on a training set; neighbours at so many places are told."""
         names = tuple(name for group in groups for name in _names(group, nodes, places))
-        rows = np.concatenate([_rows(names, one) for one in nodes])
+        rows = np.concatenate([_rows(names, each) for each in nodes])
         measured = np.array([name in MEASURED for name in names])
         std = rows.std(axis=0)
         scaled = measured & (std > 0)
@@ -54,7 +54,7 @@ class Traits:
             mean, std = (np.array(document[key], np.float64) for key in ("mean", "std"))
         except (KeyError, ValueError, TypeError):
             mean = std = np.empty(0)
-        if not names or not all(map(_known, names)):
+        if not names or not all(map(_is_column, names)):
             raise FormatError(f"{where}: was trained on other features; train again")
         if not (mean.shape == std.shape == (len(names),) and (std > 0).all()):
             raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
@@ -69,7 +69,7 @@ class Traits:
         return (_rows(self.names, nodes) - self.mean) / self.std
 
 
-def known_or(document: Mapping[str, Any] | None, measured: Callable[[], Traits]) -> Traits:
+def traits_or(document: Mapping[str, Any] | None, measured: Callable[[], Traits]) -> Traits:
     """Traits of the weights that training begins from, or of the training set."""
     if document is None:
         return measured()
@@ -79,11 +79,11 @@ def known_or(document: Mapping[str, Any] | None, measured: Callable[[], Traits])
 def _names(group: Trait, nodes: Sequence[Nodes], places: int) -> Iterator[str]:
     """Columns of a group."""
     if group == "kind":
-        yield from (f"kind {kind}" for kind in sorted({k for one in nodes for k in one.kinds}))
+        yield from (f"kind {kind}" for kind in sorted({k for each in nodes for k in each.kinds}))
     elif group == "structure":
-        for way in ("in", "out"):
-            degrees = [one.in_degree if way == "in" else one.out_degree for one in nodes]
-            yield from (f"{way} {degree}" for degree in np.unique(np.concatenate(degrees)))
+        for direction in ("in", "out"):
+            degrees = [n.in_degree if direction == "in" else n.out_degree for n in nodes]
+            yield from (f"{direction} {degree}" for degree in np.unique(np.concatenate(degrees)))
         yield "fractal"
     elif group == "position":
         yield from (f"wave {k}" for k in range(WAVES))
@@ -106,10 +106,10 @@ def _wave(nodes: Nodes, number: str) -> Floats:
 
 
 def _neighbour(nodes: Nodes, place: str) -> Floats:
-    found = np.zeros(nodes.n_nodes)
+    column = np.zeros(nodes.n_nodes)
     for here, there in (nodes.edges, nodes.edges[::-1]):
-        found[here[nodes.position[there] == int(place)]] = 1.0
-    return found
+        column[here[nodes.position[there] == int(place)]] = 1.0
+    return column
 
 
 COLUMNS: dict[str, Callable[[Nodes, str], Floats]] = {
@@ -124,7 +124,7 @@ COLUMNS: dict[str, Callable[[Nodes, str], Floats]] = {
 }
 
 
-def _known(name: object) -> bool:
+def _is_column(name: object) -> bool:
     """Whether a name is that of a column."""
     kind, _, value = str(name).partition(" ")
     numbered = kind in ("in", "out", "wave", "neighbour")

@@ -19,7 +19,7 @@ class Walked(NamedTuple):
     """T steps: the placements after each [T, N], and what the policy saw."""
 
     places: Ints
-    trail: Any
+    record: Any
 
 
 class Walker(Protocol):
@@ -38,8 +38,8 @@ class Walker(Protocol):
         """Take T steps, drawn with numbers [T] in [0, 1); the legal placements [T, N] then."""
         ...
 
-    def seen(self, place: Ints, uniform: Floats) -> Walked:
-        """Walk from a placement and keep what was seen."""
+    def recorded(self, place: Ints, uniform: Floats) -> Walked:
+        """Walk from a placement and record what was seen."""
         ...
 
 
@@ -60,7 +60,7 @@ class Improver(Protocol):
         ...
 
 
-class Teachable(Protocol):
+class ImprovingPolicy(Protocol):
     """A policy whose parameters are trained."""
 
     @property
@@ -76,6 +76,6 @@ class Teachable(Protocol):
         """Log-probability and entropy [P] of all choices, walk after walk, step after step."""
         ...
 
-    def features(self) -> list[str]:
-        """Names of what it looks at."""
+    def features(self) -> dict[str, Any]:
+        """What it looks at, fit for JSON: ``names``."""
         ...

@@ -7,7 +7,12 @@ from problems import PROBLEMS, chain, diamond, lone
 from strategies import problems
 
 from streamplace.errors import FormatError
-from streamplace.learn.models.dream.features import LEAST, Scale, operator_features, stream_features
+from streamplace.learn.models.dream.features import (
+    LEAST,
+    FeatureScale,
+    operator_features,
+    stream_features,
+)
 from streamplace.model import Cluster, Problem
 
 DIAMOND = Problem(diamond(), Cluster.uniform(2))
@@ -35,12 +40,12 @@ def test_features_are_finite(problem: Problem) -> None:
 def test_a_scale_standardises_what_it_was_made_of() -> None:
     """Mean 0 and deviation 1, but for features that do not vary."""
     several = [PROBLEMS["fork-join"], DIAMOND]
-    scale = Scale.of(several)
+    scale = FeatureScale.of(several)
     values = np.concatenate([scale.operators(problem) for problem in several])
     assert values.mean(axis=0) == pytest.approx(0, abs=1e-12)
     assert values.std(axis=0) == pytest.approx(1)
     alone = Problem(lone(), Cluster.uniform(1))
-    assert not Scale.of([alone]).operators(alone).any()
+    assert not FeatureScale.of([alone]).operators(alone).any()
 
 
 def test_twice_the_rate_is_twice_the_load() -> None:
@@ -52,8 +57,8 @@ def test_twice_the_rate_is_twice_the_load() -> None:
 
 def test_a_scale_survives_its_document() -> None:
     """As weights hold it."""
-    scale = Scale.of([DIAMOND])
-    again = Scale.from_document(scale.document(), "w")
+    scale = FeatureScale.of([DIAMOND])
+    again = FeatureScale.from_document(scale.document(), "w")
     assert np.array_equal(scale.mean, again.mean)
     assert np.array_equal(scale.std, again.std)
 
@@ -63,6 +68,6 @@ def test_a_scale_survives_its_document() -> None:
 )
 def test_documents_of_other_features_are_refused(change: dict[str, object]) -> None:
     """In one line that says where."""
-    document = {**Scale.of([DIAMOND]).document(), **change}
+    document = {**FeatureScale.of([DIAMOND]).document(), **change}
     with pytest.raises(FormatError, match=r"^w: .*again$"):
-        Scale.from_document(document, "w")
+        FeatureScale.from_document(document, "w")

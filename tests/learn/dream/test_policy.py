@@ -21,7 +21,7 @@ from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.models.dream.graphs import GraphBatch
-from streamplace.learn.models.dream.policy import Policy
+from streamplace.learn.models.dream.module import EncoderDecoder
 from streamplace.model import Cluster, Problem, StreamGraph
 
 DIAMOND, CHAIN, FORK, WIDE, LONE = PROBLEMS
@@ -35,7 +35,7 @@ VARIANTS = [
 ]
 
 
-def drawn(policy: Policy, batch: GraphBatch, samples: int = 4, seed: int = 0) -> Tensor:
+def drawn(policy: EncoderDecoder, batch: GraphBatch, samples: int = 4, seed: int = 0) -> Tensor:
     return policy.sample(policy.encode(batch), samples, torch.Generator().manual_seed(seed))
 
 

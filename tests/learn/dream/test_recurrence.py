@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from streamplace.learn.models.dream.recurrence import lstm_states, lstm_step, tanh_
+from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, tanh_
 
 T, G, S, H, K = 5, 2, 3, 4, 2
 

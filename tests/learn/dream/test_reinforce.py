@@ -5,19 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dream_cases import FIVE, MODELS, options, paper_model
+from dream_cases import FIVE, options
 from numpy.typing import NDArray
 from problems import chain, constrained, diamond, fork_join
 
 from streamplace.learn.algorithms.baselines import advantages, mean
 from streamplace.learn.algorithms.memory import PlacementMemory
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.constructive.recall import Remembering
-from streamplace.learn.models.dream.features import Scale
-from streamplace.learn.models.dream.options import AllocatorConfig
-from streamplace.learn.models.dream.teaching import TeachableDream
-from streamplace.learn.registry import MODELS as REGISTERED
-from streamplace.learn.registry import Task
+from streamplace.learn.constructive.replay import MemoryReplay
+from streamplace.learn.models.dream.features import FeatureScale
+from streamplace.learn.models.dream.module import built_module
+from streamplace.learn.models.dream.options import UPSTREAM
+from streamplace.learn.models.dream.policy import DreamPolicy
+from streamplace.learn.registry import LearningTask
 from streamplace.model import Problem
 from streamplace.model.sampling import random_placements
 
@@ -34,15 +34,17 @@ def learner_of(
 ) -> ConstructiveLearner:
     config = options(model, **{"width": 16, **changes})
     torch.manual_seed(seed)
-    task = Task(problems, problems, seed, reward=reward)
-    policy = TeachableDream(paper_model(model).policy(config), config, Scale.of(problems))
+    task = LearningTask(problems, problems, seed, reward=reward)
+    policy = DreamPolicy(
+        built_module(config, upstream=model in UPSTREAM), config, FeatureScale.of(problems)
+    )
     return ConstructiveLearner(task, config, policy)
 
 
 def memory_of(learner: ConstructiveLearner) -> PlacementMemory:
     """What it remembers."""
-    assert isinstance(learner.recall, Remembering)
-    return learner.recall.memory
+    assert isinstance(learner.replay, MemoryReplay)
+    return learner.replay.memory
 
 
 def trained(learner: ConstructiveLearner, steps: int, rate: float = 0.01) -> ConstructiveLearner:
@@ -156,8 +158,8 @@ def _order_of(learner: ConstructiveLearner, seed: int) -> NDArray[np.int64]:
     """Order of the first problem in the loss of a seed."""
     rng = np.random.default_rng(seed)
     rng.integers(2**62)
-    exercises = learner.policy.on(PROBLEMS[:1])
-    return exercises.attempt(np.array([0]), rng).orders[0]
+    prepared = learner.policy.on(PROBLEMS[:1])
+    return prepared.encoded(np.array([0]), rng).orders[0]
 
 
 def test_random_samples_fill_the_memory_of_hard_problems() -> None:
@@ -205,15 +207,3 @@ def test_constrained_problems_are_learnt_from_legal_samples() -> None:
     ]
     assert len(known)
     assert problem.legal(known).all()
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_presets_are_registered(model: str) -> None:
-    """The fast one and the paper's."""
-    presets = REGISTERED[model].presets
-    assert set(presets) == {"fast", "paper"}
-    paper = presets["paper"]
-    assert isinstance(paper.model, AllocatorConfig)
-    assert (paper.model.width, paper.model.on_policy, paper.model.replayed) == (512, 3, 3)
-    assert (paper.training.epochs, paper.training.batch) == (40, 1)
-    assert paper.training.learning_rate == paper.training.final_learning_rate == 1e-3

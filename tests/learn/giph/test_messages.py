@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from streamplace.learn.models.giph.messages import Heard, hearing_of
+from streamplace.learn.node_graphs.messages import Messages, senders_of
 
 # two graphs side by side: 0 → 2 ← 1, 2 → 3, twice; and 4 → 5, beside 6, which nobody hears
 SENDER = np.array([0, 1, 2, 2, 4], np.int32)
@@ -46,7 +46,7 @@ def test_what_is_heard_and_its_gradients_are_those_of_the_equations(seed: int, r
     """Once through the graph, and in rounds."""
     weight = torch.linspace(-1, 2, 21).reshape(7, 3)
     mine, plain = arguments(seed), arguments(seed)
-    found = Heard.apply(*mine, hearing_of(ORDER, SENDER, TAKER), rounds)  # type: ignore[no-untyped-call]
+    found = Messages.apply(*mine, senders_of(ORDER, SENDER, TAKER), rounds)  # type: ignore[no-untyped-call]
     wanted = literal(rounds, *plain)
     assert found.detach().numpy() == pytest.approx(wanted.detach().numpy(), abs=1e-5)
     (found * weight).sum().backward()

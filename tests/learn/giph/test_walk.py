@@ -13,14 +13,14 @@ from strategies import problems
 
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.improving.policy import walks
-from streamplace.learn.models.giph.measures import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
-from streamplace.learn.models.giph.module import Giph as Module
-from streamplace.learn.models.giph.module import Steps
+from streamplace.learn.models.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
+from streamplace.learn.models.giph.module import GiphModule
 from streamplace.learn.models.giph.network import network_of, scores, shapes
 from streamplace.learn.models.giph.options import GiphConfig
-from streamplace.learn.models.giph.policy import GiphImprover, GiphWalker
-from streamplace.learn.models.giph.view import view_of
-from streamplace.learn.models.giph.walk import Trail
+from streamplace.learn.models.giph.placing import GiphImprover, GiphWalker
+from streamplace.learn.node_graphs.features import WalkRecord
+from streamplace.learn.node_graphs.graph import node_graph_of
+from streamplace.learn.node_graphs.module import NodeGraphBatch
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Problem
 from streamplace.model.sampling import random_placements
@@ -40,59 +40,61 @@ CONFIGS = {
 }
 
 
-def module_of(config: GiphConfig, seed: int = 1) -> Module:
+def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
     """A network with parameters that are nowhere zero."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        module = Module(config.form, config.steps, config.edges)
+        module = GiphModule(config.form, config.steps, config.edges)
         for parameter in module.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
     return module
 
 
-def walker_of(problem: Problem, config: GiphConfig, module: Module | None = None) -> GiphWalker:
+def walker_of(problem: Problem, config: GiphConfig, module: GiphModule | None = None) -> GiphWalker:
     """GiPH on a problem, with random weights."""
     tensors = arrays_of(module or module_of(config))
     return GiphImprover(network_of(tensors, config.form, config.steps), config).on(problem)
 
 
 def seen(
-    problem: Problem, config: GiphConfig, steps: int | None = None, module: Module | None = None
-) -> tuple[GiphWalker, Any, Trail, Any]:
+    problem: Problem, config: GiphConfig, steps: int | None = None, module: GiphModule | None = None
+) -> tuple[GiphWalker, Any, WalkRecord, Any]:
     """Who walked from a random placement, the placements before each step, what was seen."""
     rng = np.random.default_rng(5)
     walker = walker_of(problem, config, module)
     place = random_placements(problem, 1, rng)[0]
-    walked = walker.seen(place, rng.random(steps or walker.length))
-    return walker, np.concatenate([place[None], walked.places[:-1]]), walked.trail, walked.places
+    walked = walker.recorded(place, rng.random(steps or walker.length))
+    return walker, np.concatenate([place[None], walked.places[:-1]]), walked.record, walked.places
 
 
 def pairs_of(walker: GiphWalker, place: Any) -> list[tuple[int, int]]:
     """Task and device of every node."""
-    view = walker.view
-    devices = view.device if view.pairs else place
-    return list(zip(view.task.tolist(), devices.tolist(), strict=True))
+    graph = walker.graph
+    devices = graph.device if graph.pairs else place
+    return list(zip(graph.task.tolist(), devices.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("pairs", [True, False])
 @pytest.mark.parametrize("problem", ALL)
 def test_a_walk_sees_the_gpnet_of_every_placement(problem: Problem, pairs: bool) -> None:
     """Nodes, edges and features, with the criticality that the walk has learned so far."""
-    walker, places, trail, _ = seen(problem, GiphConfig(pairs=pairs), steps=4)
+    walker, places, record, _ = seen(problem, GiphConfig(pairs=pairs), steps=4)
     criticality = literal.first_criticality(problem)
-    assert first_criticality(walker.view) == pytest.approx(criticality)
+    assert first_criticality(walker.graph) == pytest.approx(criticality)
     for t, place in enumerate(places):
         criticality = literal.heeded(problem, place, criticality)
         net = literal.gp_net(problem, place, criticality, pairs=pairs)
         nodes = pairs_of(walker, place)
         wanted = literal.scaled(net.nodes)
         assert set(nodes) == set(wanted)
-        found = dict(zip(nodes, trail.nodes[t], strict=True))
+        found = dict(zip(nodes, record.nodes[t], strict=True))
         for node, features in wanted.items():
             assert found[node] == pytest.approx(features, abs=1e-4), (t, node)
         edges = sorted(
             (nodes[i], nodes[j], *features.round(3).tolist())
-            for i, j, features in zip(trail.source[t], trail.target[t], trail.edges[t], strict=True)
+            for i, j, features in zip(
+                record.source[t], record.target[t], record.edges[t], strict=True
+            )
         )
         of_paper = sorted(
             (i, j, *x.round(3).tolist()) for (i, j, _), x in literal.scaled(net.edges).items()
@@ -109,13 +111,13 @@ def test_scores_are_those_of_the_papers_equations(problem: Problem, rounds: int)
     """Equation 1 once through the graph, equation 4 in rounds."""
     config = GiphConfig(steps=rounds)
     module = module_of(config)
-    walker, places, trail, _ = seen(problem, config, steps=1, module=module)
+    walker, places, record, _ = seen(problem, config, steps=1, module=module)
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     net = literal.gp_net(problem, places[0], criticality)
     wanted = literal.scores(net, arrays_of(module), problem.graph.order.tolist(), rounds)
-    found = scores(walker.network, walker.view, walker.walk.sight)
+    found = scores(walker.network, walker.graph, walker.walk.features)
     assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
-    in_torch = module.scores(Steps.of([(walker.view, trail)]))
+    in_torch = module.scores(NodeGraphBatch.of([(walker.graph, record)]))
     assert in_torch.detach().numpy() == pytest.approx(found, abs=1e-4)
 
 
@@ -127,7 +129,7 @@ def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> No
     problem = SOME["heterogeneous"]
     criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
     wanted = literal.sage_scores(literal.gp_net(problem, places[0], criticality), arrays_of(module))
-    found = scores(walker.network, walker.view, walker.walk.sight)
+    found = scores(walker.network, walker.graph, walker.walk.features)
     assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
 
 
@@ -136,18 +138,18 @@ def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config: Gi
     """Problems of all sizes side by side."""
     module = module_of(config)
     runs = [seen(problem, config, module=module) for problem in ALL]
-    steps = Steps.of([(walker.view, trail) for walker, _, trail, _ in runs])
+    steps = NodeGraphBatch.of([(walker.graph, record) for walker, _, record, _ in runs])
     log_p = module(steps).detach()
     total = torch.zeros(len(steps.chosen)).index_add(0, steps.step, log_p.exp())
     assert total.numpy() == pytest.approx(1, abs=1e-5)
     assert steps.open[steps.chosen].all()
     found = module.scores(steps).detach().numpy()
     step_by_step = [
-        scores(walker.network, walker.view, sight)
-        for walker, _, trail, _ in runs
-        for sight in (
-            walker.walk.sight._replace(**{n: getattr(trail, n)[t] for n in SEEN})
-            for t in range(len(trail.chosen))
+        scores(walker.network, walker.graph, features)
+        for walker, _, record, _ in runs
+        for features in (
+            walker.walk.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
+            for t in range(len(record.chosen))
         )
     ]
     assert found == pytest.approx(np.concatenate(step_by_step), abs=1e-3)
@@ -160,8 +162,8 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 def test_gradients_reach_every_parameter(config: GiphConfig) -> None:
     """Nothing is in the network that cannot be learned."""
     module = module_of(config)
-    walker, _, trail, _ = seen(PAPER, config, module=module)
-    steps = Steps.of([(walker.view, trail)])
+    walker, _, record, _ = seen(PAPER, config, module=module)
+    steps = NodeGraphBatch.of([(walker.graph, record)])
     weight = torch.linspace(-1, 1, len(steps.chosen))
     (module(steps)[steps.chosen] * weight).sum().backward()
     for name, parameter in module.named_parameters():
@@ -178,39 +180,39 @@ def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
 
 def test_nodes_without_edge_features_have_the_mean_of_the_edges_out_of_them() -> None:
     """Zero where there is none."""
-    _, _, trail, _ = seen(PAPER, CONFIGS["giph-ne"], steps=3)
+    _, _, record, _ = seen(PAPER, CONFIGS["giph-ne"], steps=3)
     for t in range(3):
-        for node, row in enumerate(trail.nodes[t]):
-            out = trail.edges[t][trail.source[t] == node]
+        for node, row in enumerate(record.nodes[t]):
+            out = record.edges[t][record.source[t] == node]
             mean = out.mean(axis=0) if len(out) else np.zeros(N_EDGE)
             assert row[N_NODE:] == pytest.approx(mean, abs=1e-5)
 
 
 def test_without_the_potential_its_feature_says_nothing() -> None:
     """All others are as they were."""
-    _, _, trail, _ = seen(PAPER, CONFIGS["no potential"], steps=1)
+    _, _, record, _ = seen(PAPER, CONFIGS["no potential"], steps=1)
     _, _, whole, _ = seen(PAPER, GiphConfig(), steps=1)
-    assert (trail.nodes[..., 3] == 0).all()
+    assert (record.nodes[..., 3] == 0).all()
     others = [0, 1, 2, 4]
-    assert (trail.nodes[..., others] == whole.nodes[..., others]).all()
+    assert (record.nodes[..., others] == whole.nodes[..., others]).all()
     assert len(EDGE_FEATURES) == N_EDGE
 
 
 @pytest.mark.parametrize("problem", [PAPER, PROBLEMS["heterogeneous"], PROBLEMS["fork-join"]])
 def test_early_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem) -> None:
     """For as many steps as there are tasks and one; afterwards everything is open."""
-    walker, places, trail, after = seen(problem, GiphConfig())
-    n, view = problem.n_operators, walker.view
-    tasks = view.task[trail.chosen]
+    walker, places, record, after = seen(problem, GiphConfig())
+    n, graph = problem.n_operators, walker.graph
+    tasks = graph.task[record.chosen]
     for t in range(len(places)):
-        current = places[t][view.task] == view.device
+        current = places[t][graph.task] == graph.device
         if t <= n:
-            last = view.task == tasks[t - 1] if t else np.zeros(len(view.task), bool)
-            assert (trail.open[t] == ~(current | last)).all()
+            last = graph.task == tasks[t - 1] if t else np.zeros(len(graph.task), bool)
+            assert (record.open[t] == ~(current | last)).all()
             assert (after[t] != places[t]).sum() == 1
         else:
-            assert trail.open[t].all()
-        assert after[t][tasks[t]] == view.device[trail.chosen[t]]
+            assert record.open[t].all()
+        assert after[t][tasks[t]] == graph.device[record.chosen[t]]
 
 
 @pytest.mark.parametrize("config", [GiphConfig(), GiphConfig(pairs=False)], ids=["pairs", "tasks"])
@@ -225,9 +227,9 @@ def test_all_placements_on_the_way_are_legal(config: GiphConfig, problem: Proble
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_named_problems_are_walked_legally(name: str) -> None:
     """Little memory, rivals, groups, one device, one operator."""
-    _, _, trail, after = seen(PROBLEMS[name], GiphConfig())
+    _, _, record, after = seen(PROBLEMS[name], GiphConfig())
     assert PROBLEMS[name].legal(after).all()
-    assert trail.open[np.arange(len(after)), trail.chosen].all()
+    assert record.open[np.arange(len(after)), record.chosen].all()
 
 
 def test_a_walk_is_the_same_in_pieces() -> None:
@@ -236,7 +238,7 @@ def test_a_walk_is_the_same_in_pieces() -> None:
     place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
     steps = walker.length
     uniform = np.random.default_rng(2).random(steps)
-    whole = walker.seen(place, uniform).places
+    whole = walker.recorded(place, uniform).places
     pieces = np.concatenate([*walks(walker, place, np.random.default_rng(2), steps)])
     assert (pieces == whole).all()
 
@@ -245,18 +247,18 @@ def test_the_likeliest_is_taken_where_nothing_is_drawn() -> None:
     """A number below 0 stands for no draw."""
     walker = walker_of(PAPER, GiphConfig())
     place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
-    trail = walker.seen(place, np.full(3, -1.0)).trail
+    record = walker.recorded(place, np.full(3, -1.0)).record
     for t in range(3):
-        sight = walker.walk.sight._replace(**{n: getattr(trail, n)[t] for n in SEEN})
-        score = np.where(trail.open[t], scores(walker.network, walker.view, sight), -np.inf)
-        assert trail.chosen[t] == np.argmax(score)
+        features = walker.walk.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
+        score = np.where(record.open[t], scores(walker.network, walker.graph, features), -np.inf)
+        assert record.chosen[t] == np.argmax(score)
 
 
 def test_tasks_alone_go_where_they_are_done_first() -> None:
     """By the finish of their inputs and the transfers, whatever else runs on the device."""
-    walker, places, trail, after = seen(PAPER, CONFIGS["tasks alone"], steps=10)
+    walker, places, record, after = seen(PAPER, CONFIGS["tasks alone"], steps=10)
     for t, place in enumerate(places):
-        v = int(walker.view.task[trail.chosen[t]])
+        v = int(walker.graph.task[record.chosen[t]])
         done = {a: finish_on(place, v, a) for a in literal.devices_of(PAPER, v)}
         assert after[t][v] == min(done, key=lambda a, done=done: done[a])
 
@@ -274,6 +276,6 @@ def finish_on(place: Any, v: int, a: int) -> float:
 
 def test_a_view_without_pairs_has_a_node_per_task() -> None:
     """And an edge per stream."""
-    view = view_of(PAPER, pairs=False)
-    assert view.n_nodes == PAPER.n_operators
-    assert view.n_edges == len(PAPER.graph.streams)
+    graph = node_graph_of(PAPER, pairs=False)
+    assert graph.n_nodes == PAPER.n_operators
+    assert graph.n_edges == len(PAPER.graph.streams)

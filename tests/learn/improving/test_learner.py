@@ -11,9 +11,9 @@ from streamplace.errors import FormatError
 from streamplace.generate.giph import Giph, giph
 from streamplace.learn.improving.learner import ImprovingLearner
 from streamplace.learn.models.giph.options import GiphConfig
-from streamplace.learn.models.giph.policy import GiphWalker
-from streamplace.learn.models.giph.teaching import TeachableGiph
-from streamplace.learn.registry import MODELS, Task
+from streamplace.learn.models.giph.placing import GiphWalker
+from streamplace.learn.models.giph.policy import GiphPolicy
+from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import costs_of, reward_of
 from streamplace.model import Cluster, Problem
 from streamplace.model.sampling import random_placements
@@ -25,11 +25,11 @@ FAIR = Problem(many_sources(), Cluster.uniform(3))
 
 def learner(objective: str = "makespan", problems: Any = PAPER, **options: Any) -> ImprovingLearner:
     """GiPH on problems, some of them to judge by."""
-    task = Task(problems, problems[:1], seed=0, objective=objective)
+    task = LearningTask(problems, problems[:1], seed=0, objective=objective)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(4)
         config = GiphConfig(**options)
-        return ImprovingLearner(task, config, TeachableGiph(config))
+        return ImprovingLearner(task, config, GiphPolicy(config))
 
 
 def rows(*numbers: int) -> Any:
@@ -37,24 +37,18 @@ def rows(*numbers: int) -> Any:
     return np.array(numbers, np.int64)
 
 
-def test_a_loss_is_a_function_of_its_seed() -> None:
-    """As resuming exactly needs."""
-    losses = [float(learner().loss(rows(0, 1), 0, seed)[0].detach()) for seed in (7, 7, 8)]
-    assert losses[0] == losses[1] != losses[2]
-
-
 def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Discounted, less the mean of the drops before, in multiples of the least makespan."""
     seen: list[Any] = []
-    choices = TeachableGiph.choices
+    choices = GiphPolicy.choices
 
-    def kept(self: TeachableGiph, walked: Any) -> Any:
+    def kept(self: GiphPolicy, walked: Any) -> Any:
         seen.extend((walked[0][1].places, choices(self, walked)))
         return seen[-1]
 
-    monkeypatch.setattr(TeachableGiph, "choices", kept)
+    monkeypatch.setattr(GiphPolicy, "choices", kept)
     one = learner(walks=1, comparison="running-mean", discount=0.9)
     loss, report = one.loss(rows(1), 0, 3)
     places, (chosen, _) = seen
@@ -75,9 +69,9 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
 ) -> None:
     """First with everything on one device; costs are logarithms, as in the study of orders."""
     seen: list[Any] = []
-    choices, walk = TeachableGiph.choices, GiphWalker.seen
+    choices, walk = GiphPolicy.choices, GiphWalker.recorded
 
-    def kept(self: TeachableGiph, walked: Any) -> Any:
+    def kept(self: GiphPolicy, walked: Any) -> Any:
         seen.append((walked[0][1].places, choices(self, walked)))
         return seen[-1][1]
 
@@ -86,8 +80,8 @@ def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
         return walk(self, place, uniform)
 
     starts: list[Any] = []
-    monkeypatch.setattr(TeachableGiph, "choices", kept)
-    monkeypatch.setattr(GiphWalker, "seen", begun)
+    monkeypatch.setattr(GiphPolicy, "choices", kept)
+    monkeypatch.setattr(GiphWalker, "recorded", begun)
     one = learner(walks=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
     losses = [float(one.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
     met = [
@@ -167,11 +161,3 @@ def test_the_best_known_survives_a_stop() -> None:
         assert (other.state()[name] == array).all()
     with pytest.raises(FormatError, match="other problems"):
         learner(problems=PAPER[:1]).restore(one.state())
-
-
-def test_the_papers_preset_walks_once_and_compares_with_the_rewards_before() -> None:
-    """Adam 0.01 throughout, one problem at a time, as good as unclipped."""
-    paper = MODELS["giph"].presets["paper"]
-    assert (paper.model.walks, paper.model.comparison) == (1, "running-mean")
-    assert (paper.training.batch, paper.training.learning_rate) == (1, 0.01)
-    assert paper.training.final_learning_rate == 0.01

@@ -6,8 +6,8 @@ from pilots import draw, explore, pilot_network, tangle, torn, uneven
 from problems import PROBLEMS, constrained
 
 from streamplace.learn.models.pilot.alternatives import alternatives
-from streamplace.learn.models.pilot.rollout import Trail
-from streamplace.learn.models.pilot.view import view_of
+from streamplace.learn.models.pilot.features import features_of
+from streamplace.learn.models.pilot.rollout import RolloutRecord
 from streamplace.model import Problem
 
 NETWORK = pilot_network()
@@ -19,11 +19,11 @@ CASES = {
 
 
 def sampled(problem: Any, samples: Any = 4) -> Any:
-    """View of a problem, rollouts that ended well, and what was seen along them."""
-    view = view_of(problem)
+    """PilotFeatures of a problem, rollouts that ended well, and what was seen along them."""
+    view = features_of(problem)
     chosen, record = draw(view, NETWORK, samples)
     whole = chosen[:, 0] >= 0
-    return view, chosen[whole], Trail(*(part[whole] for part in record))
+    return view, chosen[whole], RolloutRecord(*(part[whole] for part in record))
 
 
 def tried(chosen: Any, record: Any, forks: Any = 3, seed: Any = 0) -> Any:

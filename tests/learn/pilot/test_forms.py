@@ -11,10 +11,10 @@ from pilots import draw, explore, follow, likeliest, pilot_module, tangle, torn,
 from problems import PROBLEMS, diamond
 from strategies import problems
 
-from streamplace.learn.models.pilot.module import Steps, Views
+from streamplace.learn.models.pilot.features import features_of
+from streamplace.learn.models.pilot.module import ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.network import heads_of, network_of
-from streamplace.learn.models.pilot.rollout import Trail
-from streamplace.learn.models.pilot.view import view_of
+from streamplace.learn.models.pilot.rollout import RolloutRecord
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Problem
 
@@ -30,15 +30,15 @@ def drawn(view: Any, network: Any, samples: Any) -> Any:
     """Rollouts that ended well, and what was seen along them."""
     chosen, record = draw(view, network, samples)
     whole = chosen[:, 0] >= 0
-    return chosen[whole], Trail(*(part[whole] for part in record))
+    return chosen[whole], RolloutRecord(*(part[whole] for part in record))
 
 
 def in_one_pass(module: Any, views: Any, runs: Any, device: Any = "cpu") -> Any:
     """Log-probabilities [P, D] of all decisions of all rollouts, and the decisions."""
     rollouts = [(i, record, chosen) for i, (chosen, record) in enumerate(runs)]
-    steps = Steps.of(views, rollouts, device)
+    steps = StepBatch.of(views, rollouts, device)
     with torch.no_grad():
-        return module.to(device)(Views.of(views, device), steps), steps
+        return module.to(device)(ProblemBatch.of(views, device), steps), steps
 
 
 def of_rollouts(log_p: Any, steps: Any) -> Any:
@@ -56,7 +56,7 @@ def test_one_pass_in_torch_says_what_numpy_says_step_by_step(
     """Problems of all sizes and device counts together, each with rollouts of its own."""
     module = pilot_module(3, width, rounds)
     network = network_of(arrays_of(module))
-    views = [view_of(problem) for problem in ALL]
+    views = [features_of(problem) for problem in ALL]
     runs = [drawn(view, network, 1 + i % 4) for i, view in enumerate(views)]
     found = of_rollouts(*in_one_pass(module, views, runs, device))
     step_by_step = [
@@ -73,7 +73,7 @@ def test_the_forms_agree_on_any_problems(some: Any) -> None:
     """Whatever rules, costs and cores they have."""
     module = pilot_module(1)
     network = network_of(arrays_of(module))
-    views = [view_of(problem) for problem in some]
+    views = [features_of(problem) for problem in some]
     runs = [drawn(view, network, 2) for view in views]
     if not all(len(chosen) for chosen, _ in runs):
         return
@@ -89,9 +89,9 @@ def test_heads_are_what_the_module_encodes(width: Any, rounds: Any) -> None:
     """For every unit what a choice starts from, and what it adds to its device."""
     module = pilot_module(7, width, rounds)
     network = network_of(arrays_of(module))
-    views = [view_of(problem) for problem in ALL]
+    views = [features_of(problem) for problem in ALL]
     with torch.no_grad():
-        unit, content = module.encoded(Views.of(views))
+        unit, content = module.encoded(ProblemBatch.of(views))
     heads = [heads_of(network, view) for view in views]
     assert unit.numpy() == pytest.approx(np.concatenate([h.unit for h in heads]), abs=1e-4)
     assert content.numpy() == pytest.approx(np.concatenate([h.content for h in heads]), abs=1e-4)
@@ -101,7 +101,7 @@ def test_probabilities_are_of_open_devices_and_add_up_to_one() -> None:
     """Closed devices, and those that a problem does not have, have none."""
     module = pilot_module()
     network = network_of(arrays_of(module))
-    views = [view_of(problem) for problem in ALL]
+    views = [features_of(problem) for problem in ALL]
     log_p, steps = in_one_pass(module, views, [drawn(view, network, 3) for view in views])
     probability = log_p.exp()
     assert probability.sum(1).numpy() == pytest.approx(1, abs=1e-5)
@@ -114,7 +114,7 @@ def test_greedy_takes_the_likeliest_device_of_every_decision() -> None:
     """As torch sees the same rollout."""
     module = pilot_module(5)
     network = network_of(arrays_of(module))
-    views = [view_of(problem) for problem in ALL if problem.rules is None]
+    views = [features_of(problem) for problem in ALL if problem.rules is None]
     chosen = [likeliest(view, network)[None] for view in views]
     runs = [(row, follow(view, network, row)[1]) for view, row in zip(views, chosen, strict=True)]
     log_p, steps = in_one_pass(module, views, runs)
@@ -126,7 +126,7 @@ def test_problems_side_by_side_do_not_know_of_each_other() -> None:
     """One by one they are what they are together."""
     module = pilot_module()
     network = network_of(arrays_of(module))
-    views = [view_of(problem) for problem in ALL]
+    views = [features_of(problem) for problem in ALL]
     runs = [drawn(view, network, 2) for view in views]
     together = of_rollouts(*in_one_pass(module, views, runs))
     alone = [
@@ -141,7 +141,7 @@ def test_a_decision_depends_on_those_before_it_alone() -> None:
     """Rollouts with the same beginning see the same until they part."""
     module = pilot_module()
     network = network_of(arrays_of(module))
-    view = view_of(Problem(diamond(), Cluster.uniform(3)))
+    view = features_of(Problem(diamond(), Cluster.uniform(3)))
     chosen = np.array([[0, 1, 0, 2], [0, 1, 1, 2]], np.int32)
     _, _, record = explore(view, network, chosen)
     log_p, _ = in_one_pass(module, [view], [(chosen, record)])
@@ -154,11 +154,11 @@ def test_several_runs_of_one_problem_share_its_encoding() -> None:
     """Their order is that in which they were given."""
     module = pilot_module()
     network = network_of(arrays_of(module))
-    views = [view_of(problem) for problem in (PROBLEMS["chain"], PROBLEMS["fork-join"])]
+    views = [features_of(problem) for problem in (PROBLEMS["chain"], PROBLEMS["fork-join"])]
     runs = [(1, 2), (0, 1), (1, 3)]
     drawn_runs = [(i, *draw(views[i], network, samples, seed=i)[::-1]) for i, samples in runs]
-    steps = Steps.of(views, drawn_runs, "cpu")
+    steps = StepBatch.of(views, drawn_runs, "cpu")
     with torch.no_grad():
-        found = of_rollouts(module(Views.of(views), steps), steps)
+        found = of_rollouts(module(ProblemBatch.of(views), steps), steps)
     expected = [follow(views[i], network, chosen)[0] for i, _, chosen in drawn_runs]
     assert found == pytest.approx(np.concatenate(expected), rel=1e-4, abs=1e-4)

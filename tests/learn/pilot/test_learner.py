@@ -18,8 +18,8 @@ from streamplace.learn.models.pilot.learner import PilotLearner
 from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, LOOKS, WALKS, trained
 from streamplace.learn.parameters import arrays_of, put_arrays
-from streamplace.learn.registry import MODELS, Task
-from streamplace.learn.shards import Shard
+from streamplace.learn.registry import MODELS, LearningTask
+from streamplace.learn.shards import BatchShard
 from streamplace.learn.workers import working
 from streamplace.model import Cluster, Problem
 from streamplace.model.graph import StreamGraph
@@ -31,7 +31,7 @@ SMALL = {"width": 16, "rounds": 2}
 ALL = tuple(PROBLEMS.values())
 
 
-def learner(task: Task, **options: Any) -> PilotLearner | None:
+def learner(task: LearningTask, **options: Any) -> PilotLearner | None:
     """Return a small pilot that is to learn a task."""
     return MODELS["pilot"].learner(task, PilotConfig(**{**SMALL, **options}))
 
@@ -42,13 +42,13 @@ def graphs(seed: int) -> list[StreamGraph]:
     return [*branched(small, seed), *branched(large, seed)]
 
 
-def task(seed: int = 0, *, taught: bool = False, cluster: None = None) -> Task:
+def task(seed: int = 0, *, taught: bool = False, cluster: None = None) -> LearningTask:
     """Sixteen problems to train on, eight to judge by."""
     problems = [Problem(graph, cluster or Cluster.uniform(3)) for graph in graphs(seed)]
     training = tuple(problems[:8] + problems[12:20])
     targets = tuple(good(problem) if taught else None for problem in training)
     validation = tuple(problems[8:12] + problems[20:])
-    return Task(training, validation, seed, targets=targets)
+    return LearningTask(training, validation, seed, targets=targets)
 
 
 def good(problem: Problem) -> NDArray[Any]:
@@ -178,7 +178,7 @@ def test_the_seed_decides() -> None:
     work = task()
     assert told(learner(work)) == told(learner(work))
     assert told(learner(work))[0] != told(learner(work), seed=6)[0]
-    other = Task(work.training, work.validation, 1)
+    other = LearningTask(work.training, work.validation, 1)
     assert told(learner(work))[0] != told(learner(other))[0]
 
 
@@ -194,7 +194,7 @@ def test_nothing_global_is_seeded() -> None:
 
 def test_two_threads_learn_what_one_does() -> None:
     """Shards of a batch are worked on at once."""
-    parts, found = [Shard(np.arange(i, 8, 2), 10, 3 + i) for i in range(2)], []
+    parts, found = [BatchShard(np.arange(i, 8, 2), 10, 3 + i) for i in range(2)], []
     for threads in (1, 2):
         with working(learner(task()), "cpu", threads) as gradient_workers:
             found.append(gradient_workers.gradient(parts))
@@ -218,7 +218,7 @@ def test_reports_of_problems_of_any_sizes_add_up(quantity: str) -> None:
     """A large problem counts as much as a small one."""
     problems = tuple(Problem(chain(n, ipt=2e5), Cluster.uniform(3)) for n in (2, 12))
     targets = tuple(good(problem) for problem in problems)
-    pupil = learner(Task(problems, (), 0, targets=targets), warm_up=1)
+    pupil = learner(LearningTask(problems, (), 0, targets=targets), warm_up=1)
     alone = [asdict(told(pupil, [row], epoch=0)[1])[quantity] for row in (0, 1)]
     together = asdict(told(pupil, [0, 1], epoch=0)[1])[quantity]
     assert together == pytest.approx(sum(alone), rel=1e-5)
@@ -228,7 +228,7 @@ def test_imitation_alone_learns_the_targets() -> None:
     """They become far likelier."""
     work = task(taught=True)
     pupil = learner(
-        Task(work.training[:4], work.training[:4], 0, targets=work.targets[:4]), warm_up=99
+        LearningTask(work.training[:4], work.training[:4], 0, targets=work.targets[:4]), warm_up=99
     )
     first, _ = told(pupil, epoch=0)
     train(pupil, 60, rate=1e-2)
@@ -250,7 +250,7 @@ def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
 def test_rewards_come_from_either_simulation(reward: str) -> None:
     """Both are relative throughputs."""
     problems = (Problem(diamond(), Cluster.uniform(2)), Problem(chain(3), Cluster.uniform(3)))
-    pupil = learner(Task(problems, problems, 0, reward=reward), variety=0.0)
+    pupil = learner(LearningTask(problems, problems, 0, reward=reward), variety=0.0)
     loss, report = told(pupil, [0, 1])
     assert np.isfinite(loss)
     assert 0 < report.reward <= report.best <= 2 + 1e-9
@@ -260,14 +260,14 @@ def test_rewards_come_from_either_simulation(reward: str) -> None:
 def test_an_unknown_reward_is_named_in_one_line() -> None:
     """With those that there are."""
     with pytest.raises(SettingError, match=r"^there is no reward 'fame'; .*steady.*$"):
-        learner(Task(ALL, (), 0, reward="fame"))
+        learner(LearningTask(ALL, (), 0, reward="fame"))
 
 
 @pytest.mark.parametrize("taught", [False, True])
 def test_problems_of_every_kind_are_learned_from_in_one_batch(taught: bool) -> None:
     """Rules, one device, one operator, several sources: gradients are numbers."""
     targets = tuple(good(problem) for problem in ALL) if taught else ()
-    pupil = learner(Task(ALL, ALL, 0, targets=targets), variety=0.0)
+    pupil = learner(LearningTask(ALL, ALL, 0, targets=targets), variety=0.0)
     for epoch in (0, 10):
         loss, report = pupil.loss(np.arange(len(ALL)), epoch, 0)
         loss.backward()
@@ -280,7 +280,7 @@ def test_problems_of_every_kind_are_learned_from_in_one_batch(taught: bool) -> N
 @pytest.mark.parametrize("problem", [constrained(), torn()])
 def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
     """Also where some of the alternatives end in a trap."""
-    pupil = learner(Task((problem,), (), 0), variety=0.0, samples=4)
+    pupil = learner(LearningTask((problem,), (), 0), variety=0.0, samples=4)
     for seed in range(10):
         told(pupil, [0], seed=seed)
         known = pupil.state()["known"][problem.rules.unit]
@@ -291,7 +291,7 @@ def test_what_is_remembered_honours_the_rules(problem: Problem) -> None:
 @pytest.mark.parametrize("name", ["tagged", "constrained"])
 def test_problems_with_rules_are_learned_from_elsewhere_too(name: str) -> None:
     """The rules stay at home."""
-    pupil = learner(Task((PROBLEMS[name],), (), 0), variety=1.0)
+    pupil = learner(LearningTask((PROBLEMS[name],), (), 0), variety=1.0)
     for seed in range(4):
         loss, report = told(pupil, [0], seed=seed)
         assert np.isfinite(loss)
@@ -301,7 +301,7 @@ def test_problems_with_rules_are_learned_from_elsewhere_too(name: str) -> None:
 def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
     """Rivals may leave no device to the last of them; training goes on."""
     for seed in range(12):
-        pupil = learner(Task((torn(),), (), seed), variety=0.0, samples=1)
+        pupil = learner(LearningTask((torn(),), (), seed), variety=0.0, samples=1)
         loss, report = told(pupil, [0], seed=seed)
         assert np.isfinite(loss)
         assert 0 <= report.reward <= 1
@@ -311,7 +311,7 @@ def test_rollouts_that_all_end_in_a_trap_teach_nothing() -> None:
 def test_sizes_are_of_units() -> None:
     """Colocated operators are decided about together."""
     problems = (Problem(fork_join(3), Cluster.uniform(4)), constrained())
-    pupil = learner(Task(problems, (), 0))
+    pupil = learner(LearningTask(problems, (), 0))
     assert pupil.n_problems == 2
     assert pupil.sizes.tolist() == [8, 6]
 

@@ -25,10 +25,10 @@ from problems import PROBLEMS, chain, fork_join
 from strategies import placements, problems
 from streamsim import resource_loads, throughput
 
+from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
 from streamplace.learn.models.pilot.network import heads_of
 from streamplace.learn.models.pilot.rollout import NOTHING, rollouts
-from streamplace.learn.models.pilot.view import view_of
 from streamplace.model import Cluster, Constraints, Problem
 
 NETWORK = pilot_network()
@@ -39,7 +39,7 @@ CASES = {
     "torn": torn(),
     "busy network": Problem(tangle(7), Cluster.uniform(3)),
 }
-VIEWS = {name: view_of(problem) for name, problem in CASES.items()}
+VIEWS = {name: features_of(problem) for name, problem in CASES.items()}
 TRAPS = ("torn", "constrained", "little memory", "little memory and rules")
 """Problems where some choices leave a unit without a device."""
 PLAIN = ("chain", "diamond", "fork-join", "parallel streams", "cost matrix", "busy network")
@@ -68,7 +68,7 @@ def assert_seen_as_defined(problem: Problem, rows: NDArray[Any]) -> None:
 
     What "last" means in a second look has a test of its own.
     """
-    view = view_of(problem)
+    view = features_of(problem)
     first, u = along(view, rows), len(view.order)
     given = np.concatenate([first, np.full_like(first, -1)], axis=1)
     chosen, _, record = explore(view, NETWORK, given, seed=3)
@@ -264,7 +264,7 @@ def test_overloaded_devices_look_the_same_at_any_rate() -> None:
     seen = []
     for rate in (1e4, 2e4):
         problem = Problem(chain(6, ipt=3e5, rate=rate), Cluster.uniform(2))
-        view = view_of(problem)
+        view = features_of(problem)
         seen.append(follow(view, NETWORK, along(view, some_placements(problem, 8)))[1])
     assert np.array_equal(seen[0].devices, seen[1].devices)
     assert np.array_equal(seen[0].steps, seen[1].steps)
@@ -273,7 +273,7 @@ def test_overloaded_devices_look_the_same_at_any_rate() -> None:
 def test_a_rival_closes_its_device_and_no_other() -> None:
     """Three equal devices are empty, then two and the rival's."""
     problem = Problem(fork_join(2), Cluster.uniform(3), Constraints(exlocate=({"b0s1", "b1s1"},)))
-    view = view_of(problem)
+    view = features_of(problem)
     chosen, record = draw(view, NETWORK, 50)
     rivals = {problem.graph.operators.index(name) for name in ("b0s1", "b1s1")}
     assert set(view.order[:2].tolist()) == rivals

@@ -6,147 +6,136 @@ choices by how much less its placement costs than others; the one in simulation,
 passes are measured, which is a matter of who judges (`Task.reward`).
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.errors import FormatError
-from streamplace.learn.algorithms.baselines import SPREAD
-from streamplace.learn.learner import ALL, StepReport
-from streamplace.learn.learner import Rows as Some
-from streamplace.learn.models.doppler.episode import Trail, new_trail
-from streamplace.learn.models.doppler.module import Doppler, Said, choices
+from streamplace.learn.algorithms.baselines import RunningMean, more_than_others
+from streamplace.learn.algorithms.memory import BestRewards
+from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.models.doppler.episode import EpisodeRecord, new_record
+from streamplace.learn.models.doppler.features import FEATURES
+from streamplace.learn.models.doppler.module import DopplerModule, NetworkOutputs, choices
 from streamplace.learn.models.doppler.options import DopplerConfig
-from streamplace.learn.models.doppler.plan import FEATURES
-from streamplace.learn.models.doppler.policy import Seat, numbers_of
-from streamplace.learn.reward import judge_of, reward_of
-from streamplace.model.arrays import Ints
-
-if TYPE_CHECKING:
-    from streamplace.learn.registry import Task
-
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from streamplace.learn.models.doppler.policy import PreparedProblem, numbers_of
+from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.registry import LearningTask
+from streamplace.learn.reward import judge_of
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.problem import Problem
 
 
-class DopplerLearner:
-    """Both policies on their training problems; see `streamplace.learn.learner.Learner`."""
+class DopplerLearner(PolicyLearner[DopplerConfig]):
+    """Both policies on their training problems; see `streamplace.learn.policy_learner`.
 
-    def __init__(self, task: "Task", config: DopplerConfig) -> None:
-        self._task, self._config = task, config
-        self._reward = reward_of(task.objective, task.reward)
+    Every training problem has as many rows as it is to be stepped on in an epoch.
+    """
+
+    def __init__(self, task: LearningTask, config: DopplerConfig) -> None:
+        self._networks = DopplerModule(config)
+        super().__init__(task, config, self._networks)
         self._judge = judge_of(task.objective, task.reward)
         self._imitation = config.imitation if task.features is None else 0
-        self._seats, self._judged = (
-            [Seat.of(problem, config, task.device) for problem in problems]
+        self._training, self._validation = (
+            [PreparedProblem.of(problem, config, task.device) for problem in problems]
             for problems in (task.training, task.validation)
         )
-        self._best = np.zeros(self.n_problems)
-        self._before = np.zeros((len(task.training), 2))
-        self.module = Doppler(config).to(task.device)
+        self._best = BestRewards(self.n_problems)
+        self._earlier = RunningMean(len(task.training))
 
     @property
     def n_problems(self) -> int:
-        """Rows: every training problem as often as it is to be stepped on in an epoch."""
-        return len(self._seats) * self._config.steps
+        """Number of rows."""
+        return len(self.task.training) * self.config.steps
 
     @property
-    def sizes(self) -> Rows:
+    def sizes(self) -> Longs:
         """Tasks of each row."""
-        sizes = [seat.problem.n_operators for seat in self._seats]
-        return np.tile(np.array(sizes, np.int64), self._config.steps)
+        return np.tile(super().sizes, self.config.steps)
 
-    def loss(self, rows: Rows, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
+    def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Run episodes of these problems, and learn from the teacher or from what they cost."""
         rng = np.random.default_rng(seed)
-        lessons = [self._lesson(row, epoch, rng) for row in rows.tolist()]
-        report = lessons[0][1]
-        for _, other in lessons[1:]:
+        losses = [self._loss(row, epoch, rng) for row in rows.tolist()]
+        report = losses[0][1]
+        for _, other in losses[1:]:
             report = report + other
-        return torch.stack([loss for loss, _ in lessons]).sum(), report
+        return torch.stack([loss for loss, _ in losses]).sum(), report
 
-    def validate(self, rows: Some = ALL) -> Floats:
-        """Reward of the likeliest placement of validation problems."""
-        numbers = np.arange(len(self._judged))[rows].tolist()
-        return np.array([self._greedy_reward(self._judged[i]) for i in numbers])
+    def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
+        """Reward of the likeliest placements."""
+        return [self._greedy_reward(self._validation[number]) for number in numbers]
 
-    def state(self, rows: Some = ALL) -> dict[str, NDArray[Any]]:
-        """Best rewards known, and number and sum of the costs so far."""
-        return {"best": self._best[rows].copy(), "before": self._before[self._seats_of(rows)]}
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+        """Best rewards of rows, and number and sum of the costs of their problems so far."""
+        return {**self._best.state(rows), **self._earlier.state(self._problems_of(rows))}
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Take back what `state` returned."""
-        seats = self._seats_of(rows)
-        fits = state["best"].shape == self._best[rows].shape
-        if not fits or state["before"].shape != (len(seats), 2):
-            raise FormatError("the checkpoint: its rewards are of other problems; train anew")
-        self._best[rows], self._before[seats] = state["best"], state["before"]
+        self._best.restore(state, rows)
+        self._earlier.restore(state, self._problems_of(rows))
 
-    def spec(self) -> dict[str, Any]:
-        """Options and features; all features are scaled within each problem."""
-        features = {"names": FEATURES}
-        return {"config": self._config.model_dump(mode="json"), "features": features}
+    def features(self) -> dict[str, Any]:
+        """Names of what the policies look at; all features are scaled within each problem."""
+        return {"names": FEATURES}
 
-    def _seats_of(self, rows: Some) -> Rows:
-        return np.unique(np.arange(self.n_problems)[rows] % len(self._seats))
+    def _problems_of(self, rows: Selection) -> Longs:
+        return np.unique(np.arange(self.n_problems)[rows] % len(self._training))
 
-    def _greedy_reward(self, seat: Seat) -> float:
+    def _greedy_reward(self, prepared: PreparedProblem) -> float:
         with torch.no_grad():
-            place = seat.greedy(seat.said(self.module), self._config)
-        return float(self._reward(seat.problem, place[None])[0])
+            place = prepared.greedy(prepared.outputs(self._networks), self.config)
+        return float(self.reward(prepared.problem, place[None])[0])
 
     def _exploration(self, epoch: int) -> float:
         """Share of the choices that are made at random: it falls in a line in either stage."""
         if epoch < self._imitation:
-            return self._config.straying * (1.0 - epoch / self._imitation)
-        left = 1.0 - (epoch - self._imitation) / self._config.exploring
-        return self._config.exploration * max(left, 0.0)
+            return self.config.straying * (1.0 - epoch / self._imitation)
+        left = 1.0 - (epoch - self._imitation) / self.config.exploring
+        return self.config.exploration * max(left, 0.0)
 
     def _ran(
-        self, seat: Seat, epoch: int, rng: np.random.Generator, *, taught: bool
-    ) -> tuple[Said, Trail, Ints]:
-        """Episodes of a problem: what was said before, seen on the way, and the placements."""
-        config = self._config
-        said, trail = seat.said(self.module), new_trail(seat.plan, config.episodes)
-        shape = (config.episodes, seat.problem.n_operators, 2)
+        self, prepared: PreparedProblem, epoch: int, rng: np.random.Generator, *, taught: bool
+    ) -> tuple[NetworkOutputs, EpisodeRecord, Ints]:
+        """Episodes of a problem: what was outputs before, seen on the way, and the placements."""
+        config = self.config
+        outputs, record = (
+            prepared.outputs(self._networks),
+            new_record(prepared.features, config.episodes),
+        )
+        shape = (config.episodes, prepared.problem.n_operators, 2)
         numbers = numbers_of(rng, shape, config, self._exploration(epoch))
-        return said, trail, seat.run(said, config, numbers, trail, taught=taught)
+        return outputs, record, prepared.run(outputs, config, numbers, record, taught=taught)
 
-    def _lesson(self, row: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
+    def _loss(self, row: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
         """Loss of episodes of one problem, and what they came to."""
-        at, config, taught = row % len(self._seats), self._config, epoch < self._imitation
-        seat = self._seats[at]
-        said, trail, places = self._ran(seat, epoch, rng, taught=taught)
-        found = choices(said, trail, config, 0.0 if taught else self._exploration(epoch))
-        rewards, costs = self._judge(seat.problem, places)
-        report = self._told(row, rewards, float(found.entropy.detach().mean()))
+        at, config, taught = row % len(self._training), self.config, epoch < self._imitation
+        prepared = self._training[at]
+        outputs, record, places = self._ran(prepared, epoch, rng, taught=taught)
+        chosen = choices(outputs, record, config, 0.0 if taught else self._exploration(epoch))
+        rewards, costs = self._judge(prepared.problem, places)
+        report = self._report(row, rewards, float(chosen.entropy.detach().mean()))
         if taught:
-            return -found.log_p.sum() / config.episodes, report
+            return -chosen.log_p.sum() / config.episodes, report
         later = config.discount ** np.arange(places.shape[1])[::-1]
         weights = (self._advantages(at, costs)[:, None] * later).astype(np.float32)
-        gained = (torch.from_numpy(weights).to(found.log_p.device) * found.log_p).sum()
-        return -(gained + config.entropy * found.entropy.sum()) / config.episodes, report
+        gained = (torch.from_numpy(weights).to(chosen.log_p.device) * chosen.log_p).sum()
+        return -(gained + config.entropy * chosen.entropy.sum()) / config.episodes, report
 
-    def _told(self, row: int, rewards: Floats, entropy: float) -> StepReport:
+    def _report(self, row: int, rewards: Floats, entropy: float) -> StepReport:
         """What episodes of one problem came to.
 
-        Rows of one problem may be in two threads at once, so each remembers its own best.
+        Longs of one problem may be in two threads at once, so each remembers its own best.
         """
-        self._best[row] = max(self._best[row], float(rewards.max()))
-        return StepReport(1, float(rewards.mean()), float(self._best[row]), entropy)
+        best = self._best.meet(row, float(rewards.max()))
+        return StepReport(1, float(rewards.mean()), best, entropy)
 
     def _advantages(self, at: int, costs: Floats) -> Floats:
         """How much less each of the episodes [S] costs than what it is compared with."""
-        if self._config.comparison == "running-mean":
-            count, total = self._before[at]
-            self._before[at] += len(costs), costs.sum()
-            return (total / count - costs) if count else np.zeros_like(costs)
-        others = len(costs) - 1
-        if not others:
-            return np.zeros_like(costs)
-        found = (costs.sum() - costs) / others - costs
-        return np.asarray(found / (found.std() + SPREAD))
+        if self.config.comparison == "running-mean":
+            return self._earlier.less_than_before(at, costs)
+        return np.zeros_like(costs) if len(costs) < 2 else more_than_others(-costs)

@@ -5,10 +5,10 @@ from pathlib import Path
 from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.doppler.options import PAPER, PAPER_TRAINING, TRAINING, DopplerConfig
-from streamplace.learn.registry import Allocator, Model, Task, register
+from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
 
 
-def _learner(task: Task, config: DopplerConfig) -> Learner:
+def _learner(task: LearningTask, config: DopplerConfig) -> Learner:
     from streamplace.learn.models.doppler.learner import DopplerLearner
 
     return DopplerLearner(task, config)
@@ -21,7 +21,7 @@ def _allocator(path: Path) -> Allocator:
 
 
 register(
-    Model(
+    LearnedModel(
         "doppler",
         "Learns which task comes next and where it goes, for one pass (Doppler).",
         DopplerConfig,

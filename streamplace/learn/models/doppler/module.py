@@ -1,4 +1,4 @@
-"""Doppler's networks in torch: what they say before an episode, and how likely its choices were.
+"""Doppler's networks in torch: their outputs before an episode, and how likely its choices were.
 
 With N(v) the neighbours of v, e the seconds of the stream between and whether it leads away or
 here, and FFNN a linear map with a bias, section 5.2 of the paper reads
@@ -20,9 +20,14 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, linear, one_hot
 
 from streamplace.errors import SettingError
-from streamplace.learn.models.doppler.episode import SLOPE, Heads, Trail
+from streamplace.learn.models.doppler.episode import SLOPE, DopplerHeads, EpisodeRecord
+from streamplace.learn.models.doppler.features import (
+    N_DEVICE,
+    N_TASK,
+    DopplerFeatures,
+    members_of_paths,
+)
 from streamplace.learn.models.doppler.options import DopplerConfig
-from streamplace.learn.models.doppler.plan import N_DEVICE, N_TASK, Plan, members_of_paths
 from streamplace.model.arrays import Ints
 
 N_EDGE = 2
@@ -32,7 +37,7 @@ EACH = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class GraphTensors:
     """A problem as tensors (N tasks, E streams, each seen from both ends)."""
 
     tasks: Tensor  # [N, 5]
@@ -44,28 +49,28 @@ class Graph:
     after: tuple[Tensor, Tensor]  # the same of the t-level paths
 
     @classmethod
-    def of(cls, plan: Plan, device: str = "cpu") -> "Graph":
+    def of(cls, features: DopplerFeatures, device: str = "cpu") -> "GraphTensors":
         """See a problem."""
-        source, target = (_rows(ends) for ends in (plan.base.source, plan.base.target))
+        source, target = (_rows(ends) for ends in (features.tasks.source, features.tasks.target))
         both = torch.cat([target, source])
-        seconds = torch.from_numpy(plan.sending.astype(np.float32))
-        way = torch.ones_like(seconds)
-        edges = torch.stack([seconds.repeat(2), torch.cat([way, -way])], 1)
-        degree = torch.bincount(both, minlength=len(plan.tasks)).clamp(min=1)[:, None]
+        seconds = torch.from_numpy(features.sending.astype(np.float32))
+        direction = torch.ones_like(seconds)
+        edges = torch.stack([seconds.repeat(2), torch.cat([direction, -direction])], 1)
+        degree = torch.bincount(both, minlength=features.tasks.n_tasks).clamp(min=1)[:, None]
         return cls(
-            torch.from_numpy(plan.tasks.astype(np.float32)).to(device),
+            torch.from_numpy(features.of_task.astype(np.float32)).to(device),
             torch.cat([source, target]).to(device),
             both.to(device),
             edges.to(device),
             degree.to(device),
-            _paths(plan.before, device),
-            _paths(plan.after, device),
+            _paths(features.before, device),
+            _paths(features.after, device),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """`Heads` with gradients."""
+class NetworkOutputs:
+    """`DopplerHeads` with gradients."""
 
     score: Tensor
     start: Tensor
@@ -73,13 +78,13 @@ class Said:
     seen: Tensor
     out: Tensor
 
-    def heads(self) -> Heads:
+    def heads(self) -> DopplerHeads:
         """Return the same for the episodes."""
         parts = (self.score, self.start, self.carried, self.seen, self.out)
-        return Heads(*(np.ascontiguousarray(part.detach().cpu().numpy()) for part in parts))
+        return DopplerHeads(*(np.ascontiguousarray(part.detach().cpu().numpy()) for part in parts))
 
 
-class Doppler(nn.Module):
+class DopplerModule(nn.Module):
     """Both policies."""
 
     def __init__(self, config: DopplerConfig) -> None:
@@ -94,28 +99,30 @@ class Doppler(nn.Module):
         self.sel_hidden, self.plc_hidden = (nn.Linear(4 * width, hidden) for _ in "ab")
         self.sel_out, self.plc_out = (nn.Linear(hidden, 1, bias=False) for _ in "ab")
 
-    def forward(self, graph: Graph) -> Said:
+    def forward(self, graph: GraphTensors) -> NetworkOutputs:
         """What there is to say of a problem before an episode."""
-        known = self.known(graph)
-        parts = [known, *(_summed(known, path) for path in (graph.before, graph.after))]
+        states = self.states(graph)
+        parts = [states, *(_summed(states, path) for path in (graph.before, graph.after))]
         joined = torch.cat([*parts, self.sel_task(graph.tasks)], 1)
         score = self.sel_out(leaky_relu(self.sel_hidden(joined), SLOPE))[:, 0]
         of_task, of_placed, of_device, of_features = self.plc_hidden.weight.chunk(4, 1)
-        start = linear(known, of_task, self.plc_hidden.bias)
+        start = linear(states, of_task, self.plc_hidden.bias)
         start = start + linear(self.plc_task(graph.tasks), of_features)
         start = start + linear(self.plc_device.bias, of_device)
         seen = linear(self.plc_device.weight.T, of_device)
-        return Said(score, start, EACH * linear(known, of_placed), seen, self.plc_out.weight[0])
+        return NetworkOutputs(
+            score, start, EACH * linear(states, of_placed), seen, self.plc_out.weight[0]
+        )
 
-    def known(self, graph: Graph) -> Tensor:
+    def states(self, graph: GraphTensors) -> Tensor:
         """What messages tell of every task [N, W]."""
-        known = self.enter(graph.tasks)
+        states = self.enter(graph.tasks)
         for _ in range(self.rounds):
-            ends = known[graph.source], known[graph.target], graph.edges
-            told = leaky_relu(self.message(torch.cat(ends, 1)), SLOPE)
-            heard = torch.zeros_like(known).index_add(0, graph.target, told) / graph.degree
-            known = leaky_relu(self.update(torch.cat([known, heard], 1)), SLOPE)
-        return known
+            ends = states[graph.source], states[graph.target], graph.edges
+            messages = leaky_relu(self.message(torch.cat(ends, 1)), SLOPE)
+            received = torch.zeros_like(states).index_add(0, graph.target, messages) / graph.degree
+            states = leaky_relu(self.update(torch.cat([states, received], 1)), SLOPE)
+        return states
 
 
 class Choices(NamedTuple):
@@ -125,37 +132,41 @@ class Choices(NamedTuple):
     entropy: Tensor
 
 
-def choices(said: Said, trail: Trail, config: DopplerConfig, exploration: float) -> Choices:
-    """How likely what was judged on a trail is, as far as it is learned who decides.
+def choices(
+    outputs: NetworkOutputs, record: EpisodeRecord, config: DopplerConfig, exploration: float
+) -> Choices:
+    """How likely what was judged on a record is, as far as it is learned who decides.
 
     Of a share of the choices that explore, any is as likely as any other: the probability of what
     was chosen then is (1 - share) · π + share / open choices, whose logarithm has a floor.
     """
     both = []
     if config.select == "learned":
-        both.append(_tasks(said, trail, exploration))
+        both.append(_tasks(outputs, record, exploration))
     if config.place == "learned":
-        both.append(_devices(said, trail, exploration))
+        both.append(_devices(outputs, record, exploration))
     if not both:
         raise SettingError("nothing is learned: of select and place, leave one learned")
     return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
 
 
-def _tasks(said: Said, trail: Trail, exploration: float) -> Choices:
+def _tasks(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
     """What SEL chose."""
-    ready, task = torch.from_numpy(trail.ready).to(said.score.device), _rows(trail.task)
-    log_p = said.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
+    ready, task = torch.from_numpy(record.ready).to(outputs.score.device), _rows(record.task)
+    log_p = outputs.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
     return _chosen(log_p, ready, task, exploration)
 
 
-def _devices(said: Said, trail: Trail, exploration: float) -> Choices:
+def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
     """What PLC chose."""
-    at = said.out.device
-    is_open, looks = (torch.from_numpy(part).to(at) for part in (trail.open, trail.looks))
-    start = said.start[_rows(trail.task).to(at)][:, :, None]
-    logits = leaky_relu(start + _carried(said, trail) + looks @ said.seen, SLOPE) @ said.out
+    at = outputs.out.device
+    is_open, looks = (torch.from_numpy(part).to(at) for part in (record.open, record.looks))
+    start = outputs.start[_rows(record.task).to(at)][:, :, None]
+    logits = (
+        leaky_relu(start + _carried(outputs, record) + looks @ outputs.seen, SLOPE) @ outputs.out
+    )
     log_p = logits.masked_fill(~is_open, -torch.inf).log_softmax(-1)
-    return _chosen(log_p, is_open, _rows(trail.device), exploration)
+    return _chosen(log_p, is_open, _rows(record.device), exploration)
 
 
 def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) -> Choices:
@@ -167,17 +178,17 @@ def _chosen(log_p: Tensor, is_open: Tensor, choice: Tensor, exploration: float) 
     return Choices(chosen, -(log_p.exp() * log_p.masked_fill(~is_open, 0.0)).sum(-1))
 
 
-def _carried(said: Said, trail: Trail) -> Tensor:
+def _carried(outputs: NetworkOutputs, record: EpisodeRecord) -> Tensor:
     """What earlier tasks left on the devices at every step [S, T, D, H]."""
-    at, d = said.score.device, trail.open.shape[-1]
-    done = one_hot(_rows(trail.done_device), d).to(at, said.carried.dtype)
-    added = said.carried[_rows(trail.done_task).to(at)][:, :, None] * done[..., None]
+    at, d = outputs.score.device, record.open.shape[-1]
+    done = one_hot(_rows(record.done_device), d).to(at, outputs.carried.dtype)
+    added = outputs.carried[_rows(record.done_task).to(at)][:, :, None] * done[..., None]
     return added.cumsum(1) - added
 
 
-def _summed(known: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
+def _summed(states: Tensor, pairs: tuple[Tensor, Tensor]) -> Tensor:
     owner, member = pairs
-    return EACH * torch.zeros_like(known).index_add(0, owner, known[member])
+    return EACH * torch.zeros_like(states).index_add(0, owner, states[member])
 
 
 def _paths(follower: Ints, device: str) -> tuple[Tensor, Tensor]:

@@ -2,21 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from streamplace.io.files import spot
-from streamplace.io.weights import read_weights, stamped
-from streamplace.learn.config import parsed
-from streamplace.learn.models.doppler.episode import new_trail
-from streamplace.learn.models.doppler.module import Doppler
+from streamplace.learn.loading import loaded, read_model
+from streamplace.learn.models.doppler.episode import new_record
+from streamplace.learn.models.doppler.features import FEATURES
+from streamplace.learn.models.doppler.module import DopplerModule
 from streamplace.learn.models.doppler.options import DopplerConfig
-from streamplace.learn.models.doppler.plan import FEATURES
-from streamplace.learn.models.doppler.policy import Seat
-from streamplace.learn.parameters import check_arrays, put_arrays
+from streamplace.learn.models.doppler.policy import PreparedProblem
+from streamplace.learn.parameters import fill
 from streamplace.learn.threads import one_thread
 from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
@@ -27,7 +24,7 @@ from streamplace.model.problem import Problem
 class TrainedDoppler:
     """Both policies with trained weights."""
 
-    module: Doppler
+    module: DopplerModule
     config: DopplerConfig
 
     def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
@@ -38,28 +35,24 @@ class TrainedDoppler:
         """Legal placements [S, N] of one problem, drawn from both policies."""
         numbers = np.random.default_rng(seed).random((samples, problem.n_operators, 2))
         with one_thread(), torch.no_grad():
-            seat = Seat.of(problem, self.config)
-            said, trail = seat.said(self.module), new_trail(seat.plan, 0)
-            return seat.run(said, self.config, numbers, trail, taught=False)
+            prepared = PreparedProblem.of(problem, self.config)
+            outputs, record = prepared.outputs(self.module), new_record(prepared.features, 0)
+            return prepared.run(outputs, self.config, numbers, record, taught=False)
 
     def _greedy(self, problem: Problem) -> Ints:
         with one_thread(), torch.no_grad():
-            seat = Seat.of(problem, self.config)
-            return seat.greedy(seat.said(self.module), self.config)
+            prepared = PreparedProblem.of(problem, self.config)
+            return prepared.greedy(prepared.outputs(self.module), self.config)
 
 
 def trained(path: Path) -> TrainedDoppler:
-    """Doppler from a weights file, read once as long as the file stays what it is."""
-    return _trained(*stamped(path))
+    """Doppler from a weights file."""
+    return loaded(path, _read)
 
 
-@lru_cache(maxsize=8)
-def _trained(path: Path, stamp: tuple[int, int]) -> TrainedDoppler:
-    weights, where = read_weights(path, model="doppler", features=FEATURES), spot(path)
-    config: DopplerConfig = parsed(DopplerConfig, weights.document["config"], f"{where}: config")
+def _read(path: Path) -> TrainedDoppler:
+    weights, config, where = read_model(path, "doppler", DopplerConfig, FEATURES)
     with torch.device("meta"):  # no memory for what a config alone asks for
-        module = Doppler(config)
-    check_arrays(module, weights.tensors, where)
-    module.to_empty(device="cpu")
-    put_arrays(module, weights.tensors, where)
-    return TrainedDoppler(module.eval(), config)
+        module = DopplerModule(config)
+    fill(module, weights.tensors, where)
+    return TrainedDoppler(module, config)

@@ -6,52 +6,58 @@ import numpy as np
 
 from streamplace.learn.models.doppler.episode import (
     LIKELIEST,
-    Conduct,
-    Heads,
-    Trail,
+    DecisionRules,
+    DopplerHeads,
+    EpisodeRecord,
     episodes,
-    new_trail,
+    new_record,
 )
-from streamplace.learn.models.doppler.module import Doppler, Graph, Said
+from streamplace.learn.models.doppler.features import DopplerFeatures, features_of
+from streamplace.learn.models.doppler.module import DopplerModule, GraphTensors, NetworkOutputs
 from streamplace.learn.models.doppler.options import DopplerConfig
-from streamplace.learn.models.doppler.plan import Plan, plan_of
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class PreparedProblem:
     """A problem, prepared for its episodes."""
 
     problem: Problem
-    plan: Plan
-    graph: Graph
+    features: DopplerFeatures
+    graph: GraphTensors
 
     @classmethod
-    def of(cls, problem: Problem, config: DopplerConfig, device: str = "cpu") -> "Seat":
+    def of(cls, problem: Problem, config: DopplerConfig, device: str = "cpu") -> "PreparedProblem":
         """Prepare a problem."""
-        plan = plan_of(problem, config.looks)
-        return cls(problem, plan, Graph.of(plan, device))
+        features = features_of(problem, config.looks)
+        return cls(problem, features, GraphTensors.of(features, device))
 
-    def said(self, module: Doppler) -> Said:
-        """What the networks say of the problem."""
-        said: Said = module(self.graph)
-        return said
+    def outputs(self, module: DopplerModule) -> NetworkOutputs:
+        """Outputs of the networks before the first step."""
+        outputs: NetworkOutputs = module(self.graph)
+        return outputs
 
     def run(
-        self, said: Said, config: DopplerConfig, numbers: Floats, trail: Trail, *, taught: bool
+        self,
+        outputs: NetworkOutputs,
+        config: DopplerConfig,
+        numbers: Floats,
+        record: EpisodeRecord,
+        *,
+        taught: bool,
     ) -> Ints:
         """Legal placements [S, N] of episodes with these numbers; see `episode.episodes`."""
-        conduct = Conduct(
+        rules = DecisionRules(
             int(config.select == "learned"), int(config.place == "learned"), int(taught)
         )
-        heads = _ordered(self.plan, said.heads(), config.select)
-        return self.problem.repaired(episodes(self.plan, heads, conduct, numbers, trail))
+        heads = _ordered(self.features, outputs.heads(), config.select)
+        return self.problem.repaired(episodes(self.features, heads, rules, numbers, record))
 
-    def greedy(self, said: Said, config: DopplerConfig) -> Ints:
+    def greedy(self, outputs: NetworkOutputs, config: DopplerConfig) -> Ints:
         """Placement [N] of the likeliest choices."""
         numbers = np.full((1, self.problem.n_operators, 2), LIKELIEST)
-        return self.run(said, config, numbers, new_trail(self.plan, 0), taught=False)[0]
+        return self.run(outputs, config, numbers, new_record(self.features, 0), taught=False)[0]
 
 
 def numbers_of(
@@ -63,12 +69,12 @@ def numbers_of(
     return np.where(explores, 1.0 + uniform, usual)
 
 
-def _ordered(plan: Plan, heads: Heads, select: str) -> Heads:
-    """Heads whose scores of the tasks are those of the rule that selects, if it is not learned."""
+def _ordered(features: DopplerFeatures, heads: DopplerHeads, select: str) -> DopplerHeads:
+    """Heads with the scores of the rule that selects tasks, if that is not learned."""
     if select == "critical-path":
-        return heads._replace(score=plan.to_exit.astype(np.float32))
+        return heads._replace(score=features.to_exit.astype(np.float32))
     if select == "topological":
-        position = np.empty(len(plan.tasks), np.float32)
-        position[plan.base.order] = np.arange(len(position))
+        position = np.empty(features.tasks.n_tasks, np.float32)
+        position[features.tasks.order] = np.arange(len(position))
         return heads._replace(score=-position)
     return heads

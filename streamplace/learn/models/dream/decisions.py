@@ -13,7 +13,7 @@ from streamplace.learn.models.dream.graphs import GraphBatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class StepInputs:
     """What T steps see."""
 
     previous: Tensor  # [G, T, S, D] one-hot decision of the step before, zero at the first
@@ -22,7 +22,7 @@ class Seen:
     open: Tensor  # [G, T, S, D] whether the decision may fall on a device
 
 
-class Past:
+class EarlierDecisions:
     """Linear maps from decisions to what later steps see of them."""
 
     def __init__(self, batch: GraphBatch) -> None:
@@ -36,12 +36,12 @@ class Past:
         self.before = before
         self.maps = torch.stack(maps, dim=1)
 
-    def seen(self, chosen: Tensor, steps: slice) -> Seen:
+    def seen(self, chosen: Tensor, steps: slice) -> StepInputs:
         """What these steps see of the decisions ``chosen`` [G, N, S, D] made before them."""
         maps = self.maps[:, :, steps]
         looked = maps.flatten(1, 2) @ chosen.flatten(2)
         previous, upstream, used, *rules = looked.view(*maps.shape[:3], *chosen.shape[2:]).unbind(1)
-        return Seen(previous, upstream, used, self._open(used, rules, steps))
+        return StepInputs(previous, upstream, used, self._open(used, rules, steps))
 
     def device_state(self, chosen: Tensor, steps: slice) -> Tensor:
         """Load of every device so far and transfer from it to this operator, [G, T, S, 2 D]."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from streamplace.learn.models.dream.decisions import Past, Seen
+from streamplace.learn.constructive.recurrence import lstm_states, lstm_step
+from streamplace.learn.models.dream.decisions import EarlierDecisions, StepInputs
 from streamplace.learn.models.dream.graphs import GraphBatch
-from streamplace.learn.models.dream.recurrence import lstm_states, lstm_step
 
 CLOSED = -1e9
 
@@ -38,7 +38,7 @@ class DecoderShape:
 class Encoded:
     """What the decoder needs of encoded graphs, computed once for all samples and steps."""
 
-    past: Past
+    earlier: EarlierDecisions
     inputs: Tensor  # [G, N, 4W] operators' part of the LSTM's input, and its bias
     weight: Tensor  # [4W, W + K] what the state and earlier decisions add to it
     keys: Tensor  # [G, W, N] operators, transposed
@@ -69,7 +69,7 @@ class Decoder(nn.Module):
         """Prepare encoded operators [G, N, W] and graphs [G, W] for decoding."""
         padding = torch.zeros_like(batch.present, dtype=nodes.dtype)
         return Encoded(
-            past=Past(batch),
+            earlier=EarlierDecisions(batch),
             inputs=self.read(nodes),
             weight=torch.cat([self.recurrent, *self._choices()], dim=1),
             keys=nodes.transpose(1, 2),
@@ -82,7 +82,7 @@ class Decoder(nn.Module):
         self, encoded: Encoded, chosen: Tensor, t: int, state: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities [G, S, D] of decision t, and the state and cell [R, W] after it."""
-        seen = encoded.past.seen(chosen, slice(t, t + 1))
+        seen = encoded.earlier.seen(chosen, slice(t, t + 1))
         read = self._read(encoded, seen, chosen, slice(t, t + 1)).flatten(0, 2)
         gates = encoded.inputs[:, t].repeat_interleave(chosen.shape[2], dim=0)
         gates.addmm_(torch.cat([state, read], dim=1), encoded.weight.t())
@@ -93,13 +93,13 @@ class Decoder(nn.Module):
     def all_steps(self, encoded: Encoded, chosen: Tensor) -> Tensor:
         """Log-probabilities [G, N, S, D] of all decisions, given those before each."""
         (graphs, n, samples, _), every = chosen.shape, slice(None)
-        seen = encoded.past.seen(chosen, every)
+        seen = encoded.earlier.seen(chosen, every)
         read = self._read(encoded, seen, chosen, every).transpose(0, 1)
         start = encoded.start.repeat_interleave(samples, dim=0)
         states = lstm_states(encoded.inputs.transpose(0, 1), read, start, encoded.weight)
         by_graph = states.reshape(n, graphs, samples, -1).transpose(0, 1).flatten(1, 2)
-        found = self._log_probabilities(encoded, by_graph, seen.open.flatten(1, 2))
-        return found.view(graphs, n, samples, -1)
+        log_p = self._log_probabilities(encoded, by_graph, seen.open.flatten(1, 2))
+        return log_p.view(graphs, n, samples, -1)
 
     def _choices(self) -> list[Tensor]:
         """What the device decided before, upstream devices and the devices' state add: [4W, ·]."""
@@ -110,13 +110,13 @@ class Decoder(nn.Module):
             parts.append(self.read_state.weight)
         return parts
 
-    def _read(self, encoded: Encoded, seen: Seen, chosen: Tensor, steps: slice) -> Tensor:
+    def _read(self, encoded: Encoded, seen: StepInputs, chosen: Tensor, steps: slice) -> Tensor:
         """What the LSTM reads of earlier decisions [G, T, S, K], see `Encoded.weight`."""
         parts = [seen.previous]
         if self.shape.upstream:
             parts.append(seen.upstream)
         if self.shape.device_state:
-            parts.append(encoded.past.device_state(chosen, steps))
+            parts.append(encoded.earlier.device_state(chosen, steps))
         return torch.cat(parts, dim=-1)
 
     def _log_probabilities(self, encoded: Encoded, states: Tensor, opened: Tensor) -> Tensor:

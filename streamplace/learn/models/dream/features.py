@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.errors import FormatError
+from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
-
-Floats = NDArray[np.float64]
 
 LEAST = 1e-4
 """Below this share of a device or link a load is as good as none; what sinks emit is none."""
@@ -21,7 +19,7 @@ FEATURES = OPERATOR_FEATURES + STREAM_FEATURES
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class FeatureScale:
     """Mean and standard deviation [F] of every feature over a training set.
 
     Operators have the features `OPERATOR_FEATURES`, streams `STREAM_FEATURES`; F counts both.
@@ -31,8 +29,8 @@ class Scale:
     std: Floats
 
     @classmethod
-    def of(cls, problems: Sequence[Problem]) -> "Scale":
-        """Scale of the operators and streams of these problems."""
+    def of(cls, problems: Sequence[Problem]) -> "FeatureScale":
+        """FeatureScale of the operators and streams of these problems."""
         columns = [np.concatenate([operator_features(p) for p in problems])]
         columns.append(np.concatenate([stream_features(p) for p in problems]))
         columns = [rows if len(rows) else np.zeros((1, rows.shape[1])) for rows in columns]
@@ -41,8 +39,8 @@ class Scale:
         return cls(mean, np.where(std > 0, std, 1.0))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], where: str) -> "Scale":
-        """Scale from what `document` made of one; ``where`` it stands is told in errors."""
+    def from_document(cls, document: Mapping[str, Any], where: str) -> "FeatureScale":
+        """FeatureScale from what `document` made of one; ``where`` it stands is told in errors."""
         try:
             mean, std = (np.array(document[key], np.float64) for key in ("mean", "std"))
         except (KeyError, ValueError, TypeError):

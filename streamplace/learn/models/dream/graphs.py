@@ -16,10 +16,10 @@ from torch import Tensor
 
 from streamplace.errors import SettingError
 from streamplace.learn.constructive.nodes import check_devices
-from streamplace.learn.models.dream.features import Scale, stream_transfers
+from streamplace.learn.models.dream.features import FeatureScale, stream_transfers
+from streamplace.model.arrays import Longs
 from streamplace.model.problem import Problem
 
-Ints = NDArray[np.int64]
 Arrays = dict[str, NDArray[Any]]
 
 MOST_OPERATORS = 4096
@@ -75,7 +75,7 @@ class Graphs:
 
     @classmethod
     def of(
-        cls, problems: Sequence[Problem], scale: Scale, devices: int, canonical: bool
+        cls, problems: Sequence[Problem], scale: FeatureScale, devices: int, canonical: bool
     ) -> "Graphs":
         """Problems for a model of so many devices.
 
@@ -134,11 +134,11 @@ class Graphs:
         graphs, n = order.shape
         position = order.argsort(1)[:, None].expand(-1, 2, -1)
         start = torch.arange(graphs, device=ends.device)[:, None, None] * n
-        found = position.gather(2, ends.clamp(min=0)) + start
-        return found.transpose(0, 1)[:, real], real
+        indices = position.gather(2, ends.clamp(min=0)) + start
+        return indices.transpose(0, 1)[:, real], real
 
 
-def padded_orders(orders: Sequence[Ints]) -> Ints:
+def padded_orders(orders: Sequence[Longs]) -> Longs:
     """Orders of different lengths as rows [G, N]; padding comes last and stays in its place."""
     n = max(len(order) for order in orders)
     rows = np.tile(np.arange(n), (len(orders), 1))
@@ -157,7 +157,7 @@ def check_size(problem: Problem, devices: int) -> None:
         )
 
 
-def _arrays(problem: Problem, scale: Scale, devices: int) -> Arrays:
+def _arrays(problem: Problem, scale: FeatureScale, devices: int) -> Arrays:
     check_size(problem, devices)
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
     load = np.zeros((n, devices), np.float32)

@@ -1,21 +1,11 @@
 """Options of the DREAM paper's three models; light, so that the registry imports no torch."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from streamplace.learn.config import TrainingConfig
-from streamplace.learn.constructive.options import MemoryConfig
-
-Order = Literal[
-    "topological",
-    "bfs",
-    "dfs-preorder",
-    "dfs-postorder",
-    "reversed-topological",
-    "lexicographic",
-    "heaviest-first",
-]
+from streamplace.learn.constructive.options import MemoryConfig, Order
 
 
 class AllocatorConfig(MemoryConfig):
@@ -66,3 +56,12 @@ PAPER_TRAINING = TrainingConfig(
 FAST_TRAINING = TrainingConfig(
     epochs=70, batch=32, learning_rate=3e-3, final_learning_rate=3e-5, clip=1.0
 )
+
+OPTIONS: dict[str, type[AllocatorConfig]] = {
+    "encdec": AllocatorConfig,
+    "encdec-gnn": GraphAllocatorConfig,
+    "dream": GraphAllocatorConfig,
+}
+"""Kind of options of each model."""
+UPSTREAM = ("dream",)
+"""Models whose decoder sees the devices of upstream operators (F2)."""

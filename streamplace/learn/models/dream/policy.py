@@ -1,66 +1,104 @@
-"""A policy: an encoder and a decoder that sample placements and say how likely they are."""
+"""The DREAM paper's models as constructive policies."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import torch
-from torch import Tensor, nn
 
-from streamplace.learn.constructive.policy import Likelihood
-from streamplace.learn.models.dream.decoder import Decoder, Encoded
-from streamplace.learn.models.dream.graphs import GraphBatch
-
-
-class Policy(nn.Module):
-    """P(placement | graph), equation 2.
-
-    Shapes: G graphs, S samples of each, N operators in the order of decision.
-    """
-
-    def __init__(self, encoder: nn.Module, decoder: Decoder) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.decoder = decoder
-
-    def encode(self, batch: GraphBatch) -> Encoded:
-        """Encode graphs, once for all that is asked about them."""
-        nodes, graph = self.encoder(batch)
-        return self.decoder.encode(batch, nodes, graph)
-
-    def likelihood(self, batch: GraphBatch, encoded: Encoded, placements: Tensor) -> Likelihood:
-        """Log-probabilities and entropies of placements [G, S, N], with gradients."""
-        chosen = one_hot(placements.transpose(1, 2), batch.n_devices)
-        each = self.decoder.all_steps(encoded, chosen)
-        taken = (each * chosen).sum((1, 3))
-        spread = -(each.exp() * each).sum((1, 3)) / batch.present.sum(1)[:, None]
-        return Likelihood(taken, spread)
-
-    @torch.no_grad()
-    def sample(self, encoded: Encoded, samples: int, generator: torch.Generator) -> Tensor:
-        """Draw placements [G, S, N], step by step."""
-        return self._decide(encoded, samples, generator)
-
-    @torch.no_grad()
-    def greedy(self, encoded: Encoded) -> Tensor:
-        """Placements [G, 1, N] of the likeliest device at every step."""
-        return self._decide(encoded, 1, None)
-
-    def _decide(self, encoded: Encoded, samples: int, generator: torch.Generator | None) -> Tensor:
-        batch = encoded.past.batch
-        graphs, n, devices = batch.n_graphs, batch.n_operators, batch.n_devices
-        chosen = encoded.start.new_zeros(graphs, n, samples, devices)
-        state = encoded.start.detach().repeat_interleave(samples, dim=0)
-        cell = torch.zeros_like(state)
-        noise = torch.zeros_like(chosen)
-        if generator is not None:  # the largest of log p + Gumbel noise is a draw from p
-            noise.exponential_(generator=generator).log_().neg_()
-        decided = []
-        for t in range(n):
-            found, state, cell = self.decoder.step(encoded, chosen, t, state, cell)
-            device = found.add_(noise[:, t]).argmax(-1)
-            chosen[:, t] = one_hot(device, devices)
-            decided.append(device)
-        return torch.stack(decided, dim=-1)
+from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.constructive.policy import Likelihood, Placements
+from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.models.dream.decoder import Encoded
+from streamplace.learn.models.dream.features import FeatureScale
+from streamplace.learn.models.dream.graphs import GraphBatch, Graphs, padded_orders
+from streamplace.learn.models.dream.module import EncoderDecoder
+from streamplace.learn.models.dream.options import AllocatorConfig
+from streamplace.learn.models.dream.placing import greedy_rows
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.problem import Problem
 
 
-def one_hot(devices: Tensor, n_devices: int) -> Tensor:
-    """One-hot rows [..., D] of devices [...], as float32."""
-    rows = torch.zeros(*devices.shape, n_devices, device=devices.device)
-    return rows.scatter_(-1, devices[..., None], 1)
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedBatch:
+    """Problems in the order of decision; an `EncodedBatch` of `constructive.policy`."""
+
+    policy: EncoderDecoder
+    batch: GraphBatch
+    encoded: Encoded
+    orders: Sequence[Longs]
+
+    def drawn(self, samples: int, generator: torch.Generator) -> list[Placements]:
+        """Placements [S, N], drawn step by step."""
+        by_step = self.policy.sample(self.encoded, samples, generator).cpu().numpy()
+        drawn = []
+        for order, steps in zip(self.orders, by_step, strict=True):
+            placements = np.empty((samples, len(order)), steps.dtype)
+            placements[:, order] = steps[:, : len(order)]
+            drawn.append(placements)
+        return drawn
+
+    def worth(self, samples: int) -> Floats:
+        """All count alike."""
+        return np.ones(samples)
+
+    def likelihood(self, placements: Sequence[Placements]) -> Likelihood:
+        """Likelihood of placements, all steps at once."""
+        most = max(map(len, placements))
+        by_step: Longs = np.zeros((len(placements), most, self.batch.n_operators), np.int64)
+        for row, order, given in zip(by_step, self.orders, placements, strict=True):
+            row[: len(given), : len(order)] = given[:, order]
+        device = self.batch.present.device
+        return self.policy.likelihood(
+            self.batch, self.encoded, torch.from_numpy(by_step).to(device)
+        )
+
+
+class PreparedTensors:
+    """Problems as tensors."""
+
+    def __init__(
+        self,
+        policy: EncoderDecoder,
+        config: AllocatorConfig,
+        scale: FeatureScale,
+        problems: Sequence[Problem],
+    ) -> None:
+        self._policy, self._config, self._problems = policy, config, problems
+        device = next(policy.parameters()).device
+        graphs = Graphs.of(problems, scale, config.devices, config.canonical)
+        self._graphs, self._device = graphs.to(device), device
+
+    def encoded(self, rows: Longs, rng: np.random.Generator) -> OrderedBatch:
+        """Encode problems, each in an order of its own."""
+        orders = [self._order(self._problems[row], rng) for row in rows]
+        order = torch.from_numpy(padded_orders(orders)).to(self._device)
+        batch = self._graphs.batch(torch.from_numpy(rows).to(self._device), order)
+        return OrderedBatch(self._policy, batch, self._policy.encode(batch), orders)
+
+    def greedy(self, rows: Selection = ALL) -> list[Ints]:
+        """Likeliest device at every step."""
+        return greedy_rows(self._policy, self._graphs, self._problems, self._config.order, rows)
+
+    def _order(self, problem: Problem, rng: np.random.Generator) -> Longs:
+        """Order of decision, ties at random where the options say so."""
+        rank = rng.permutation(problem.n_operators) if self._config.random_ties else None
+        return decision_order(problem, self._config.order, rank)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DreamPolicy:
+    """A model of the paper with parameters."""
+
+    module: EncoderDecoder
+    config: AllocatorConfig
+    scale: FeatureScale
+
+    def on(self, problems: Sequence[Problem]) -> PreparedTensors:
+        """Prepare problems."""
+        return PreparedTensors(self.module, self.config, self.scale, problems)
+
+    def features(self) -> dict[str, Any]:
+        """Names and scale of what it looks at."""
+        return self.scale.document()

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from streamplace.learn.constructive.recurrence import lstm_states
 from streamplace.learn.models.dream.graphs import GraphBatch
-from streamplace.learn.models.dream.recurrence import lstm_states
 
 
 class SequenceEncoder(nn.Module):

@@ -7,26 +7,26 @@ from streamplace.learn.improving.options import PAPER_LEARNING
 from streamplace.learn.improving.policy import Improver
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.giph.options import PAPER_TRAINING, TRAINING, GiphConfig
-from streamplace.learn.registry import Model, Task, register
+from streamplace.learn.registry import LearnedModel, LearningTask, register
 
 
-def giph_model(name: str, summary: str, fast: GiphConfig) -> Model:
+def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
     """Register a variant by its fast options."""
     paper = fast.model_copy(update=PAPER_LEARNING)
     presets = {"fast": Preset(fast, TRAINING), "paper": Preset(paper, PAPER_TRAINING)}
 
-    def learner(task: Task, config: GiphConfig) -> Learner:
+    def learner(task: LearningTask, config: GiphConfig) -> Learner:
         from streamplace.learn.improving.learner import ImprovingLearner
-        from streamplace.learn.models.giph.teaching import TeachableGiph
+        from streamplace.learn.models.giph.policy import GiphPolicy
 
-        return ImprovingLearner(task, config, TeachableGiph(config))
+        return ImprovingLearner(task, config, GiphPolicy(config))
 
     def improver(path: Path) -> Improver:
         from streamplace.learn.models.giph.placing import trained
 
         return trained(path, name)
 
-    return register(Model(name, summary, GiphConfig, presets, learner, improver=improver))
+    return register(LearnedModel(name, summary, GiphConfig, presets, learner, improver=improver))
 
 
 giph_model("giph", "Improves a placement by moving tasks to chosen devices (GiPH).", GiphConfig())

@@ -1,26 +1,79 @@
-"""GiPH from a weights file; numpy alone."""
+"""GiPH with weights as they are: on a problem, and from a weights file; needs no torch."""
 
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 
-from streamplace.io.files import spot
-from streamplace.io.weights import read_weights, stamped
-from streamplace.learn.config import parsed
-from streamplace.learn.improving.shapes import check_shapes
-from streamplace.learn.models.giph.network import network_of, shapes
-from streamplace.learn.models.giph.policy import FEATURES, GiphImprover
-from streamplace.learn.registry import MODELS
+from streamplace.learn.improving.policy import STEPS_PER_OPERATOR, Walked
+from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.models.giph.features import EDGE_FEATURES, NODE_FEATURES
+from streamplace.learn.models.giph.network import GiphNetwork, network_of, shapes
+from streamplace.learn.models.giph.options import GiphConfig
+from streamplace.learn.models.giph.walk import WalkState, begin, go, new_record
+from streamplace.learn.node_graphs.graph import NodeGraph, node_graph_of
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.problem import Problem
+
+FEATURES = [
+    *(f"node {name}" for name in NODE_FEATURES),
+    *(f"edge {name}" for name in EDGE_FEATURES),
+]
+"""What GiPH looks at; weights fit only the features that they were trained on."""
+
+
+@dataclass(slots=True)
+class GiphWalker:
+    """GiPH on one problem."""
+
+    network: GiphNetwork
+    graph: NodeGraph
+    potential: bool
+    walk: WalkState | None = None
+
+    @property
+    def length(self) -> int:
+        """Steps of a whole walk, two per task."""
+        return STEPS_PER_OPERATOR * self.graph.n_tasks
+
+    def begin(self, place: Ints) -> None:
+        """Stand at a placement."""
+        self.walk = begin(self.graph, place, self.network.features)
+
+    def go(self, uniform: Floats) -> Ints:
+        """Take so many steps; below 0 stands for the likeliest choice."""
+        return self._go(uniform, recorded=0).places
+
+    def recorded(self, place: Ints, uniform: Floats) -> Walked:
+        """Walk from a placement and record what was seen."""
+        self.begin(place)
+        return self._go(uniform, recorded=len(uniform))
+
+    def _go(self, uniform: Floats, recorded: int) -> Walked:
+        assert self.walk is not None
+        record = new_record(self.graph, recorded, self.network.features)
+        places = go(self.graph, self.network, self.potential, self.walk, uniform, record)
+        return Walked(places, record)
+
+
+@dataclass(frozen=True, slots=True)
+class GiphImprover:
+    """GiPH with weights as they are."""
+
+    network: GiphNetwork
+    config: GiphConfig
+
+    def on(self, problem: Problem) -> GiphWalker:
+        """Return the policy on one problem."""
+        config = self.config
+        graph = node_graph_of(problem, pairs=config.pairs)
+        return GiphWalker(self.network, graph, config.potential)
 
 
 def trained(path: Path, model: str) -> GiphImprover:
-    """GiPH, or a variant, from a weights file, read once as long as the file stays what it is."""
-    return _trained(model, *stamped(path))
+    """GiPH, or a variant, from a weights file."""
+    return loaded(path, _read, model)
 
 
-@lru_cache(maxsize=8)
-def _trained(model: str, path: Path, stamp: tuple[int, int]) -> GiphImprover:
-    weights = read_weights(path, model=model, features=FEATURES)
-    where = spot(path)
-    config = parsed(MODELS[model].config, weights.document["config"], f"{where}: config")
+def _read(path: Path, model: str) -> GiphImprover:
+    weights, config, where = read_model(path, model, GiphConfig, FEATURES)
     check_shapes(weights.tensors, shapes(config.form, config.edges), where)
     return GiphImprover(network_of(weights.tensors, config.form, config.steps), config)

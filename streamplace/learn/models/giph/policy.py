@@ -1,65 +1,41 @@
-"""GiPH as a policy that improves placements: with weights, on a problem, and to be trained."""
+"""GiPH to be trained: what was seen on walks, through torch."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
-from streamplace.learn.improving.policy import STEPS_PER_OPERATOR, Walked
-from streamplace.learn.models.giph.measures import EDGE_FEATURES, NODE_FEATURES
-from streamplace.learn.models.giph.network import Network
+from torch import Tensor
+
+from streamplace.learn.improving.policy import Walked
+from streamplace.learn.models.giph.module import GiphModule
+from streamplace.learn.models.giph.network import network_of
 from streamplace.learn.models.giph.options import GiphConfig
-from streamplace.learn.models.giph.view import View, view_of
-from streamplace.learn.models.giph.walk import Walk, begin, go, new_trail
-from streamplace.model.arrays import Floats, Ints
-from streamplace.model.problem import Problem
-
-FEATURES = [
-    *(f"node {name}" for name in NODE_FEATURES),
-    *(f"edge {name}" for name in EDGE_FEATURES),
-]
-"""What GiPH looks at; weights fit only the features that they were trained on."""
+from streamplace.learn.models.giph.placing import FEATURES, GiphImprover, GiphWalker
+from streamplace.learn.node_graphs.module import NodeGraphBatch
+from streamplace.learn.parameters import arrays_of
 
 
-@dataclass(slots=True)
-class GiphWalker:
-    """GiPH on one problem."""
+class GiphPolicy:
+    """GiPH with parameters; see `streamplace.learn.improving.policy.ImprovingPolicy`."""
 
-    network: Network
-    view: View
-    potential: bool
-    walk: Walk | None = None
+    def __init__(self, config: GiphConfig) -> None:
+        self._config = config
+        self.module = GiphModule(config.form, config.steps, config.edges)
 
-    @property
-    def length(self) -> int:
-        """Steps of a whole walk, two per task."""
-        return STEPS_PER_OPERATOR * self.view.n_tasks
+    def improver(self) -> GiphImprover:
+        """Return the policy with its parameters as they are now."""
+        network = network_of(arrays_of(self.module), self._config.form, self._config.steps)
+        return GiphImprover(network, self._config)
 
-    def begin(self, place: Ints) -> None:
-        """Stand at a placement."""
-        self.walk = begin(self.view, place, self.network.features)
+    def choices(self, walked: Sequence[tuple[GiphWalker, Walked]]) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy [P] of all choices."""
+        device = next(self.module.parameters()).device
+        records = [(walker.graph, walk.record) for walker, walk in walked]
+        steps = NodeGraphBatch.of(records, str(device))
+        log_p = self.module(steps)
+        surprise = -log_p.exp() * log_p.masked_fill(~steps.open, 0.0)
+        entropy = surprise.new_zeros(len(steps.chosen)).index_add(0, steps.step, surprise)
+        return log_p[steps.chosen], entropy
 
-    def go(self, uniform: Floats) -> Ints:
-        """Take so many steps; below 0 stands for the likeliest choice."""
-        return self._go(uniform, kept=0).places
-
-    def seen(self, place: Ints, uniform: Floats) -> Walked:
-        """Walk from a placement and keep what was seen."""
-        self.begin(place)
-        return self._go(uniform, kept=len(uniform))
-
-    def _go(self, uniform: Floats, kept: int) -> Walked:
-        assert self.walk is not None
-        trail = new_trail(self.view, kept, self.network.features)
-        places = go(self.view, self.network, self.potential, self.walk, uniform, trail)
-        return Walked(places, trail)
-
-
-@dataclass(frozen=True, slots=True)
-class GiphImprover:
-    """GiPH with weights as they are."""
-
-    network: Network
-    config: GiphConfig
-
-    def on(self, problem: Problem) -> GiphWalker:
-        """Return the policy on one problem."""
-        config = self.config
-        return GiphWalker(self.network, view_of(problem, pairs=config.pairs), config.potential)
+    def features(self) -> dict[str, Any]:
+        """Names of what it looks at."""
+        return {"names": FEATURES}

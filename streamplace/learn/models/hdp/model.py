@@ -5,27 +5,27 @@ from pathlib import Path
 from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.hdp.options import FAST_TRAINING, PAPER, PAPER_TRAINING, HdpConfig
-from streamplace.learn.registry import Allocator, Model, Task, register
+from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
 
 
-def _learner(task: Task, config: HdpConfig) -> Learner:
+def _learner(task: LearningTask, config: HdpConfig) -> Learner:
     from streamplace.learn.constructive.learner import ConstructiveLearner
-    from streamplace.learn.constructive.traits import known_or
-    from streamplace.learn.models.hdp.teaching import build, traits_of
+    from streamplace.learn.constructive.traits import traits_or
+    from streamplace.learn.models.hdp.policy import build, traits_of
 
-    traits = known_or(task.features, lambda: traits_of(task.training, config))
+    traits = traits_or(task.features, lambda: traits_of(task.training, config))
     return ConstructiveLearner(task, config, build(traits, config))
 
 
 def _allocator(path: Path) -> Allocator:
     from streamplace.learn.constructive.placing import trained
-    from streamplace.learn.models.hdp.teaching import build
+    from streamplace.learn.models.hdp.policy import build
 
     return trained(path, "hdp", HdpConfig, build)
 
 
 register(
-    Model(
+    LearnedModel(
         "hdp",
         "Reads operators as a sequence, decides by an LSTM with attention (the RNN placer).",
         HdpConfig,

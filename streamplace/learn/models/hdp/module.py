@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from streamplace.learn.models.dream.policy import one_hot
-from streamplace.learn.models.dream.recurrence import lstm_states, lstm_step
+from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
 from streamplace.learn.models.hdp.options import HdpConfig
 
 CLOSED = -1e9
@@ -34,7 +33,7 @@ class Sequences:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Read:
+class ReadSequences:
     """What the decoder needs of sequences, computed once for all samples and steps."""
 
     nodes: Sequences
@@ -46,7 +45,7 @@ class Read:
     start: Tensor  # [G, W] s_0
 
 
-class Hdp(nn.Module):
+class HdpModule(nn.Module):
     """The policy."""
 
     def __init__(self, features: int, config: HdpConfig) -> None:
@@ -64,8 +63,8 @@ class Hdp(nn.Module):
         self.out = nn.Linear(2 * width, devices)
         nn.init.orthogonal_(self.recurrent)
 
-    def encode(self, nodes: Sequences) -> Read:
-        """Read sequences."""
+    def encode(self, nodes: Sequences) -> ReadSequences:
+        """ReadSequences sequences."""
         lengths = nodes.present.sum(1).cpu()
         packed = pack_padded_sequence(
             nodes.features, lengths, batch_first=True, enforce_sorted=False
@@ -74,7 +73,7 @@ class Hdp(nn.Module):
         most = nodes.features.shape[1]
         values, _ = pad_packed_sequence(states, batch_first=True, total_length=most)
         padding = torch.zeros_like(nodes.present, dtype=values.dtype)
-        return Read(
+        return ReadSequences(
             nodes=nodes,
             values=values,
             inputs=self.read(values),
@@ -84,7 +83,7 @@ class Hdp(nn.Module):
             start=torch.cat([last[0], last[1]], dim=1),
         )
 
-    def log_probabilities(self, read: Read, chosen: Tensor) -> Tensor:
+    def log_probabilities(self, read: ReadSequences, chosen: Tensor) -> Tensor:
         """Log-probabilities [G, S, N, D] of all decisions, given devices [G, S, N] before each."""
         graphs, samples, n = chosen.shape
         before = one_hot(chosen, self.config.devices).roll(1, dims=2)
@@ -98,7 +97,9 @@ class Hdp(nn.Module):
         return self._decided(read, by_graph, opened).view(graphs, samples, n, -1)
 
     @torch.no_grad()
-    def decide(self, read: Read, samples: int, generator: torch.Generator | None) -> Tensor:
+    def decide(
+        self, read: ReadSequences, samples: int, generator: torch.Generator | None
+    ) -> Tensor:
         """Devices [G, S, N], step by step: drawn, or without a generator the likeliest."""
         graphs, n, devices = read.nodes.open.shape
         noise = read.start.new_zeros(n, graphs, samples, devices)
@@ -106,18 +107,18 @@ class Hdp(nn.Module):
             noise.exponential_(generator=generator).log_().neg_()
         state = read.start.repeat_interleave(samples, dim=0)
         cell, before = torch.zeros_like(state), noise.new_zeros(graphs * samples, devices)
-        found = []
+        decided = []
         for t in range(n):
             gates = read.inputs[:, t].repeat_interleave(samples, dim=0)
             gates.addmm_(torch.cat([state, before], dim=1), read.weight.t())
             state, cell = lstm_step(gates, cell)
             opened = read.nodes.open[:, t, None].expand(-1, samples, -1)
             log_p = self._decided(read, state.view(graphs, samples, -1), opened)
-            found.append((log_p + noise[t]).argmax(-1))
-            before = one_hot(found[-1].flatten(), devices).to(state.device)
-        return torch.stack(found, dim=-1)
+            decided.append((log_p + noise[t]).argmax(-1))
+            before = one_hot(decided[-1].flatten(), devices).to(state.device)
+        return torch.stack(decided, dim=-1)
 
-    def _decided(self, read: Read, states: Tensor, opened: Tensor) -> Tensor:
+    def _decided(self, read: ReadSequences, states: Tensor, opened: Tensor) -> Tensor:
         """Attention and softmax: log-probabilities [G, X, D] from states [G, X, W]."""
         mixed = torch.tanh(read.keys[:, None] + self.query(states)[:, :, None])
         scores = self.attend(mixed).squeeze(-1) + read.hidden_from

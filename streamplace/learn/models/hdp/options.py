@@ -5,8 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from streamplace.learn.config import TrainingConfig
-from streamplace.learn.constructive.options import ConstructiveConfig
-from streamplace.learn.models.dream.options import Order
+from streamplace.learn.constructive.options import ConstructiveConfig, Order
 
 
 class HdpConfig(ConstructiveConfig):

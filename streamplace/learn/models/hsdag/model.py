@@ -5,27 +5,27 @@ from pathlib import Path
 from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.hsdag.options import FAST_TRAINING, PAPER, PAPER_TRAINING, HsdagConfig
-from streamplace.learn.registry import Allocator, Model, Task, register
+from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
 
 
-def _learner(task: Task, config: HsdagConfig) -> Learner:
+def _learner(task: LearningTask, config: HsdagConfig) -> Learner:
     from streamplace.learn.constructive.learner import ConstructiveLearner
-    from streamplace.learn.constructive.traits import known_or
-    from streamplace.learn.models.hsdag.teaching import build, traits_of
+    from streamplace.learn.constructive.traits import traits_or
+    from streamplace.learn.models.hsdag.policy import build, traits_of
 
-    traits = known_or(task.features, lambda: traits_of(task.training, config))
+    traits = traits_or(task.features, lambda: traits_of(task.training, config))
     return ConstructiveLearner(task, config, build(traits, config))
 
 
 def _allocator(path: Path) -> Allocator:
     from streamplace.learn.constructive.placing import trained
-    from streamplace.learn.models.hsdag.teaching import build
+    from streamplace.learn.models.hsdag.policy import build
 
     return trained(path, "hsdag", HsdagConfig, build)
 
 
 register(
-    Model(
+    LearnedModel(
         "hsdag",
         "Learns to group operators, as many groups as fit, and where each goes (HSDAG).",
         HsdagConfig,

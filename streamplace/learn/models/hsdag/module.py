@@ -30,7 +30,7 @@ CLOSED = -1e9
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class GraphsSideBySide:
     """G graphs side by side."""
 
     features: Tensor  # [V, F]
@@ -53,7 +53,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Round:
+class GroupingRound:
     """What one round says."""
 
     group: Tensor  # [V]
@@ -63,7 +63,7 @@ class Round:
     scores: Tensor  # [E'] of the edges that groups may grow along
 
 
-class Hsdag(nn.Module):
+class HsdagModule(nn.Module):
     """The policy."""
 
     def __init__(self, features: int, config: HsdagConfig) -> None:
@@ -75,17 +75,17 @@ class Hsdag(nn.Module):
         self.score = two_layers(width, width, 1)
         self.place = two_layers(width, width, config.devices)
 
-    def rounds(self, graphs: Side, kept: list[Tensor]) -> list[Round]:
-        """Go through an episode; edges [E] that are not kept in a round join nobody in it."""
-        h, found = self.enter(graphs.features), []
-        for there in kept:
+    def rounds(self, graphs: GraphsSideBySide, present: list[Tensor]) -> list[GroupingRound]:
+        """Go through an episode; edges [E] that are not present in a round join nobody in it."""
+        h, rounds = self.enter(graphs.features), []
+        for there in present:
             z = self.encoded(graphs, h)
             now, pooled = self._round(graphs, z, graphs.edges[:, there])
-            found.append(now)
+            rounds.append(now)
             h = h + pooled[now.group]
-        return found
+        return rounds
 
-    def encoded(self, graphs: Side, h: Tensor) -> Tensor:
+    def encoded(self, graphs: GraphsSideBySide, h: Tensor) -> Tensor:
         """Z [V, W] of states h [V, W]."""
         (source, target), scale = graphs.edges, graphs.degree.rsqrt()[:, None]
         z = layer_norm(h, h.shape[1:])
@@ -94,15 +94,17 @@ class Hsdag(nn.Module):
             z = torch.relu(scale * sent.index_add(0, source, sent[target]))
         return z
 
-    def _round(self, graphs: Side, z: Tensor, edges: Tensor) -> tuple[Round, Tensor]:
+    def _round(
+        self, graphs: GraphsSideBySide, z: Tensor, edges: Tensor
+    ) -> tuple[GroupingRound, Tensor]:
         """What a round says of embeddings [V, W], and the groups' embeddings [C, W]."""
         scores = torch.sigmoid(self.score(z[edges[0]] * z[edges[1]]).squeeze(1))
-        found = parse(edges.cpu().numpy(), scores.detach().cpu().numpy(), len(z))
-        group = torch.from_numpy(found.group).to(z.device)
-        kept = torch.from_numpy(found.kept).to(z.device)
+        parsed = parse(edges.cpu().numpy(), scores.detach().cpu().numpy(), len(z))
+        group = torch.from_numpy(parsed.group).to(z.device)
+        edge = torch.from_numpy(parsed.edge).to(z.device)
         weight = z.new_ones(len(z))
-        joined = kept != ALONE
-        weight = weight.masked_scatter(joined, scores[kept[joined]])
+        joined = edge != ALONE
+        weight = weight.masked_scatter(joined, scores[edge[joined]])
         count = torch.bincount(group)
         pooled = z.new_zeros(len(count), z.shape[1]).index_add(0, group, weight[:, None] * z)
         pooled = pooled / count[:, None]
@@ -110,7 +112,7 @@ class Hsdag(nn.Module):
             0, group, torch.arange(len(z), device=z.device), "amin"
         )
         logits = self.place(pooled).masked_fill(~_open(graphs, group, count), CLOSED)
-        now = Round(group, first, graphs.owner[first], logits.log_softmax(-1), scores)
+        now = GroupingRound(group, first, graphs.owner[first], logits.log_softmax(-1), scores)
         return now, pooled
 
 
@@ -119,7 +121,7 @@ def two_layers(n_in: int, width: int, n_out: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, width), nn.ReLU(), nn.Linear(width, n_out))
 
 
-def _open(graphs: Side, group: Tensor, count: Tensor) -> Tensor:
+def _open(graphs: GraphsSideBySide, group: Tensor, count: Tensor) -> Tensor:
     """[C, D] devices that all of a group may use, or where there is none those of any."""
     may = graphs.open.to(torch.int64)
     able = may.new_zeros(len(count), may.shape[1]).index_add(0, group, may)

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamplace.learn.models.pilot.rollout import Trail
-
-Ints = NDArray[np.int32]
-Singles = NDArray[np.float32]
+from streamplace.learn.models.pilot.rollout import RolloutRecord
+from streamplace.model.arrays import Floats, Ints, Singles
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +28,16 @@ class Alternatives:
     device: Ints
     shape: tuple[int, int, int]
 
-    def worth(self, values: NDArray[np.float64]) -> Singles:
+    def worth(self, values: Floats) -> Singles:
         """Values [K] where they belong, [S, T, D]; NaN where nothing was tried."""
         worth = np.full(self.shape, np.nan, np.float32)
         worth[self.rollout, self.step, self.device] = values
         return worth
 
 
-def alternatives(record: Trail, chosen: Ints, forks: int, rng: np.random.Generator) -> Alternatives:
+def alternatives(
+    record: RolloutRecord, chosen: Ints, forks: int, rng: np.random.Generator
+) -> Alternatives:
     """Try every open device at up to ``forks`` steps of each of these rollouts [S, T]."""
     n_steps = chosen.shape[1]
     tries = [

@@ -7,249 +7,205 @@ policy that stays near the present one (an advantage over the mean of the altern
 equation 4 of the paper, but per decision). Besides, the best placement known is imitated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from streamsim.canonical import canonical
 from torch import Tensor
 
-from streamplace.errors import FormatError
 from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towards_worth
-from streamplace.learn.learner import ALL, Rows, StepReport
+from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot.alternatives import alternatives
-from streamplace.learn.models.pilot.module import Pilot, Steps, Views
-from streamplace.learn.models.pilot.network import Network, heads_of, network_of
+from streamplace.learn.models.pilot.features import PilotFeatures, features_of
+from streamplace.learn.models.pilot.memory import LEAST, BestPlacements
+from streamplace.learn.models.pilot.module import PilotModule, ProblemBatch, StepBatch
+from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
 from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, LOOKS, WALKS, TrainedPilot
 from streamplace.learn.models.pilot.rollout import (
     NOTHING,
-    Heads,
-    Trail,
+    PilotHeads,
+    RolloutRecord,
     new_record,
     places_after,
     rollouts,
 )
 from streamplace.learn.models.pilot.variety import elsewhere
-from streamplace.learn.models.pilot.view import View, view_of
 from streamplace.learn.parameters import arrays_of
-from streamplace.learn.registry import Task
-from streamplace.learn.reward import Reward, reward_of
+from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.registry import LearningTask
+from streamplace.model.arrays import Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
-
-Ints = NDArray[np.int32]
-Singles = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-
-LEAST = 1e-9
-"""Stands for a reward of nothing where rewards are compared."""
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class WeighedRollouts:
     """Rollouts of one problem, and what the loss makes of them."""
 
-    record: Trail
+    record: RolloutRecord
     chosen: Ints  # [S, T]
     imitation: float  # weight of −log π(rollout)
     worth: Singles  # [S, T, D] of every alternative, relative to the best; NaN where not tried
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class StudiedProblem:
     """What was tried on one problem."""
 
-    view: View
-    studies: tuple[Study, ...]
+    features: PilotFeatures
+    studies: tuple[WeighedRollouts, ...]
     reward: float
     best: float
 
 
-class PilotLearner:
-    """Pilot on its training problems; see `streamplace.learn.learner.Learner`."""
+class PilotLearner(PolicyLearner[PilotConfig]):
+    """Pilot on its training problems; see `streamplace.learn.policy_learner`."""
 
-    def __init__(self, task: Task, config: PilotConfig) -> None:
-        self._task, self._config = task, config
-        self._views = [view_of(problem) for problem in task.training]
-        self._reward: Reward = reward_of(task.objective, task.reward)
+    def __init__(self, task: LearningTask, config: PilotConfig) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(task.seed)
-            self.module = Pilot(config.width, config.rounds).to(task.device)
-        self._known = [
-            _canonical(view, target)
-            for view, target in zip(self._views, self._targets(), strict=True)
+            super().__init__(task, config, PilotModule(config.width, config.rounds))
+        self._features = [features_of(problem) for problem in task.training]
+        targets = task.targets or [None] * self.n_problems
+        placements = [
+            None if target is None else _canonical(features, target)
+            for features, target in zip(self._features, targets, strict=True)
         ]
-        self._best = np.array(
-            [
-                self._value(problem, view, known)
-                for problem, view, known in zip(
-                    task.training, self._views, self._known, strict=True
-                )
-            ]
+        sizes = [(f.level.n_units, len(f.group)) for f in self._features]
+        self._best = BestPlacements(
+            placements, [self._value(*each) for each in enumerate(placements)], np.array(sizes)
         )
+        self.memories = (self._best,)
 
     @property
-    def n_problems(self) -> int:
-        """Number of training problems."""
-        return len(self._views)
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Longs:
         """Units of each training problem."""
-        return np.array([view.level.n_units for view in self._views], np.int64)
+        return np.array([features.level.n_units for features in self._features], np.int64)
 
-    def loss(self, rows: NDArray[np.int64], epoch: int, seed: int) -> tuple[Tensor, StepReport]:
+    def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
         """Roll out these problems, and weigh what came out."""
         rng, network = np.random.default_rng(seed), network_of(arrays_of(self.module))
-        trials = [self._trial(row, epoch, rng, network) for row in rows.tolist()]
-        loss, entropy = self._loss(trials)
+        studied = [self._study(row, epoch, rng, network) for row in rows.tolist()]
+        loss, entropy = self._loss(studied)
         return loss, StepReport(
             len(rows),
-            sum(trial.reward for trial in trials),
-            sum(trial.best for trial in trials),
+            sum(each.reward for each in studied),
+            sum(each.best for each in studied),
             entropy,
         )
 
-    def validate(self, rows: Rows = ALL) -> Doubles:
-        """Relative throughput of the greedy placement of validation problems."""
+    def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
+        """Reward of the best of a few greedy placements."""
         pilot = TrainedPilot(network_of(arrays_of(self.module)))
-        numbers = np.arange(len(self._task.validation))[rows].tolist()
-        problems = [self._task.validation[i] for i in numbers]
-        return np.array([self._reward(p, pilot.greedy(p, WALKS, LOOKS)).max() for p in problems])
+        return [float(self.reward(p, pilot.greedy(p, WALKS, LOOKS)).max()) for p in problems]
 
-    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
-        """Best placements known and their values."""
-        asked = [self._known[i] for i in np.arange(self.n_problems)[rows].tolist()]
-        empty = [np.empty(0, np.int32) if known is None else known for known in asked]
-        ends = np.cumsum([len(known) for known in empty])
-        return {"best": self._best[rows].copy(), "known": np.concatenate(empty), "ends": ends}
+    def features(self) -> dict[str, Any]:
+        """Names of what pilot looks at; it measures in yardsticks, so there is no mean to keep."""
+        return {"names": FEATURES}
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
-        """Take back what `state` returned."""
-        known, ends = state["known"], state["ends"]
-        numbers = np.arange(self.n_problems)[rows].tolist()
-        wanted = np.array([self._views[i].level.n_units for i in numbers])
-        devices = np.array([self._task.training[i].n_devices for i in numbers])
-        sizes = np.diff(ends, prepend=0)
-        fits = (
-            state["best"].shape == ends.shape == wanted.shape
-            and bool(((sizes == 0) | (sizes == wanted)).all())
-            and ends[-1] == len(known)
-            and bool(((known >= 0) & (known < np.repeat(devices, sizes))).all())
-        )
-        if not fits:
-            raise FormatError("the checkpoint: its placements are of other problems; train anew")
-        self._best[rows] = state["best"]
-        for i, part in zip(numbers, np.split(known, ends[:-1]), strict=True):
-            self._known[i] = part.copy() if len(part) else None
-
-    def spec(self) -> dict[str, Any]:
-        """Options and features; pilot measures in yardsticks, so there is no mean to keep."""
-        return {"config": self._config.model_dump(mode="json"), "features": {"names": FEATURES}}
-
-    def _loss(self, trials: Sequence[Trial]) -> tuple[Tensor, float]:
+    def _loss(self, studied: Sequence[StudiedProblem]) -> tuple[Tensor, float]:
         """Loss of what was tried, and the sum over problems of the mean entropy per decision."""
-        views, device = [trial.view for trial in trials], self._task.device
-        studies = [(i, study) for i, trial in enumerate(trials) for study in trial.studies]
+        features, device = [each.features for each in studied], self.task.device
+        studies = [(i, study) for i, each in enumerate(studied) for study in each.studies]
         if not studies:
             return 0 * torch.cat([p.flatten() for p in self.module.parameters()]).sum(), 0.0
-        batch = Views.of(views, device)
-        steps = Steps.of(views, [(i, study.record, study.chosen) for i, study in studies], device)
+        batch = ProblemBatch.of(features, device)
+        steps = StepBatch.of(
+            features, [(i, study.record, study.chosen) for i, study in studies], device
+        )
         log_p = self.module(batch, steps)
         taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
         imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
         weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32)).to(device)
         worth = side_by_side([study.worth for _, study in studies], log_p.shape[1])
-        gain = towards_worth(log_p, torch.from_numpy(worth).to(device), self._config.temperature)
+        gain = towards_worth(log_p, torch.from_numpy(worth).to(device), self.config.temperature)
         return gain - (taken * weight).sum(), mean_entropy(log_p, batch.graph[steps.unit])
 
-    def _targets(self) -> Sequence[NDArray[np.int32] | None]:
-        return self._task.targets or [None] * len(self._views)
-
-    def _value(self, problem: Problem, view: View, known: Ints | None) -> float:
-        if known is None:
+    def _value(self, row: int, placement: Ints | None) -> float:
+        if placement is None:
             return 0.0
-        return float(self._reward(problem, known[None, view.unit_of])[0])
+        places = placement[None, self._features[row].unit_of]
+        return float(self.reward(self.task.training[row], places)[0])
 
-    def _trial(self, row: int, epoch: int, rng: np.random.Generator, network: Network) -> Trial:
+    def _study(
+        self, row: int, epoch: int, rng: np.random.Generator, network: PilotNetwork
+    ) -> StudiedProblem:
         """Imitate the best known placement of a problem, and study rollouts of it."""
-        config, known = self._config, self._known[row]
-        problem, view = self._task.training[row], self._views[row]
-        imitating = known is not None and epoch < config.warm_up
+        config, best = self.config, self._best.placements[row]
+        problem, features = self.task.training[row], self._features[row]
+        imitating = best is not None and epoch < config.warm_up
         home = imitating or rng.random() >= config.variety
         if not home:
-            problem, known = elsewhere(problem, rng), None
-            view = view_of(problem)
-        heads, studies = heads_of(network, view), []
-        if known is not None:
+            problem, best = elsewhere(problem, rng), None
+            features = features_of(problem)
+        heads, studies = heads_of(network, features), []
+        if best is not None:
             weight = 1.0 if imitating else config.imitation
-            studies.append(_imitated(view, heads, known, weight))
-        best = float(self._best[row])
+            studies.append(_imitated(features, heads, best, weight))
+        best_reward = float(self._best.rewards[row])
         if imitating:
             luck = np.random.default_rng((row, epoch))  # what is only reported changes nothing else
-            chosen, _ = self._sampled(view, heads, luck)
-            values = self._values(problem, view, chosen[chosen[:, 0] >= 0])
-            return Trial(view, tuple(studies), float(values.mean()) if len(values) else 0.0, best)
-        study, places, values = self._studied(problem, view, heads, rng)
+            chosen, _ = self._sampled(features, heads, luck)
+            values = self._values(problem, features, chosen[chosen[:, 0] >= 0])
+            reward = float(values.mean()) if len(values) else 0.0
+            return StudiedProblem(features, tuple(studies), reward, best_reward)
+        study, places, values = self._studied(problem, features, heads, rng)
         if not len(study.chosen):
-            return Trial(view, tuple(studies), 0.0, best)
+            return StudiedProblem(features, tuple(studies), 0.0, best_reward)
         if home:
-            self._keep(row, view, places, values)
-            best = float(self._best[row])
+            i = int(np.argmax(values))
+            self._best.meet(row, _canonical(features, places[i]), values[i])
+            best_reward = float(self._best.rewards[row])
         reward = float(values[: len(study.chosen)].mean())
-        return Trial(view, (*studies, study), reward, best)
+        return StudiedProblem(features, (*studies, study), reward, best_reward)
 
     def _studied(
-        self, problem: Problem, view: View, heads: Heads, rng: np.random.Generator
-    ) -> tuple[Study, Ints, Doubles]:
+        self, problem: Problem, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
+    ) -> tuple[WeighedRollouts, Ints, Floats]:
         """Rollouts, alternatives to their decisions, and all placements with their values."""
-        chosen, record = self._sampled(view, heads, rng)
+        chosen, record = self._sampled(features, heads, rng)
         through = chosen[:, 0] >= 0
-        record = Trail(record.devices[through], record.steps[through], record.open[through])
+        record = RolloutRecord(record.devices[through], record.steps[through], record.open[through])
         chosen = chosen[through]
-        tried = alternatives(record, chosen, self._config.forks, rng)
+        tried = alternatives(record, chosen, self.config.forks, rng)
         greedy = np.full(tried.given.shape, -1, np.float32)
-        ends, _ = rollouts(view, heads, tried.given, greedy, NOTHING)
+        ends, _ = rollouts(features, heads, tried.given, greedy, NOTHING)
         through = ends[:, 0] >= 0
-        places = places_after(view, np.concatenate([chosen, ends[through]]), 1)
-        values = self._reward(problem, places)
+        places = places_after(features, np.concatenate([chosen, ends[through]]), 1)
+        values = self.reward(problem, places)
         gained = np.zeros(len(ends))
         gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), LEAST)
-        return Study(record, chosen, 0.0, tried.worth(gained)), places, values
+        return WeighedRollouts(record, chosen, 0.0, tried.worth(gained)), places, values
 
-    def _sampled(self, view: View, heads: Heads, rng: np.random.Generator) -> tuple[Ints, Trail]:
+    def _sampled(
+        self, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
+    ) -> tuple[Ints, RolloutRecord]:
         """Rollouts in which some decisions are drawn, and what they saw."""
-        given = np.full((self._config.samples, len(view.order)), -1, np.int32)
+        given = np.full((self.config.samples, len(features.order)), -1, np.int32)
         uniform = rng.random(given.shape, dtype=np.float32)
-        uniform[rng.random(given.shape) >= self._config.exploration] = -1
-        record = new_record(len(given), view)
-        chosen, _ = rollouts(view, heads, given, uniform, record)
+        uniform[rng.random(given.shape) >= self.config.exploration] = -1
+        record = new_record(len(given), features)
+        chosen, _ = rollouts(features, heads, given, uniform, record)
         return chosen, record
 
-    def _values(self, problem: Problem, view: View, chosen: Ints) -> Doubles:
-        return self._reward(problem, places_after(view, chosen, 1))
-
-    def _keep(self, row: int, view: View, places: Ints, rewards: Doubles) -> None:
-        """Remember a placement that is better than the best known."""
-        i = int(np.argmax(rewards))
-        if rewards[i] > self._best[row] + LEAST:
-            self._best[row], self._known[row] = rewards[i], _canonical(view, places[i])
+    def _values(self, problem: Problem, features: PilotFeatures, chosen: Ints) -> Floats:
+        return self.reward(problem, places_after(features, chosen, 1))
 
 
-def _canonical(view: View, placement: NDArray[np.int32] | None) -> Ints | None:
+def _canonical(features: PilotFeatures, placement: Ints) -> Ints:
     """Device of every unit, interchangeable devices numbered in the order of the decisions."""
-    if placement is None:
-        return None
-    place = np.zeros(view.level.n_units, np.int32)
-    place[view.unit_of] = placement
-    return np.asarray(canonical(place[None], view.order, view.group)[0])
+    place = np.zeros(features.level.n_units, np.int32)
+    place[features.unit_of] = placement
+    return np.asarray(canonical(place[None], features.order, features.group)[0])
 
 
-def _imitated(view: View, heads: Heads, known: Ints, weight: float) -> Study:
+def _imitated(
+    features: PilotFeatures, heads: PilotHeads, placement: Ints, weight: float
+) -> WeighedRollouts:
     """Follow a placement."""
-    given, record = known[view.order][None], new_record(1, view)
-    chosen, _ = rollouts(view, heads, given, np.zeros(given.shape, np.float32), record)
-    return Study(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))
+    given, record = placement[features.order][None], new_record(1, features)
+    chosen, _ = rollouts(features, heads, given, np.zeros(given.shape, np.float32), record)
+    return WeighedRollouts(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))

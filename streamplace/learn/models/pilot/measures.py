@@ -1,22 +1,17 @@
 """What placing a unit on a device would do, measured while a placement comes about.
 
-All loads are in the yardsticks of `view`. The networks, in numpy and in torch, see these numbers
-and nothing else of the devices.
+All loads are in the yardsticks of `features`. The networks, in numpy and in torch, see these
+numbers and nothing else of the devices.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 
-from streamplace.learn.models.pilot.view import View
+from streamplace.learn.models.pilot.features import PilotFeatures
+from streamplace.model.arrays import Bools, Floats, Ints, Singles
 from streamplace.model.level import Level
-
-Singles = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
 
 DEVICE_FEATURES = (
     "load",
@@ -45,32 +40,32 @@ N_DEVICE, N_STEP = len(DEVICE_FEATURES), len(STEP_FEATURES)
 MOST = 4.0
 
 
-class State(NamedTuple):
+class RolloutState(NamedTuple):
     """A placement in the making; loads in yardsticks."""
 
     place: Ints  # [U] device of every unit, -1 while it has none
-    load: Doubles  # [D]
-    link: Doubles  # [D, D]
-    sent: Doubles  # [D] load of the outgoing NIC
-    taken: Doubles  # [D]
-    loose: Doubles  # [D] flow between the device's units and units that have no device yet
+    load: Floats  # [D]
+    link: Floats  # [D, D]
+    sent: Floats  # [D] load of the outgoing NIC
+    taken: Floats  # [D]
+    loose: Floats  # [D] flow between the device's units and units that have no device yet
     units: Ints  # [D] units on the device
-    totals: Doubles  # [4] peak, CPU load still to come, whole CPU load, last device
+    totals: Floats  # [4] peak, CPU load still to come, whole CPU load, last device
 
 
 PEAK, COMING, WHOLE, LAST = range(4)
 
 
 @kernel
-def begin(view: View) -> State:
+def begin(features: PilotFeatures) -> RolloutState:
     """No unit has a device."""
-    u, d = len(view.order), len(view.group)
+    u, d = len(features.order), len(features.group)
     totals = np.zeros(4)
     for v in range(u):
-        totals[WHOLE] += _least(view.level, v) / view.yardstick
+        totals[WHOLE] += _least(features.level, v) / features.yardstick
     totals[COMING] = totals[WHOLE]
     totals[LAST] = -1
-    return State(
+    return RolloutState(
         np.full(u, -1, np.int32),
         np.zeros(d),
         np.zeros((d, d)),
@@ -93,28 +88,34 @@ def _least(level: Level, u: int) -> float:
 
 @kernel
 def look(
-    view: View, state: State, u: int, t: int, devices: Singles, steps: Singles, is_open: Flags
+    features: PilotFeatures,
+    state: RolloutState,
+    u: int,
+    t: int,
+    devices: Singles,
+    steps: Singles,
+    is_open: Bools,
 ) -> bool:
     """Measure every device for unit u; False where none is open."""
-    level, d = view.level, len(view.group)
-    out, back, loose = _flows(view, state, u)
+    level, d = features.level, len(features.group)
+    out, back, loose = _flows(features, state, u)
     most_free, free, used = 0.0, 0.0, 0
     for a in range(d):
         room = max(0.0, 1 - float(state.load[a]))
         free, most_free = free + room, max(most_free, room)
         used += 1 if state.units[a] else 0
-    any_open = _open(view, state, u, is_open)
-    least = _least(level, u) / view.yardstick
+    any_open = _open(features, state, u, is_open)
+    least = _least(level, u) / features.yardstick
     flow = loose
     for a in range(d):
         flow += out[a] + back[a]
     for a in range(d):
-        own = level.load[u, level.device_type[a]] / view.yardstick
+        own = level.load[u, level.device_type[a]] / features.yardstick
         row = devices[a]
         after = state.load[a] + own
-        worst, cut = _links_after(view, state, a, out, back)
+        worst, cut = _links_after(features, state, a, out, back)
         home = out[a] + back[a]
-        wire = _wire(view, a)
+        wire = _wire(features, a)
         peak = max(state.totals[PEAK], after, worst)
         row[0] = min(MOST, state.load[a])
         row[1] = min(MOST, after)
@@ -141,15 +142,15 @@ def look(
     steps[2] = min(MOST, state.totals[PEAK])
     steps[3] = used / d
     steps[4] = min(MOST, most_free)
-    steps[5] = (t % len(view.order)) / len(view.order)
+    steps[5] = (t % len(features.order)) / len(features.order)
     return any_open
 
 
 @kernel
-def _flows(view: View, state: State, u: int) -> tuple[Doubles, Doubles, float]:
+def _flows(features: PilotFeatures, state: RolloutState, u: int) -> tuple[Floats, Floats, float]:
     """Bytes/s of unit u to and from the units on each device, and with units that have none."""
-    level = view.level
-    out, back, loose = np.zeros(len(view.group)), np.zeros(len(view.group)), 0.0
+    level = features.level
+    out, back, loose = np.zeros(len(features.group)), np.zeros(len(features.group)), 0.0
     for e in range(level.start[u], level.start[u + 1]):
         a = state.place[level.peer[e]]
         if a < 0:
@@ -161,14 +162,14 @@ def _flows(view: View, state: State, u: int) -> tuple[Doubles, Doubles, float]:
 
 
 @kernel
-def _open(view: View, state: State, u: int, is_open: Flags) -> bool:
+def _open(features: PilotFeatures, state: RolloutState, u: int, is_open: Bools) -> bool:
     """Which devices unit u may go to; of interchangeable empty ones only the first."""
-    level, found = view.level, False
-    for a in range(len(view.group)):
+    level, any_open = features.level, False
+    for a in range(len(features.group)):
         is_open[a] = level.allowed[level.kind[u], a]
         if state.units[a] == 0:
             for b in range(a):
-                if state.units[b] == 0 and view.group[b] == view.group[a]:
+                if state.units[b] == 0 and features.group[b] == features.group[a]:
                     is_open[a] = False
                     break
     if len(level.rival_start):
@@ -176,16 +177,16 @@ def _open(view: View, state: State, u: int, is_open: Flags) -> bool:
             if state.place[level.rival[i]] >= 0:
                 is_open[state.place[level.rival[i]]] = False
     if len(level.memory):
-        _close_full(view, state, u, is_open)
-    for a in range(len(view.group)):
-        found |= is_open[a]
-    return found
+        _close_full(features, state, u, is_open)
+    for a in range(len(features.group)):
+        any_open |= is_open[a]
+    return any_open
 
 
 @kernel
-def _close_full(view: View, state: State, u: int, is_open: Flags) -> None:
+def _close_full(features: PilotFeatures, state: RolloutState, u: int, is_open: Bools) -> None:
     """Close the devices that have too little memory left for unit u."""
-    level = view.level
+    level = features.level
     left = level.room.copy()
     for v in range(len(level.memory)):
         if state.place[v] >= 0:
@@ -197,42 +198,42 @@ def _close_full(view: View, state: State, u: int, is_open: Flags) -> None:
 
 @kernel
 def _links_after(
-    view: View, state: State, a: int, out: Doubles, back: Doubles
+    features: PilotFeatures, state: RolloutState, a: int, out: Floats, back: Floats
 ) -> tuple[float, float]:
     """Fullest link or NIC that the streams of a unit on device a would use, and what they add."""
-    level, worst, cut = view.level, 0.0, 0.0
+    level, worst, cut = features.level, 0.0, 0.0
     sent, taken = 0.0, 0.0
     for b in range(len(out)):
         if b != a:
             if out[b] > 0:
-                more = out[b] * level.wire[a, b] / view.yardstick
+                more = out[b] * level.wire[a, b] / features.yardstick
                 worst, cut = max(worst, state.link[a, b] + more), cut + more
-                taken_b = state.taken[b] + out[b] * level.ingress[b] / view.yardstick
+                taken_b = state.taken[b] + out[b] * level.ingress[b] / features.yardstick
                 worst, sent = max(worst, taken_b), sent + out[b]
             if back[b] > 0:
-                more = back[b] * level.wire[b, a] / view.yardstick
+                more = back[b] * level.wire[b, a] / features.yardstick
                 worst, cut = max(worst, state.link[b, a] + more), cut + more
-                sent_b = state.sent[b] + back[b] * level.egress[b] / view.yardstick
+                sent_b = state.sent[b] + back[b] * level.egress[b] / features.yardstick
                 worst, taken = max(worst, sent_b), taken + back[b]
     if sent > 0:
-        worst = max(worst, state.sent[a] + sent * level.egress[a] / view.yardstick)
+        worst = max(worst, state.sent[a] + sent * level.egress[a] / features.yardstick)
     if taken > 0:
-        worst = max(worst, state.taken[a] + taken * level.ingress[a] / view.yardstick)
+        worst = max(worst, state.taken[a] + taken * level.ingress[a] / features.yardstick)
     return worst, cut
 
 
 @kernel
-def _wire(view: View, a: int) -> float:
+def _wire(features: PilotFeatures, a: int) -> float:
     """Mean yardsticks per byte/s of the links out of a device."""
-    d = len(view.group)
+    d = len(features.group)
     total = 0.0
     for b in range(d):
-        total += view.level.wire[a, b]
-    return total / max(1, d - 1) / view.yardstick
+        total += features.level.wire[a, b]
+    return total / max(1, d - 1) / features.yardstick
 
 
 @kernel
-def _most(values: Doubles) -> float:
+def _most(values: Floats) -> float:
     most = 0.0
     for value in values:
         most = max(most, value)
@@ -240,9 +241,9 @@ def _most(values: Doubles) -> float:
 
 
 @kernel
-def put(view: View, state: State, u: int, a: int, sign: int) -> None:
+def put(features: PilotFeatures, state: RolloutState, u: int, a: int, sign: int) -> None:
     """Place unit u on device a, or with sign -1 take it away."""
-    level, unit = view.level, sign / view.yardstick
+    level, unit = features.level, sign / features.yardstick
     state.place[u] = a if sign > 0 else -1
     state.load[a] += level.load[u, level.device_type[a]] * unit
     state.units[a] += sign
@@ -274,5 +275,5 @@ def put(view: View, state: State, u: int, a: int, sign: int) -> None:
 
 
 @kernel
-def _raise_peak(state: State, load: float) -> None:
+def _raise_peak(state: RolloutState, load: float) -> None:
     state.totals[PEAK] = max(state.totals[PEAK], load)

@@ -3,17 +3,17 @@
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.pilot.options import PilotConfig
-from streamplace.learn.registry import Model, Task, register
+from streamplace.learn.registry import LearnedModel, LearningTask, register
 
 
-def _learner(task: Task, config: PilotConfig) -> Learner:
+def _learner(task: LearningTask, config: PilotConfig) -> Learner:
     from streamplace.learn.models.pilot.learner import PilotLearner
 
     return PilotLearner(task, config)
 
 
 register(
-    Model(
+    LearnedModel(
         "pilot",
         "Places operators one by one, seeing what every device carries; any cluster.",
         PilotConfig,

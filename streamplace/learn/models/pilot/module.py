@@ -9,16 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.models.pilot.rollout import Trail
-from streamplace.learn.models.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View
-
-Ints = NDArray[np.int32]
+from streamplace.learn.models.pilot.rollout import RolloutRecord
+from streamplace.model.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
-    """Views of G problems side by side, nothing padded (U units and E pairs in all)."""
+class ProblemBatch:
+    """G problems side by side, nothing padded (U units and E pairs in all)."""
 
     units: Tensor  # [U, 17]
     pairs: Tensor  # [E, 6]
@@ -31,18 +30,18 @@ class Views:
     later: Tensor  # [U, 1] units placed after this one, at least 1
 
     @classmethod
-    def of(cls, views: Sequence[View], device: str = "cpu") -> "Views":
+    def of(cls, views: Sequence[PilotFeatures], device: str = "cpu") -> "ProblemBatch":
         """Put views side by side."""
-        sizes = np.array([view.level.n_units for view in views])
+        sizes = np.array([features.level.n_units for features in views])
         base = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-        degrees = [np.diff(view.level.start) for view in views]
-        peers = [view.level.peer + b for view, b in zip(views, base, strict=True)]
+        degrees = [np.diff(features.level.start) for features in views]
+        peers = [features.level.peer + b for features, b in zip(views, base, strict=True)]
         degree = np.concatenate(degrees)
-        ranks = [np.argsort(view.order[::-1]) for view in views]
+        ranks = [np.argsort(features.order[::-1]) for features in views]
         rank = np.concatenate(ranks)
         columns = (
-            np.concatenate([view.units for view in views]),
-            np.concatenate([view.pairs for view in views]),
+            np.concatenate([features.units for features in views]),
+            np.concatenate([features.pairs for features in views]),
             np.repeat(np.arange(sizes.sum()), degree),
             np.concatenate(peers).astype(np.int64),
             np.repeat(np.arange(len(views)), sizes),
@@ -55,7 +54,7 @@ class Views:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepBatch:
     """Every decision in the first look of many rollouts (R rollouts, P decisions, D devices).
 
     Rollouts are padded to T decisions for what accumulates along them; all else is packed.
@@ -72,11 +71,14 @@ class Steps:
 
     @classmethod
     def of(
-        cls, views: Sequence[View], rollouts: Sequence[tuple[int, Trail, Ints]], device: str
-    ) -> "Steps":
+        cls,
+        views: Sequence[PilotFeatures],
+        rollouts: Sequence[tuple[int, RolloutRecord, Ints]],
+        device: str,
+    ) -> "StepBatch":
         """Decisions [S, U] in rollouts of these views, as they were recorded."""
-        most_d = max(len(view.group) for view in views)
-        bases = np.concatenate(([0], np.cumsum([len(view.order) for view in views])))
+        most_d = max(len(features.group) for features in views)
+        bases = np.concatenate(([0], np.cumsum([len(features.order) for features in views])))
         longest = max(chosen.shape[1] for _, _, chosen in rollouts)
         n_rollouts = sum(len(chosen) for _, _, chosen in rollouts)
         placed = np.full((n_rollouts, longest), bases[-1], np.int64)
@@ -100,7 +102,7 @@ class Steps:
         return cls(*(torch.from_numpy(column).to(device) for column in (*joined, placed, went)))
 
 
-class Round(nn.Module):
+class RoundLayer(nn.Module):
     """One round of messages, as in `streamplace.learn.models.pilot.network`."""
 
     def __init__(self, width: int) -> None:
@@ -109,7 +111,7 @@ class Round(nn.Module):
         self.pair = nn.Linear(len(PAIR_FEATURES), width, bias=False)
         self.update = nn.Linear(4 * width, width)
 
-    def forward(self, h: Tensor, views: Views) -> Tensor:
+    def forward(self, h: Tensor, views: ProblemBatch) -> Tensor:
         """States of the units [U, H] after the round."""
         message = (self.peer(h)[views.peer] + self.pair(views.pairs)).relu()
         mean = torch.zeros_like(h).index_add(0, views.owner, message) / views.degree
@@ -118,13 +120,13 @@ class Round(nn.Module):
         return h + self.update(torch.cat([h, mean, whole, coming], 1)).relu()
 
 
-class Pilot(nn.Module):
+class PilotModule(nn.Module):
     """The policy; parameters carry the names that `network_of` reads."""
 
     def __init__(self, width: int, rounds: int) -> None:
         super().__init__()
         self.enter = nn.Linear(len(UNIT_FEATURES), width)
-        self.rounds = nn.ModuleList(Round(width) for _ in range(rounds))
+        self.rounds = nn.ModuleList(RoundLayer(width) for _ in range(rounds))
         self.unit = nn.Linear(3 * width, width)
         self.content = nn.Linear(width, width, bias=False)
         self.device = nn.Linear(N_DEVICE, width, bias=False)
@@ -133,7 +135,7 @@ class Pilot(nn.Module):
         self.mean = nn.Linear(width, width, bias=False)
         self.out = nn.Linear(width, 1, bias=False)
 
-    def encoded(self, views: Views) -> tuple[Tensor, Tensor]:
+    def encoded(self, views: ProblemBatch) -> tuple[Tensor, Tensor]:
         """What a choice starts from, and what a unit adds to its device; both [U, H]."""
         h = self.enter(views.units).relu()
         for turn in self.rounds:
@@ -144,7 +146,7 @@ class Pilot(nn.Module):
         pooled = torch.cat([pooled_mean(h, views), most], 1)[views.graph]
         return self.unit(torch.cat([h, pooled], 1)), self.content(h)
 
-    def forward(self, views: Views, steps: Steps) -> Tensor:
+    def forward(self, views: ProblemBatch, steps: StepBatch) -> Tensor:
         """Log-probabilities [P, D] of all decisions; -inf where a device was not open."""
         unit, content = self.encoded(views)
         none = content.new_zeros(1, content.shape[1])
@@ -160,13 +162,13 @@ class Pilot(nn.Module):
         return logits.log_softmax(-1)
 
 
-def pooled_mean(h: Tensor, views: Views) -> Tensor:
+def pooled_mean(h: Tensor, views: ProblemBatch) -> Tensor:
     """Mean state [G, H] of the units of every problem."""
     sums = h.new_zeros(len(views.sizes), h.shape[1]).index_add(0, views.graph, h)
     return sums / views.sizes[:, None]
 
 
-def coming_mean(h: Tensor, views: Views) -> Tensor:
+def coming_mean(h: Tensor, views: ProblemBatch) -> Tensor:
     """Mean state [U, H] of the units that are placed after each unit; 0 where there is none."""
     g, longest = len(views.sizes), int(views.sizes.max())
     slots = h.new_zeros(g * longest, h.shape[1]).index_copy(0, views.slot, h)

@@ -1,4 +1,4 @@
-"""The weights of pilot and their arithmetic in numpy: from the view of a problem to its heads.
+"""The weights of pilot and their arithmetic in numpy: from the features of a problem to its heads.
 
 Units pass messages along their streams a few times. With h the state of a unit, x_e the pair
 features of an entry e from unit u to its peer p, and the mean over u's entries,
@@ -14,17 +14,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 
+from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
-from streamplace.learn.models.pilot.rollout import Heads
-from streamplace.learn.models.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View
-
-Singles = NDArray[np.float32]
+from streamplace.learn.models.pilot.rollout import PilotHeads
+from streamplace.model.arrays import Ints, Longs, Singles
 
 
-class Round(NamedTuple):
+class RoundWeights(NamedTuple):
     """One round of messages, matrices as [in, out]."""
 
     peer: Singles  # A
@@ -33,12 +31,12 @@ class Round(NamedTuple):
     bias: Singles  # c
 
 
-class Network(NamedTuple):
+class PilotNetwork(NamedTuple):
     """All weights, matrices as [in, out]."""
 
     enter: Singles
     enter_bias: Singles
-    rounds: tuple[Round, ...]
+    rounds: tuple[RoundWeights, ...]
     unit: Singles  # [3 H, H] of [h_u : mean : max]
     unit_bias: Singles
     content: Singles
@@ -50,7 +48,7 @@ class Network(NamedTuple):
     out: Singles
 
 
-def network_of(tensors: Mapping[str, Singles]) -> Network:
+def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
     """Network from named tensors; matrices there are [out, in], as torch has them.
 
     Raises
@@ -61,23 +59,23 @@ def network_of(tensors: Mapping[str, Singles]) -> Network:
     width = tensors["enter.bias"].size
 
     def matrix(name: str, inputs: int, outputs: int = width) -> Singles:
-        found = tensors[f"{name}.weight"]
-        if found.shape != (outputs, inputs):
-            raise ValueError(f"{name}.weight is {found.shape}, not {(outputs, inputs)}")
-        return np.ascontiguousarray(found.T, np.float32)
+        weight = tensors[f"{name}.weight"]
+        if weight.shape != (outputs, inputs):
+            raise ValueError(f"{name}.weight is {weight.shape}, not {(outputs, inputs)}")
+        return np.ascontiguousarray(weight.T, np.float32)
 
     def bias(name: str) -> Singles:
-        found = tensors[f"{name}.bias"]
-        if found.shape != (width,) or not width:
-            raise ValueError(f"{name}.bias is {found.shape}, not {(width,)}")
-        return np.asarray(found, np.float32)
+        vector = tensors[f"{name}.bias"]
+        if vector.shape != (width,) or not width:
+            raise ValueError(f"{name}.bias is {vector.shape}, not {(width,)}")
+        return np.asarray(vector, np.float32)
 
     n_rounds = sum(name.startswith("rounds.") and name.endswith("peer.weight") for name in tensors)
-    return Network(
+    return PilotNetwork(
         matrix("enter", len(UNIT_FEATURES)),
         bias("enter"),
         tuple(
-            Round(
+            RoundWeights(
                 matrix(f"rounds.{r}.peer", width),
                 matrix(f"rounds.{r}.pair", len(PAIR_FEATURES)),
                 matrix(f"rounds.{r}.update", 4 * width),
@@ -97,22 +95,22 @@ def network_of(tensors: Mapping[str, Singles]) -> Network:
     )
 
 
-def heads_of(network: Network, view: View) -> Heads:
+def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
     """What the network says about the units of a problem."""
-    h = _relu(product(view.units, network.enter) + network.enter_bias)
+    h = _relu(product(features.units, network.enter) + network.enter_bias)
     for turn in network.rounds:
         messages = _mean_messages(
             product(h, turn.peer),
-            product(view.pairs, turn.pair),
-            view.level.start,
-            view.level.peer,
+            product(features.pairs, turn.pair),
+            features.level.start,
+            features.level.peer,
         )
         whole = np.broadcast_to(h.mean(axis=0), h.shape)
-        joined = np.concatenate([h, messages, whole, _coming_mean(h, view.order)], axis=1)
+        joined = np.concatenate([h, messages, whole, _coming_mean(h, features.order)], axis=1)
         h = h + _relu(product(joined, turn.update) + turn.bias)
     pooled = np.concatenate([h.mean(axis=0), h.max(axis=0)])
     both = np.concatenate([h, np.broadcast_to(pooled, (len(h), len(pooled)))], axis=1)
-    return Heads(
+    return PilotHeads(
         product(both, network.unit) + network.unit_bias,
         product(h, network.content),
         network.device,
@@ -146,9 +144,7 @@ def product(x: Singles, matrix: Singles) -> Singles:
 
 
 @kernel
-def _mean_messages(
-    of_peer: Singles, of_pair: Singles, start: NDArray[np.int64], peer: NDArray[np.int32]
-) -> Singles:
+def _mean_messages(of_peer: Singles, of_pair: Singles, start: Longs, peer: Ints) -> Singles:
     """Mean over the entries of every unit of relu(of_peer + of_pair)."""
     mean = np.zeros_like(of_peer)
     for u in range(len(mean)):
@@ -161,7 +157,7 @@ def _mean_messages(
 
 
 @kernel
-def _coming_mean(h: Singles, order: NDArray[np.int32]) -> Singles:
+def _coming_mean(h: Singles, order: Ints) -> Singles:
     """Mean state of the units that are placed after each unit."""
     mean, total = np.zeros_like(h), np.zeros(h.shape[1], np.float32)
     for t in range(len(order) - 1, -1, -1):

@@ -3,12 +3,10 @@
 import heapq
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 
+from streamplace.model.arrays import Ints
 from streamplace.model.level import Level
-
-Ints = NDArray[np.int32]
 
 NOWHERE = -1
 

@@ -2,24 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.errors import FormatError
 from streamplace.io.files import spot
-from streamplace.io.weights import read_weights, stamped
+from streamplace.io.weights import read_weights
+from streamplace.learn.loading import REMEDY, loaded
+from streamplace.learn.models.pilot.features import (
+    PAIR_FEATURES,
+    UNIT_FEATURES,
+    PilotFeatures,
+    features_of,
+    on_walk,
+)
 from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
-from streamplace.learn.models.pilot.network import Network, heads_of, network_of
+from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
 from streamplace.learn.models.pilot.rollout import NOTHING, places_after, rollouts
-from streamplace.learn.models.pilot.view import PAIR_FEATURES, UNIT_FEATURES, View, on_walk, view_of
+from streamplace.model.arrays import Ints, Singles
 from streamplace.model.problem import Problem
-
-Ints = NDArray[np.int32]
-Singles = NDArray[np.float32]
 
 FEATURES = [
     *(f"unit {name}" for name in UNIT_FEATURES),
@@ -37,7 +40,7 @@ WALKS, LOOKS = 2, 3
 class TrainedPilot:
     """A network that places."""
 
-    network: Network
+    network: PilotNetwork
 
     def greedy(self, problem: Problem, walks: int, looks: int) -> Ints:
         """Devices [walks · looks, N] after every look, at every decision the likeliest."""
@@ -45,9 +48,9 @@ class TrainedPilot:
 
     def walks(self, problem: Problem, looks: int) -> Iterator[Ints]:
         """Devices [looks, N] of one walk after the other, at every decision the likeliest."""
-        view = view_of(problem)
+        features = features_of(problem)
         for walk in count():
-            seen = on_walk(view, walk) if walk else view
+            seen = on_walk(features, walk) if walk else features
             chosen = self._chosen(seen, np.full((1, looks * len(seen.order)), -1, np.float32))
             yield np.concatenate(
                 [_legal(problem, places_after(seen, chosen, look + 1)) for look in range(looks)]
@@ -55,22 +58,21 @@ class TrainedPilot:
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Devices [samples, N] drawn from the policy, looked at once."""
-        view, rng = view_of(problem), np.random.default_rng(seed)
-        chosen = self._chosen(view, rng.random((samples, len(view.order)), np.float32))
-        return _legal(problem, places_after(view, chosen, 1))
+        features, rng = features_of(problem), np.random.default_rng(seed)
+        chosen = self._chosen(features, rng.random((samples, len(features.order)), np.float32))
+        return _legal(problem, places_after(features, chosen, 1))
 
-    def _chosen(self, view: View, uniform: Singles) -> Ints:
+    def _chosen(self, features: PilotFeatures, uniform: Singles) -> Ints:
         given = np.full(uniform.shape, -1, np.int32)
-        return rollouts(view, heads_of(self.network, view), given, uniform, NOTHING)[0]
+        return rollouts(features, heads_of(self.network, features), given, uniform, NOTHING)[0]
 
 
 def trained(path: Path) -> TrainedPilot:
-    """Pilot from a weights file, read once as long as the file stays what it is."""
-    return _trained(*stamped(path))
+    """Pilot from a weights file."""
+    return loaded(path, _read)
 
 
-@lru_cache(maxsize=8)
-def _trained(path: Path, stamp: tuple[int, int]) -> TrainedPilot:
+def _read(path: Path) -> TrainedPilot:
     weights = read_weights(path, model="pilot", features=FEATURES)
     try:
         return TrainedPilot(network_of(weights.tensors))
@@ -78,7 +80,7 @@ def _trained(path: Path, stamp: tuple[int, int]) -> TrainedPilot:
         fault = f"lacks parameter {error}"
     except ValueError as error:
         fault = f"parameter {error}"
-    raise FormatError(f"{spot(path)}: {fault}; fetch or make it again")
+    raise FormatError(f"{spot(path)}: {fault}; {REMEDY}")
 
 
 def _legal(problem: Problem, places: Ints) -> Ints:

@@ -6,20 +6,15 @@ A rollout can follow given choices, which is how good placements and alternative
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import inlined_kernel, kernel
 
 from streamplace.learn.algorithms.drawing import drawn
+from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP, begin, look, put
-from streamplace.learn.models.pilot.view import View
-
-Singles = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
+from streamplace.model.arrays import Bools, Floats, Ints, Singles
 
 
-class Heads(NamedTuple):
+class PilotHeads(NamedTuple):
     """What the network has to say about the units of one problem, and how it weighs devices."""
 
     unit: Singles  # [U, H] what the choice for a unit starts from
@@ -32,25 +27,25 @@ class Heads(NamedTuple):
     out: Singles  # [H]
 
 
-class Trail(NamedTuple):
-    """What was seen on the way (S rollouts); of length 0 where nobody wants to know."""
+class RolloutRecord(NamedTuple):
+    """What was seen on the way (S rollouts); of length 0 where nothing is to be recorded."""
 
     devices: Singles  # [S, T, D, 20]
     steps: Singles  # [S, T, 6]
-    open: Flags  # [S, T, D] devices that could be chosen
+    open: Bools  # [S, T, D] devices that could be chosen
 
 
-def new_record(rollouts: int, view: View) -> Trail:
+def new_record(rollouts: int, features: PilotFeatures) -> RolloutRecord:
     """Room for what so many rollouts see in one look."""
-    t, d = view.level.n_units, len(view.group)
-    return Trail(
+    t, d = features.level.n_units, len(features.group)
+    return RolloutRecord(
         np.zeros((rollouts, t, d, N_DEVICE), np.float32),
         np.zeros((rollouts, t, N_STEP), np.float32),
         np.zeros((rollouts, t, d), np.bool_),
     )
 
 
-NOTHING = Trail(
+NOTHING = RolloutRecord(
     np.zeros((0, 0, 0, N_DEVICE), np.float32),
     np.zeros((0, 0, N_STEP), np.float32),
     np.zeros((0, 0, 0), np.bool_),
@@ -59,8 +54,8 @@ NOTHING = Trail(
 
 @kernel
 def rollouts(
-    view: View, heads: Heads, given: Ints, uniform: Singles, record: Trail
-) -> tuple[Ints, Doubles]:
+    features: PilotFeatures, heads: PilotHeads, given: Ints, uniform: Singles, record: RolloutRecord
+) -> tuple[Ints, Floats]:
     """Place all units, once per row of ``given``.
 
     With T = L · U decisions everything is looked at L times: after the first look every unit in
@@ -79,24 +74,24 @@ def rollouts(
     log-probabilities [S]; without a record, given decisions are not judged and add none.
     """
     s, n_steps = given.shape
-    u, d, h = len(view.order), len(view.group), len(heads.out)
+    u, d, h = len(features.order), len(features.group), len(heads.out)
     keep = len(record.open) > 0
     devices, steps = np.zeros((d, N_DEVICE), np.float32), np.zeros(N_STEP, np.float32)
     is_open = np.zeros(d, np.bool_)
     chosen, likelihood = np.empty((s, n_steps), np.int32), np.zeros(s)
     first, second = np.zeros((d, h), np.float32), np.zeros((d, h), np.float32)
     for i in range(s):
-        state = begin(view)
+        state = begin(features)
         contents = np.zeros((d, h), np.float32)
         for t in range(n_steps):
-            unit = view.order[t % u]
+            unit = features.order[t % u]
             was = state.place[unit]
             if was >= 0:
-                put(view, state, unit, was, -1)
+                put(features, state, unit, was, -1)
                 _add(contents[was], heads.content[unit], np.float32(-1))
             to = given[i, t]
             if to < 0 or keep:
-                if not look(view, state, unit, t, devices, steps, is_open):
+                if not look(features, state, unit, t, devices, steps, is_open):
                     chosen[i] = -1
                     break
                 if keep:
@@ -107,31 +102,31 @@ def rollouts(
                 if to < 0:
                     to = drawn(logits, uniform[i, t])
                 likelihood[i] += _log_probability(logits, to)
-            put(view, state, unit, to, 1)
+            put(features, state, unit, to, 1)
             _add(contents[to], heads.content[unit], np.float32(1))
             chosen[i, t] = to
     return chosen, likelihood
 
 
-def places_after(view: View, chosen: Ints, look: int) -> Ints:
+def places_after(features: PilotFeatures, chosen: Ints, look: int) -> Ints:
     """Devices of the operators [S, N] after so many looks of rollouts [S, T]."""
-    u = len(view.order)
+    u = len(features.order)
     place = np.empty((len(chosen), u), np.int32)
-    place[:, view.order] = chosen[:, (look - 1) * u : look * u]
-    return place[:, view.unit_of]
+    place[:, features.order] = chosen[:, (look - 1) * u : look * u]
+    return place[:, features.unit_of]
 
 
 @kernel
 def _logits(
-    heads: Heads,
+    heads: PilotHeads,
     u: int,
     devices: Singles,
     steps: Singles,
-    is_open: Flags,
+    is_open: Bools,
     contents: Singles,
     first: Singles,
     second: Singles,
-) -> Doubles:
+) -> Floats:
     """Preference for every device, -inf where it is not open."""
     base, common, n = heads.unit[u].copy(), heads.bias.copy(), np.float32(is_open.sum())
     for f in range(N_STEP):
@@ -158,7 +153,7 @@ def _logits(
 
 @kernel
 def _first_layer(
-    heads: Heads, base: Singles, device: Singles, content: Singles, row: Singles
+    heads: PilotHeads, base: Singles, device: Singles, content: Singles, row: Singles
 ) -> None:
     """First hidden layer of one device."""
     for k in range(len(row)):
@@ -178,6 +173,6 @@ def _add(row: Singles, other: Singles, factor: np.float32) -> None:
 
 
 @kernel
-def _log_probability(logits: Doubles, a: int) -> float:
+def _log_probability(logits: Floats, a: int) -> float:
     top = logits.max()
     return logits[a] - top - np.log(np.exp(logits - top).sum())

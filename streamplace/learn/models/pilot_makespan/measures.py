@@ -7,11 +7,10 @@ these numbers and nothing else.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 
-from streamplace.learn.models.pilot_makespan.view import Before, View
-from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.learn.models.pilot_makespan.features import CompleteSchedule, PilotMakespanFeatures
+from streamplace.model.arrays import Bools, Floats, Ints, Singles
 from streamplace.scheduling.insertion import (
     NOWHERE,
     Gaps,
@@ -23,8 +22,6 @@ from streamplace.scheduling.insertion import (
     wider,
 )
 from streamplace.scheduling.tasks import transfer
-
-Singles = NDArray[np.float32]
 
 DEVICE_FEATURES = (
     "finish",
@@ -60,7 +57,7 @@ AHEAD = 1
 MOST = 4.0
 
 
-class State(NamedTuple):
+class ScheduleState(NamedTuple):
     """A schedule in the making."""
 
     place: Ints  # [N] device of every task, -1 while it has none
@@ -77,14 +74,14 @@ class State(NamedTuple):
 
 
 @kernel
-def empty(view: View, before: Before) -> tuple[State, Gaps]:
+def empty(features: PilotMakespanFeatures, before: CompleteSchedule) -> tuple[ScheduleState, Gaps]:
     """Nothing is decided."""
-    n, d = view.tasks.work.shape
-    state = State(
+    n, d = features.tasks.work.shape
+    state = ScheduleState(
         np.full(n, NOWHERE, np.int32),
         np.zeros(n),
         np.zeros(n),
-        np.full(len(view.tasks.member_start) - 1, NOWHERE, np.int32),
+        np.full(len(features.tasks.member_start) - 1, NOWHERE, np.int32),
         np.zeros(d),
         before.loads.copy(),
         np.ones(d, np.bool_),
@@ -93,13 +90,13 @@ def empty(view: View, before: Before) -> tuple[State, Gaps]:
         np.zeros(d, np.int32),
         np.zeros(d),
     )
-    return state, all_free(view.tasks)
+    return state, all_free(features.tasks)
 
 
 @kernel
-def find(view: View, state: State, gaps: Gaps, v: int) -> int:
+def find(features: PilotMakespanFeatures, state: ScheduleState, gaps: Gaps, v: int) -> int:
     """Find when a task could begin on every device; returns how many are open."""
-    tasks, count = view.tasks, 0
+    tasks, count = features.tasks, 0
     find_open(tasks, state.home, state.used, tasks.unit[v], state.may)
     ready_on(tasks, state.place, state.finish, v, state.ready)
     for a in range(len(state.may)):
@@ -113,9 +110,16 @@ def find(view: View, state: State, gaps: Gaps, v: int) -> int:
 
 
 @kernel
-def run(view: View, before: Before, state: State, gaps: Gaps, v: int, a: int) -> Gaps:
+def run(
+    features: PilotMakespanFeatures,
+    before: CompleteSchedule,
+    state: ScheduleState,
+    gaps: Gaps,
+    v: int,
+    a: int,
+) -> Gaps:
     """Run a task on a device; gaps may move to a wider place."""
-    tasks, u, was = view.tasks, view.tasks.unit[v], before.place[v]
+    tasks, u, was = features.tasks, features.tasks.unit[v], before.place[v]
     if state.home[u] < 0:
         state.home[u] = a
         if len(tasks.memory):
@@ -126,15 +130,15 @@ def run(view: View, before: Before, state: State, gaps: Gaps, v: int, a: int) ->
     state.finish[v] = state.begin[a] + tasks.work[v, a]
     if gaps.size[state.core[a]] + 1 >= gaps.start.shape[1]:
         gaps = wider(gaps)
-    take(gaps, state.core[a], state.gap[a], state.start[v], state.finish[v], view.shortest)
+    take(gaps, state.core[a], state.gap[a], state.start[v], state.finish[v], features.shortest)
     return gaps
 
 
 @kernel
 def look(
-    view: View,
-    before: Before,
-    state: State,
+    features: PilotMakespanFeatures,
+    before: CompleteSchedule,
+    state: ScheduleState,
     gaps: Gaps,
     v: int,
     t: int,
@@ -142,7 +146,7 @@ def look(
     row: Singles,
 ) -> None:
     """Measure the open devices [D, 14] and the step [10] of a task that `find` has found."""
-    tasks, span, d = view.tasks, before.span, len(state.may)
+    tasks, span, d = features.tasks, before.span, len(state.may)
     least = np.full(6, np.inf)  # finish, ahead, ready, work, late, busy
     late, busy = np.zeros(d), np.zeros(d)
     begin, count, load = np.inf, 0, 0.0
@@ -152,10 +156,10 @@ def look(
             continue
         count += 1
         finish = state.begin[a] + tasks.work[v, a]
-        late[a], busy[a] = _late(view, before, v, a, finish), _busy_until(view, gaps, a)
+        late[a], busy[a] = _late(features, before, v, a, finish), _busy_until(features, gaps, a)
         begin = min(begin, state.begin[a])
         least[0] = min(least[0], finish)
-        least[1] = min(least[1], finish + view.after[v, a])
+        least[1] = min(least[1], finish + features.after[v, a])
         least[2] = min(least[2], state.ready[a])
         least[3] = min(least[3], tasks.work[v, a])
         least[4] = min(least[4], late[a])
@@ -166,7 +170,7 @@ def look(
             continue
         finish = state.begin[a] + tasks.work[v, a]
         rows[a, 0] = _share(finish - least[0], span)
-        rows[a, 1] = _share(finish + view.after[v, a] - least[1], span)
+        rows[a, 1] = _share(finish + features.after[v, a] - least[1], span)
         rows[a, 2] = _share(state.begin[a] - state.ready[a], span)
         rows[a, 3] = _share(state.ready[a] - least[2], span)
         rows[a, 4] = _share(tasks.work[v, a] - least[3], span)
@@ -175,14 +179,14 @@ def look(
         rows[a, 7] = _share(busy[a] - least[5], span)
         rows[a, 8] = _share(state.coming[a], span)
         rows[a, 9] = before.place[v] == a
-        rows[a, 13] = _share(view.after[v, a], span)
-    _homes(view, before, state, v, rows)
+        rows[a, 13] = _share(features.after[v, a], span)
+    _homes(features, before, state, v, rows)
     row[0] = _share(before.latest[v] - begin, span)
     row[1] = t / len(state.place)
     row[2] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
     row[3] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
-    row[4] = _share(view.least[v], span)
-    row[5] = _share(view.after[v].min(), span)
+    row[4] = _share(features.least[v], span)
+    row[5] = _share(features.after[v].min(), span)
     row[6], row[7] = np.log(len(state.place)) / 5, np.log(d) / 3
     row[8] = count / d
     row[9] = _share(load, span)
@@ -194,9 +198,11 @@ def _share(seconds: float, span: float) -> float:
 
 
 @kernel
-def _late(view: View, before: Before, v: int, a: int, finish: float) -> float:
+def _late(
+    features: PilotMakespanFeatures, before: CompleteSchedule, v: int, a: int, finish: float
+) -> float:
     """Seconds by which the pass would take longer if all else were as before."""
-    tasks, late = view.tasks, finish - before.span
+    tasks, late = features.tasks, finish - before.span
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         u = tasks.target[e]
         there = finish + transfer(tasks, e, a, before.place[u])
@@ -205,39 +211,51 @@ def _late(view: View, before: Before, v: int, a: int, finish: float) -> float:
 
 
 @kernel
-def _busy_until(view: View, gaps: Gaps, a: int) -> float:
+def _busy_until(features: PilotMakespanFeatures, gaps: Gaps, a: int) -> float:
     until = np.inf
-    for c in range(view.tasks.core_start[a], view.tasks.core_start[a + 1]):
+    for c in range(features.tasks.core_start[a], features.tasks.core_start[a + 1]):
         until = min(until, gaps.start[c, gaps.size[c] - 1])
     return until
 
 
 @kernel
-def _homes(view: View, before: Before, state: State, v: int, rows: Singles) -> None:
+def _homes(
+    features: PilotMakespanFeatures,
+    before: CompleteSchedule,
+    state: ScheduleState,
+    v: int,
+    rows: Singles,
+) -> None:
     """Shares of the bytes received and sent whose other end is there, or was there before.
 
     And of the bytes that go where its own do: who feeds the same tasks is a partner.
     """
-    tasks, partners = view.tasks, 0.0
-    if view.coming[v] > 0:
+    tasks, partners = features.tasks, 0.0
+    if features.coming[v] > 0:
         for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[i]
-            rows[state.place[tasks.source[e]], 10] += tasks.size[e] / view.coming[v]
+            rows[state.place[tasks.source[e]], 10] += tasks.size[e] / features.coming[v]
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         u = tasks.target[e]
-        partners += view.coming[u] - tasks.size[e]
-        if view.going[v] > 0:
-            rows[before.place[u], 11] += tasks.size[e] / view.going[v]
+        partners += features.coming[u] - tasks.size[e]
+        if features.going[v] > 0:
+            rows[before.place[u], 11] += tasks.size[e] / features.going[v]
     if partners > 0:
         for e in range(tasks.out_start[v], tasks.out_end[v]):
-            _add_partners(view, before, state, v, tasks.target[e], partners, rows)
+            _add_partners(features, before, state, v, tasks.target[e], partners, rows)
 
 
 @kernel
 def _add_partners(
-    view: View, before: Before, state: State, v: int, u: int, whole: float, rows: Singles
+    features: PilotMakespanFeatures,
+    before: CompleteSchedule,
+    state: ScheduleState,
+    v: int,
+    u: int,
+    whole: float,
+    rows: Singles,
 ) -> None:
-    tasks = view.tasks
+    tasks = features.tasks
     for i in range(tasks.in_start[u], tasks.in_start[u + 1]):
         e = tasks.in_stream[i]
         w = tasks.source[e]

@@ -3,17 +3,17 @@
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
-from streamplace.learn.registry import Model, Task, register
+from streamplace.learn.registry import LearnedModel, LearningTask, register
 
 
-def _learner(task: Task, config: PilotMakespanConfig) -> Learner:
+def _learner(task: LearningTask, config: PilotMakespanConfig) -> Learner:
     from streamplace.learn.models.pilot_makespan.learner import PilotMakespanLearner
 
     return PilotMakespanLearner(task, config)
 
 
 register(
-    Model(
+    LearnedModel(
         "pilot-makespan",
         "Rebuilds schedules task by task, in sight of the one before; any devices and links.",
         PilotMakespanConfig,

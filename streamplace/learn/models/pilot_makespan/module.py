@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from streamplace.learn.models.pilot_makespan.measures import AHEAD, N_DEVICE, N_STEP
-from streamplace.learn.models.pilot_makespan.rollout import Trail
+from streamplace.learn.models.pilot_makespan.rollout import ScheduleRecord
 
-FORESIGHT = -10.0
+FOREsight = -10.0
 """Weight of what foresight chooses by, before anything is learned."""
 OTHERS = 0.1
 """Deviation of the last layer's weights then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ScheduleSteps:
     """P decisions about up to D devices."""
 
     devices: Tensor  # [P, D, 14]
@@ -27,7 +27,7 @@ class Steps:
     open: Tensor  # [P, D]
 
     @classmethod
-    def of(cls, records: Sequence[Trail], device: str) -> "Steps":
+    def of(cls, records: Sequence[ScheduleRecord], device: str) -> "ScheduleSteps":
         """All decisions of some records, one after the other."""
         most = max(record.open.shape[2] for record in records)
 
@@ -59,9 +59,9 @@ class PilotMakespanModule(nn.Module):
         with torch.no_grad():
             self.out.weight.normal_(std=OTHERS)
             self.skip.weight.zero_()
-            self.skip.weight[0, AHEAD] = FORESIGHT
+            self.skip.weight[0, AHEAD] = FOREsight
 
-    def forward(self, decisions: Steps) -> Tensor:
+    def forward(self, decisions: ScheduleSteps) -> Tensor:
         """Log-probabilities [P, D]; -inf where a device was not open."""
         is_open = decisions.open[..., None]
         first = (self.device(decisions.devices) + self.step(decisions.steps)[:, None]).relu()

@@ -12,16 +12,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import inlined_kernel, kernel
 
 from streamplace.learn.models.pilot_makespan.measures import N_DEVICE, N_STEP
-from streamplace.model.arrays import Bools, Floats
-
-Singles = NDArray[np.float32]
+from streamplace.model.arrays import Bools, Floats, Singles
 
 
-class Network(NamedTuple):
+class PilotMakespanNetwork(NamedTuple):
     """All weights, matrices as [in, out]."""
 
     device: Singles  # A [F, H]
@@ -48,13 +45,13 @@ def shapes(width: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def network_of(tensors: Mapping[str, Singles]) -> Network:
+def network_of(tensors: Mapping[str, Singles]) -> PilotMakespanNetwork:
     """Network from named tensors."""
 
     def matrix(name: str) -> Singles:
         return np.ascontiguousarray(tensors[f"{name}.weight"].T, np.float32)
 
-    return Network(
+    return PilotMakespanNetwork(
         matrix("device"),
         matrix("step"),
         np.ascontiguousarray(tensors["device.bias"], np.float32),
@@ -68,7 +65,12 @@ def network_of(tensors: Mapping[str, Singles]) -> Network:
 
 @kernel
 def preferences(
-    net: Network, rows: Singles, row: Singles, may: Bools, first: Singles, logits: Floats
+    net: PilotMakespanNetwork,
+    rows: Singles,
+    row: Singles,
+    may: Bools,
+    first: Singles,
+    logits: Floats,
 ) -> None:
     """Write the preference for every device [D], -inf where it is not open.
 
@@ -93,7 +95,7 @@ def preferences(
 
 
 @kernel
-def _preference(net: Network, features: Singles, first: Singles, base: Singles) -> float:
+def _preference(net: PilotMakespanNetwork, seen: Singles, first: Singles, base: Singles) -> float:
     second, total = base.copy(), np.float32(0)
     for j in range(len(first)):
         _add(second, net.own[j], first[j])
@@ -101,7 +103,7 @@ def _preference(net: Network, features: Singles, first: Singles, base: Singles) 
     for k in range(len(second)):
         total += second[k] * net.out[k]
     for f in range(N_DEVICE):
-        total += features[f] * net.skip[f]
+        total += seen[f] * net.skip[f]
     return float(total)
 
 

@@ -2,29 +2,26 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamplace.io.files import spot
-from streamplace.io.weights import read_weights, stamped
-from streamplace.learn.config import parsed
-from streamplace.learn.improving.shapes import check_shapes
+from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.models.pilot_makespan.features import (
+    PilotMakespanFeatures,
+    before_of,
+    staying,
+)
 from streamplace.learn.models.pilot_makespan.measures import DEVICE_FEATURES, STEP_FEATURES
-from streamplace.learn.models.pilot_makespan.network import Network, network_of, shapes
+from streamplace.learn.models.pilot_makespan.network import PilotMakespanNetwork, network_of, shapes
 from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.rollout import NOTHING, rollouts
-from streamplace.learn.models.pilot_makespan.view import View, before_of, kept
-from streamplace.model.arrays import Bools, Floats
+from streamplace.model.arrays import Bools, Floats, Singles
 from streamplace.scheduling.insertion import NOWHERE, Schedule
 from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, upward
-
-Singles = NDArray[np.float32]
 
 FEATURES = [
     *(f"device {name}" for name in DEVICE_FEATURES),
@@ -53,11 +50,11 @@ class Chance(NamedTuple):
 class TrainedPilotMakespan:
     """A network that rebuilds schedules."""
 
-    network: Network
+    network: PilotMakespanNetwork
 
     def schedules(
         self,
-        view: View,
+        features: PilotMakespanFeatures,
         first: Iterable[Schedule],
         worth: Callable[[Schedule], float],
         looks: int,
@@ -70,28 +67,30 @@ class TrainedPilotMakespan:
         keep a share of what there is, and go on from a little worse schedules, too. What is best
         says ``worth``, the less the better, which is asked once for every schedule in turn.
         """
-        rng, sight = np.random.default_rng(seed), _Sight(worth)
+        rng, base = np.random.default_rng(seed), _PresentSchedule(worth)
         for schedule in first:
-            yield sight.offered(schedule)
-        if sight.present is None:
+            yield base.offered(schedule)
+        if base.present is None:
             return
         for _ in range(looks):
-            yield sight.offered(self.rebuilt(view, sight.present, even(view)))
-        for schedule in islice(critical_paths(view.tasks, rng), DRAWN):
-            yield sight.offered(schedule)
+            yield base.offered(self.rebuilt(features, base.present, even(features)))
+        for schedule in islice(critical_paths(features.tasks, rng), DRAWN):
+            yield base.offered(schedule)
         for _ in range(samples):
-            schedule = self.rebuilt(view, sight.present, chance(view, rng))
-            yield sight.offered(schedule, ACCEPTED * rng.random())
+            schedule = self.rebuilt(features, base.present, chance(features, rng))
+            yield base.offered(schedule, ACCEPTED * rng.random())
 
-    def rebuilt(self, view: View, schedule: Schedule, chance: Chance) -> Schedule:
+    def rebuilt(
+        self, features: PilotMakespanFeatures, schedule: Schedule, chance: Chance
+    ) -> Schedule:
         """One more schedule, in sight of a complete one."""
-        before = before_of(view.tasks, schedule, NOISE * chance.noise)
-        given = kept(before, chance.stays)[None]
-        _, rows = rollouts(view, before, self.network, given, chance.uniform[None], NOTHING)
+        before = before_of(features.tasks, schedule, NOISE * chance.noise)
+        given = staying(before, chance.stays)[None]
+        _, rows = rollouts(features, before, self.network, given, chance.uniform[None], NOTHING)
         return Schedule(rows.place[0], rows.start[0], rows.finish[0])
 
 
-class _Sight:
+class _PresentSchedule:
     """The schedule that the next one is made in sight of."""
 
     def __init__(self, worth: Callable[[Schedule], float]) -> None:
@@ -106,15 +105,15 @@ class _Sight:
         return schedule
 
 
-def even(view: View) -> Chance:
+def even(features: PilotMakespanFeatures) -> Chance:
     """Everything is decided anew, and nothing left to chance."""
-    n = view.tasks.n_tasks
+    n = features.tasks.n_tasks
     return Chance(np.zeros(n), np.full(n, -1, np.float32), np.zeros(n, np.bool_))
 
 
-def chance(view: View, rng: np.random.Generator) -> Chance:
+def chance(features: PilotMakespanFeatures, rng: np.random.Generator) -> Chance:
     """How much stays, is drawn and is disturbed is a matter of chance itself."""
-    n, most = view.tasks.n_tasks, rng.random(3)
+    n, most = features.tasks.n_tasks, rng.random(3)
     uniform = np.where(rng.random(n) < most[0], rng.random(n), -1).astype(np.float32)
     return Chance(most[1] * rng.random(n), uniform, rng.random(n) < most[2])
 
@@ -124,10 +123,10 @@ def span(schedule: Schedule) -> float:
     return float(schedule.finish.max())
 
 
-def first_schedules(view: View) -> Iterator[Schedule]:
+def first_schedules(features: PilotMakespanFeatures) -> Iterator[Schedule]:
     """Schedules to begin with: those that cost little, and everything together."""
-    tasks = view.tasks
-    yield from quick_lists(tasks, view.after)
+    tasks = features.tasks
+    yield from quick_lists(tasks, features.after)
     quickest = quickest_device(tasks)
     together = np.full(tasks.n_tasks, quickest, np.int32)
     together[np.isinf(tasks.work[:, quickest])] = NOWHERE
@@ -135,14 +134,11 @@ def first_schedules(view: View) -> Iterator[Schedule]:
 
 
 def trained(path: Path) -> TrainedPilotMakespan:
-    """Policy from a weights file, read once as long as the file stays what it is."""
-    return _trained(*stamped(path))
+    """Policy from a weights file."""
+    return loaded(path, _read)
 
 
-@lru_cache(maxsize=8)
-def _trained(path: Path, stamp: tuple[int, int]) -> TrainedPilotMakespan:
-    weights = read_weights(path, model="pilot-makespan", features=FEATURES)
-    where = spot(path)
-    options = parsed(PilotMakespanConfig, weights.document["config"], f"{where}: config")
+def _read(path: Path) -> TrainedPilotMakespan:
+    weights, options, where = read_model(path, "pilot-makespan", PilotMakespanConfig, FEATURES)
     check_shapes(weights.tensors, shapes(options.width), where)
     return TrainedPilotMakespan(network_of(weights.tensors))

@@ -6,10 +6,10 @@ A rollout can follow given choices, which is how alternatives are looked at.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 
 from streamplace.learn.algorithms.drawing import drawn
+from streamplace.learn.models.pilot_makespan.features import CompleteSchedule, PilotMakespanFeatures
 from streamplace.learn.models.pilot_makespan.measures import (
     N_DEVICE,
     N_STEP,
@@ -18,33 +18,30 @@ from streamplace.learn.models.pilot_makespan.measures import (
     look,
     run,
 )
-from streamplace.learn.models.pilot_makespan.network import Network, preferences
-from streamplace.learn.models.pilot_makespan.view import Before, View
-from streamplace.model.arrays import Bools, Ints
+from streamplace.learn.models.pilot_makespan.network import PilotMakespanNetwork, preferences
+from streamplace.model.arrays import Bools, Ints, Singles
 from streamplace.scheduling.insertion import Schedule
 
-Singles = NDArray[np.float32]
 
-
-class Trail(NamedTuple):
-    """What was seen on the way (S rollouts); of length 0 where nobody wants to know."""
+class ScheduleRecord(NamedTuple):
+    """What was seen on the way (S rollouts); of length 0 where nothing is to be recorded."""
 
     devices: Singles  # [S, N, D, 14]
     steps: Singles  # [S, N, 10]
     open: Bools  # [S, N, D] devices that could be chosen
 
 
-def new_record(rollouts: int, view: View) -> Trail:
+def new_record(rollouts: int, features: PilotMakespanFeatures) -> ScheduleRecord:
     """Room for what so many rollouts see."""
-    n, d = view.tasks.work.shape
-    return Trail(
+    n, d = features.tasks.work.shape
+    return ScheduleRecord(
         np.zeros((rollouts, n, d, N_DEVICE), np.float32),
         np.zeros((rollouts, n, N_STEP), np.float32),
         np.zeros((rollouts, n, d), np.bool_),
     )
 
 
-NOTHING = Trail(
+NOTHING = ScheduleRecord(
     np.zeros((0, 0, 0, N_DEVICE), np.float32),
     np.zeros((0, 0, N_STEP), np.float32),
     np.zeros((0, 0, 0), np.bool_),
@@ -53,7 +50,12 @@ NOTHING = Trail(
 
 @kernel
 def rollouts(
-    view: View, before: Before, net: Network, given: Ints, uniform: Singles, record: Trail
+    features: PilotMakespanFeatures,
+    before: CompleteSchedule,
+    net: PilotMakespanNetwork,
+    given: Ints,
+    uniform: Singles,
+    record: ScheduleRecord,
 ) -> tuple[Ints, Schedule]:
     """Schedule all tasks, once per row of ``given``.
 
@@ -75,14 +77,14 @@ def rollouts(
     chosen = np.full((s, n), -1, np.int32)
     place, start, finish = np.full((s, n), -1, np.int32), np.zeros((s, n)), np.zeros((s, n))
     for i in range(s):
-        state, gaps = empty(view, before)
+        state, gaps = empty(features, before)
         for t in range(n):
             v, to = before.order[t], given[i, t]
-            count = find(view, state, gaps, v)
+            count = find(features, state, gaps, v)
             if count == 0 or (to >= 0 and not state.may[to]):
                 break
             if keep or (to < 0 and count > 1):
-                look(view, before, state, gaps, v, t, rows, row)
+                look(features, before, state, gaps, v, t, rows, row)
             if keep:
                 record.devices[i, t], record.steps[i, t] = rows, row
                 record.open[i, t] = state.may
@@ -91,7 +93,7 @@ def rollouts(
             elif to < 0:
                 preferences(net, rows, row, state.may, first, logits)
                 to = drawn(logits, uniform[i, t])
-            gaps = run(view, before, state, gaps, v, to)
+            gaps = run(features, before, state, gaps, v, to)
             chosen[i, t] = to
         place[i], start[i], finish[i] = state.place, state.start, state.finish
     return chosen, Schedule(place, start, finish)

@@ -6,14 +6,14 @@ from streamplace.learn.config import Preset
 from streamplace.learn.improving.policy import Improver
 from streamplace.learn.learner import Learner
 from streamplace.learn.models.placeto.options import PAPER, PAPER_TRAINING, TRAINING, PlacetoConfig
-from streamplace.learn.registry import Model, Task, register
+from streamplace.learn.registry import LearnedModel, LearningTask, register
 
 
-def _learner(task: Task, config: PlacetoConfig) -> Learner:
+def _learner(task: LearningTask, config: PlacetoConfig) -> Learner:
     from streamplace.learn.improving.learner import ImprovingLearner
-    from streamplace.learn.models.placeto.teaching import TeachablePlaceto
+    from streamplace.learn.models.placeto.policy import PlacetoPolicy
 
-    return ImprovingLearner(task, config, TeachablePlaceto(config))
+    return ImprovingLearner(task, config, PlacetoPolicy(config))
 
 
 def _improver(path: Path) -> Improver:
@@ -23,7 +23,7 @@ def _improver(path: Path) -> Improver:
 
 
 register(
-    Model(
+    LearnedModel(
         "placeto",
         "Improves a placement by visiting every operator once, in one of six orders (Placeto).",
         PlacetoConfig,

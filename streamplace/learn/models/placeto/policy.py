@@ -1,73 +1,37 @@
-"""Placeto as a policy that improves placements: with weights, and on a problem."""
+"""Placeto to be trained: what was seen on tours, through torch."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
-from streamplace.errors import SettingError
+from torch import Tensor
+
 from streamplace.learn.improving.policy import Walked
-from streamplace.learn.models.placeto.network import Network
+from streamplace.learn.models.placeto.module import PlacetoModule, Visits
+from streamplace.learn.models.placeto.network import network_of
 from streamplace.learn.models.placeto.options import PlacetoConfig
-from streamplace.learn.models.placeto.walk import (
-    OPERATOR_FEATURES,
-    Tour,
-    Visit,
-    begin,
-    go,
-    new_trail,
-    tour_of,
-)
-from streamplace.model.arrays import Floats, Ints
-from streamplace.model.problem import Problem
-
-FEATURES = [*OPERATOR_FEATURES, "device"]
-"""What Placeto looks at; weights fit only the features that they were trained on."""
+from streamplace.learn.models.placeto.placing import FEATURES, PlacetoImprover, PlacetoWalker
+from streamplace.learn.parameters import arrays_of
 
 
-@dataclass(slots=True)
-class PlacetoWalker:
-    """Placeto on one problem."""
+class PlacetoPolicy:
+    """Placeto with parameters; see `streamplace.learn.improving.policy.ImprovingPolicy`."""
 
-    network: Network
-    tour: Tour
-    devices: int
-    visit: Visit | None = None
+    def __init__(self, config: PlacetoConfig) -> None:
+        self._config = config
+        self.module = PlacetoModule(config.devices)
 
-    @property
-    def length(self) -> int:
-        """Steps of a whole walk, one per operator."""
-        return self.tour.tasks.n_tasks
+    def improver(self) -> PlacetoImprover:
+        """Return the policy with its parameters as they are now."""
+        return PlacetoImprover(network_of(arrays_of(self.module)), self._config)
 
-    def begin(self, place: Ints) -> None:
-        """Stand at a placement."""
-        self.visit = begin(self.tour, place, self.devices)
+    def choices(self, walked: Sequence[tuple[PlacetoWalker, Walked]]) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy [P] of all choices."""
+        device = next(self.module.parameters()).device
+        visits = Visits.of([(walker.tour, walk.record) for walker, walk in walked], str(device))
+        log_p = self.module(visits)
+        surprise = -log_p.exp() * log_p.masked_fill(~visits.open, 0.0)
+        return log_p.gather(1, visits.chosen[:, None])[:, 0], surprise.sum(1)
 
-    def go(self, uniform: Floats) -> Ints:
-        """Make so many visits; below 0 stands for the likeliest choice."""
-        return self._go(uniform, kept=0).places
-
-    def seen(self, place: Ints, uniform: Floats) -> Walked:
-        """Walk from a placement and keep what was seen."""
-        self.begin(place)
-        return self._go(uniform, kept=len(uniform))
-
-    def _go(self, uniform: Floats, kept: int) -> Walked:
-        assert self.visit is not None
-        trail = new_trail(self.tour, kept, self.devices)
-        return Walked(go(self.tour, self.network, self.visit, uniform, trail), trail)
-
-
-@dataclass(frozen=True, slots=True)
-class PlacetoImprover:
-    """Placeto with weights as they are."""
-
-    network: Network
-    config: PlacetoConfig
-
-    def on(self, problem: Problem) -> PlacetoWalker:
-        """Return the policy on one problem."""
-        known = self.config.devices
-        if problem.n_devices > known:
-            raise SettingError(
-                f"the cluster has {problem.n_devices} devices, but the model knows {known}; train "
-                f"one with devices = {problem.n_devices}, or take giph, to which any number will do"
-            )
-        return PlacetoWalker(self.network, tour_of(problem, self.config.order), known)
+    def features(self) -> dict[str, Any]:
+        """Names of what it looks at."""
+        return {"names": FEATURES}

@@ -8,19 +8,19 @@ not meet. After the last visit the first operator comes again, and all count as 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from streamsim.jit import kernel
 from streamsim.passes import GIPH
 from streamsim.passes.makespans import new_buffers
 from streamsim.passes.run import run
 from streamsim.passes.state import State
 
+from streamplace.learn.algorithms.drawing import drawn_open
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.models.giph.measures import Sight, Singles, new_sight, scale
-from streamplace.learn.models.giph.view import View, view_of
-from streamplace.learn.models.giph.walk import drawn, may, memory_used, put
-from streamplace.learn.models.placeto.network import Network, scores
-from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.learn.improving.moves import may, memory_used, put
+from streamplace.learn.models.placeto.network import PlacetoNetwork, scores
+from streamplace.learn.node_graphs.features import NodeFeatures, new_features, scale
+from streamplace.learn.node_graphs.graph import NodeGraph, node_graph_of
+from streamplace.model.arrays import Bools, Floats, Ints, Longs, Singles
 from streamplace.model.problem import Problem
 
 OPERATOR_FEATURES = ("seconds", "bytes out", "visited", "current", "start")
@@ -31,7 +31,7 @@ N_OPERATOR = len(OPERATOR_FEATURES)
 class Tour(NamedTuple):
     """A problem and the order of the visits (N operators)."""
 
-    tasks: View  # of the operators alone, without pairs
+    graph: NodeGraph  # of the operators alone, without pairs
     order: Ints  # [N]
     upstream: Bools  # [N, N] whether the column's operator is upstream of the row's
     bytes_out: Floats  # [N] mean bytes of the streams out of an operator
@@ -41,14 +41,14 @@ class Visit(NamedTuple):
     """Where a tour is."""
 
     place: Ints  # [N]
-    counters: NDArray[np.int64]  # [1] visits so far
+    counters: Longs  # [1] visits so far
     ones: Floats  # [N] priorities and noise, of which there is none
     state: State
-    sight: Sight
+    features: NodeFeatures
 
 
-class Trail(NamedTuple):
-    """What was seen on T visits, and chosen; of length 0 where nobody wants to know."""
+class VisitRecord(NamedTuple):
+    """What was seen on T visits, and chosen; of length 0 where nothing is to be recorded."""
 
     nodes: Singles  # [T, N, F]
     current: Ints  # [T] operators
@@ -58,43 +58,44 @@ class Trail(NamedTuple):
 
 def tour_of(problem: Problem, order: str) -> Tour:
     """See a problem, in an order."""
-    view = view_of(problem, pairs=False)
-    count = np.bincount(view.source, minlength=view.n_tasks)
-    total = np.bincount(view.source, view.size, view.n_tasks)
+    graph = node_graph_of(problem, pairs=False)
+    source = graph.tasks.source
+    count = np.bincount(source, minlength=graph.n_tasks)
+    total = np.bincount(source, graph.tasks.size, graph.n_tasks)
     sequence = decision_order(problem, order).astype(np.int32)
-    return Tour(view, sequence, _upstream(view), total / np.maximum(count, 1))
+    return Tour(graph, sequence, _upstream(graph), total / np.maximum(count, 1))
 
 
 def begin(tour: Tour, place: Ints, devices: int) -> Visit:
     """Stand at a placement, before the first visit."""
-    sight = new_sight(tour.tasks, N_OPERATOR + devices)
-    sight.source[:], sight.target[:] = tour.tasks.source, tour.tasks.target
+    features = new_features(tour.graph, N_OPERATOR + devices, 0)
+    features.source[:], features.target[:] = tour.graph.tasks.source, tour.graph.tasks.target
     return Visit(
-        np.array(place, np.int32),
-        np.zeros(1, np.int64),
-        np.ones(tour.tasks.n_tasks),
-        new_buffers(tour.tasks.one, GIPH)[0],
-        sight,
+        place=np.array(place, np.int32),
+        counters=np.zeros(1, np.int64),
+        ones=np.ones(tour.graph.n_tasks),
+        state=new_buffers(tour.graph.compiled, GIPH)[0],
+        features=features,
     )
 
 
-def new_trail(tour: Tour, visits: int, devices: int) -> Trail:
+def new_record(tour: Tour, visits: int, devices: int) -> VisitRecord:
     """Room for what so many visits see."""
-    return Trail(
-        np.zeros((visits, tour.tasks.n_tasks, N_OPERATOR + devices), np.float32),
-        np.zeros(visits, np.int32),
-        np.zeros((visits, devices), np.bool_),
-        np.zeros(visits, np.int32),
+    return VisitRecord(
+        nodes=np.zeros((visits, tour.graph.n_tasks, N_OPERATOR + devices), np.float32),
+        current=np.zeros(visits, np.int32),
+        open=np.zeros((visits, devices), np.bool_),
+        chosen=np.zeros(visits, np.int32),
     )
 
 
 @kernel
-def _upstream(view: View) -> Bools:
-    n = len(view.order)
+def _upstream(graph: NodeGraph) -> Bools:
+    n = len(graph.tasks.order)
     upstream = np.zeros((n, n), np.bool_)
-    for v in view.order:
-        for i in range(view.in_start[v], view.in_start[v + 1]):
-            u = view.source[view.in_stream[i]]
+    for v in graph.tasks.order:
+        for i in range(graph.tasks.in_start[v], graph.tasks.in_start[v + 1]):
+            u = graph.tasks.source[graph.tasks.in_stream[i]]
             upstream[v, u] = True
             for w in range(n):
                 upstream[v, w] |= upstream[u, w]
@@ -102,26 +103,28 @@ def _upstream(view: View) -> Bools:
 
 
 @kernel
-def go(tour: Tour, network: Network, visit: Visit, uniform: Floats, trail: Trail) -> Ints:
+def go(
+    tour: Tour, network: PlacetoNetwork, visit: Visit, uniform: Floats, record: VisitRecord
+) -> Ints:
     """Make T visits and return the placements [T, N] after each; as GiPH's walk."""
-    view, place, sight = tour.tasks, visit.place, visit.sight
-    n, known = len(place), len(network.out_bias)
+    graph, place, features = tour.graph, visit.place, visit.features
+    n, devices = len(place), len(network.out_bias)
     places = np.empty((len(uniform), n), np.int32)
-    is_open = np.zeros(known, np.bool_)
+    is_open = np.zeros(devices, np.bool_)
     for t in range(len(uniform)):
         done = visit.counters[0] % n
         v = tour.order[done]
-        run(view.one, view.case, place, visit.ones, visit.ones, visit.state, None)
+        run(graph.compiled, graph.case, place, visit.ones, visit.ones, visit.state, None)
         _look(tour, visit, done)
-        used = memory_used(view, place)
-        for d in range(view.work.shape[1]):
-            is_open[d] = may(view, place, used, view.unit[v], d)
-        d = drawn(scores(network, view, sight, tour.upstream, v), is_open, uniform[t])
-        if t < len(trail.chosen):
-            trail.nodes[t, :, :] = sight.nodes
-            trail.current[t], trail.chosen[t] = v, d
-            trail.open[t, :] = is_open
-        put(view, place, v, d)
+        used = memory_used(graph.tasks, place)
+        for d in range(graph.tasks.work.shape[1]):
+            is_open[d] = may(graph.tasks, place, used, graph.tasks.unit[v], d)
+        d = drawn_open(scores(network, graph, features, tour.upstream, v), is_open, uniform[t])
+        if t < len(record.chosen):
+            record.nodes[t, :, :] = features.nodes
+            record.current[t], record.chosen[t] = v, d
+            record.open[t, :] = is_open
+        put(graph.tasks, place, v, d)
         visit.counters[0] += 1
         places[t] = place
     return places
@@ -130,10 +133,10 @@ def go(tour: Tour, network: Network, visit: Visit, uniform: Floats, trail: Trail
 @kernel
 def _look(tour: Tour, visit: Visit, done: int) -> None:
     """Measure all operators when so many of them were visited; the next one is the current."""
-    nodes, n = visit.sight.nodes, len(visit.place)
+    nodes, n = visit.features.nodes, len(visit.place)
     nodes[:] = 0.0
     for v in range(n):
-        nodes[v, 0] = tour.tasks.compute[v]
+        nodes[v, 0] = tour.graph.compute[v]
         nodes[v, 1] = tour.bytes_out[v]
         nodes[v, 4] = visit.state.operators[v].start
         nodes[v, N_OPERATOR + visit.place[v]] = 1.0

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from streamsim.jit import kernel
 from streamsim.passes.sending import sending_times
 
-from streamplace.learn.models.giph.view import View, view_of
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 TASK_FEATURES = ("computing", "sending in", "sending out", "t-level", "b-level")
 DEVICE_FEATURES = ("computing", "inputs' computing", "first start", "last end", "earliest start")
@@ -24,15 +24,12 @@ FLAT = 1e-9
 """Features that differ by a smaller share than this do not differ."""
 
 
-class Plan(NamedTuple):
+class DopplerFeatures(NamedTuple):
     """A problem as Doppler sees it (N tasks, E streams, D devices)."""
 
-    base: View
+    tasks: Tasks
     group: Ints  # [D] class of interchangeable devices
-    core_start: Ints  # [D + 1] the cores of d are core_start[d]:core_start[d + 1]
-    out_start: Ints  # [N] the streams out of v are out_start[v]:out_end[v]
-    out_end: Ints  # [N]
-    tasks: Floats  # [N, 5] `TASK_FEATURES`, each with mean 0 and deviation 1
+    of_task: Floats  # [N, 5] `TASK_FEATURES`, each with mean 0 and deviation 1
     sending: Floats  # [E] mean seconds, with mean 0 and deviation 1
     to_exit: Floats  # [N] seconds of the t-level path
     before: Ints  # [N] next task on the b-level path, -1 at its end
@@ -40,32 +37,28 @@ class Plan(NamedTuple):
     unit: float  # seconds in which devices are compared, 0 for standard deviations
 
 
-def plan_of(problem: Problem, looks: str) -> Plan:
+def features_of(problem: Problem, looks: str) -> DopplerFeatures:
     """See a problem; ``looks`` as in `streamplace.learn.models.doppler.options`."""
-    view = view_of(problem, pairs=False)
-    sending = _sending(view)
-    n = view.n_tasks
-    levels = longest_paths(view, view.compute, sending)
+    tasks = tasks_of(problem)
+    compute = _mean_work(problem)
+    sending = _sending(tasks)
+    levels = longest_paths(tasks, compute, sending)
     columns = (
-        view.compute,
-        np.bincount(view.target, sending, n),
-        np.bincount(view.source, sending, n),
+        compute,
+        np.bincount(tasks.target, sending, tasks.n_tasks),
+        np.bincount(tasks.source, sending, tasks.n_tasks),
         levels.to_exit,
         levels.to_entry,
     )
-    instance = problem.instance
-    return Plan(
-        view,
-        problem.interchangeable.astype(np.int32),
-        np.concatenate(([0], np.cumsum(problem.one_pass.devices["cores"]))).astype(np.int32),
-        np.array(instance.out_start),
-        np.array(instance.out_end),
-        np.stack([standardised(column) for column in columns], axis=1),
-        standardised(sending),
-        levels.to_exit,
-        levels.before,
-        levels.after,
-        _unit(view, sending) if looks == "seconds" else 0.0,
+    return DopplerFeatures(
+        tasks=tasks,
+        group=problem.interchangeable.astype(np.int32),
+        of_task=np.stack([standardised(column) for column in columns], axis=1),
+        sending=standardised(sending),
+        to_exit=levels.to_exit,
+        before=levels.before,
+        after=levels.after,
+        unit=_unit(compute, sending) if looks == "seconds" else 0.0,
     )
 
 
@@ -91,22 +84,22 @@ def standardised(values: NDArray[Any]) -> Floats:
 
 
 @kernel
-def longest_paths(view: View, compute: Floats, sending: Floats) -> Levels:
+def longest_paths(tasks: Tasks, compute: Floats, sending: Floats) -> Levels:
     """Longest paths by what tasks compute and streams send; of equal ones the first stream's."""
     n = len(compute)
     to_entry, to_exit = compute.copy(), compute.copy()
     before, after = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    for v in view.order:
-        for i in range(view.in_start[v], view.in_start[v + 1]):
-            e = view.in_stream[i]
-            u = view.source[e]
+    for v in tasks.order:
+        for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
+            e = tasks.in_stream[i]
+            u = tasks.source[e]
             length = compute[v] + sending[e] + to_entry[u]
             if before[v] < 0 or length > to_entry[v]:
                 to_entry[v], before[v] = length, u
-    for v in view.order[::-1]:
-        for i in range(view.in_start[v], view.in_start[v + 1]):
-            e = view.in_stream[i]
-            u = view.source[e]
+    for v in tasks.order[::-1]:
+        for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
+            e = tasks.in_stream[i]
+            u = tasks.source[e]
             length = compute[u] + sending[e] + to_exit[v]
             if after[u] < 0 or length > to_exit[u]:
                 to_exit[u], after[u] = length, v
@@ -133,18 +126,25 @@ def members_of_paths(follower: Ints) -> tuple[Ints, Ints]:
     return owner, member
 
 
-def _sending(view: View) -> Floats:
+def _sending(tasks: Tasks) -> Floats:
     """Seconds that every stream takes [E] in the mean over ordered pairs of devices."""
-    d = len(view.latency)
+    d = len(tasks.latency)
     apart = ~np.eye(d, dtype=np.bool_)
     if d == 1:
-        return np.zeros(len(view.size))
-    mean = view.latency[apart].mean(), view.wire[apart].mean()
-    return sending_times(mean[0], view.size, mean[1], view.fixed_s)
+        return np.zeros(len(tasks.size))
+    mean = tasks.latency[apart].mean(), tasks.wire[apart].mean()
+    return sending_times(mean[0], tasks.size, mean[1], tasks.fixed_s)
 
 
-def _unit(view: View, sending: Floats) -> float:
+def _unit(compute: Floats, sending: Floats) -> float:
     """Seconds of a mean task that takes time, with what it sends."""
-    busy = view.compute[view.compute > 0]
+    busy = compute[compute > 0]
     seconds = (busy.mean() if len(busy) else 0.0) + (sending.mean() if len(sending) else 0.0)
     return float(seconds) or 1.0
+
+
+def _mean_work(problem: Problem) -> Floats:
+    """Mean seconds of every task over all devices, whether it may run there or not."""
+    compiled = problem.one_pass
+    work = np.ascontiguousarray(compiled.work[:, compiled.devices["type"]])
+    return np.asarray(work.mean(axis=1))

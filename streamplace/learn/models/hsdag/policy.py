@@ -1,4 +1,4 @@
-"""HSDAG to be trained, and to place: problems as graphs side by side."""
+"""HSDAG as a constructive policy: problems as graphs side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,12 @@ import numpy as np
 import torch
 
 from streamplace.learn.constructive.nodes import Nodes, check_devices
-from streamplace.learn.constructive.policy import Likelihood, Placements, Rows
+from streamplace.learn.constructive.policy import Likelihood, Placements
 from streamplace.learn.constructive.traits import Traits
-from streamplace.learn.learner import ALL
-from streamplace.learn.learner import Rows as Some
-from streamplace.learn.models.hsdag.module import Hsdag, Round, Side
+from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.models.hsdag.module import GraphsSideBySide, GroupingRound, HsdagModule
 from streamplace.learn.models.hsdag.options import HsdagConfig
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 
 BATCH = 256
@@ -22,14 +21,14 @@ BATCH = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Described:
+class DescribedNodes:
     """A problem's nodes with what the policy sees of them."""
 
     nodes: Nodes
     features: Floats  # [V, F]
 
     @classmethod
-    def of(cls, problem: Problem, traits: Traits, config: HsdagConfig) -> "Described":
+    def of(cls, problem: Problem, traits: Traits, config: HsdagConfig) -> "DescribedNodes":
         """Units of a problem that has few enough devices."""
         check_devices(problem, config.devices)
         nodes = Nodes.units(problem)
@@ -37,19 +36,19 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Episode:
-    """Rounds through some problems; see `streamplace.learn.constructive.policy.Attempt`.
+class GroupingRounds:
+    """Rounds through some problems; see `streamplace.learn.constructive.policy.EncodedBatch`.
 
     Sample s of a problem is drawn in round s modulo T.
     """
 
     config: HsdagConfig
-    parts: Sequence[Described]
-    start: Rows  # [G + 1] first node of every problem
-    rounds: Sequence[Round]  # T
+    parts: Sequence[DescribedNodes]
+    start: Longs  # [G + 1] first node of every problem
+    rounds: Sequence[GroupingRound]  # T
 
     @property
-    def orders(self) -> list[Rows]:
+    def orders(self) -> list[Longs]:
         """All operators are decided about at once."""
         return [np.arange(part.nodes.problem.n_operators) for part in self.parts]
 
@@ -93,38 +92,38 @@ class Episode:
         return Likelihood(taken.t(), spread.t())
 
 
-class HsdagExercises:
+class PreparedGraphs:
     """Problems with what the policy sees of them."""
 
-    def __init__(self, module: Hsdag, traits: Traits, problems: Sequence[Problem]) -> None:
+    def __init__(self, module: HsdagModule, traits: Traits, problems: Sequence[Problem]) -> None:
         self._module, self._problems = module, problems
-        self._parts = [Described.of(problem, traits, module.config) for problem in problems]
+        self._parts = [DescribedNodes.of(problem, traits, module.config) for problem in problems]
 
-    def attempt(self, rows: Rows, rng: np.random.Generator) -> Episode:
+    def encoded(self, rows: Longs, rng: np.random.Generator) -> GroupingRounds:
         """Go through an episode; groups grow along a part of the streams, another every round."""
         config = self._module.config
         parts = [self._parts[row] for row in rows.tolist()]
         size = config.rounds, sum(part.nodes.edges.shape[1] for part in parts)
-        return self._episode(parts, rng.random(size) >= config.dropout)
+        return self._rounds(parts, rng.random(size) >= config.dropout)
 
-    def greedy(self, rows: Some = ALL) -> list[Ints]:
+    def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device of every group of the last round."""
-        found: list[Ints] = []
+        placements: list[Ints] = []
         numbers = np.arange(len(self._parts))[rows].tolist()
         with torch.no_grad():
             for start in range(0, len(numbers), BATCH):
                 some = numbers[start : start + BATCH]
                 parts = [self._parts[i] for i in some]
                 size = self._module.config.rounds, sum(p.nodes.edges.shape[1] for p in parts)
-                drawn = self._episode(parts, np.ones(size, bool)).drawn(size[0], None)
-                found += [
-                    self._problems[i].repaired(one[-1].astype(np.int32))
-                    for i, one in zip(some, drawn, strict=True)
+                drawn = self._rounds(parts, np.ones(size, bool)).drawn(size[0], None)
+                placements += [
+                    self._problems[i].repaired(devices[-1].astype(np.int32))
+                    for i, devices in zip(some, drawn, strict=True)
                 ]
-        return found
+        return placements
 
-    def _episode(self, parts: Sequence[Described], kept: Any) -> Episode:
-        """Rounds in which edges of the parts side by side are kept [T, E]."""
+    def _rounds(self, parts: Sequence[DescribedNodes], present: Bools) -> GroupingRounds:
+        """Rounds in which edges of the parts side by side are present [T, E]."""
         start = np.concatenate([[0], np.cumsum([part.nodes.n_nodes for part in parts])])
         opened = np.zeros((start[-1], self._module.config.devices), bool)
         for part, a, b in zip(parts, start[:-1], start[1:], strict=True):
@@ -137,21 +136,21 @@ class HsdagExercises:
             opened,
         )
         device = next(self._module.parameters()).device
-        graphs = Side(*(torch.from_numpy(array).to(device) for array in arrays))
-        there = [torch.from_numpy(row).to(device) for row in kept]
-        return Episode(self._module.config, parts, start, self._module.rounds(graphs, there))
+        graphs = GraphsSideBySide(*(torch.from_numpy(array).to(device) for array in arrays))
+        there = [torch.from_numpy(row).to(device) for row in present]
+        return GroupingRounds(self._module.config, parts, start, self._module.rounds(graphs, there))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TeachableHsdag:
+class HsdagPolicy:
     """HSDAG with parameters."""
 
-    module: Hsdag
+    module: HsdagModule
     traits: Traits
 
-    def on(self, problems: Sequence[Problem]) -> HsdagExercises:
+    def on(self, problems: Sequence[Problem]) -> PreparedGraphs:
         """Prepare problems."""
-        return HsdagExercises(self.module, self.traits, problems)
+        return PreparedGraphs(self.module, self.traits, problems)
 
     def features(self) -> dict[str, Any]:
         """Names and scale of what it looks at."""
@@ -163,6 +162,6 @@ def traits_of(problems: Sequence[Problem], config: HsdagConfig) -> Traits:
     return Traits.of([Nodes.units(problem) for problem in problems], config.traits)
 
 
-def build(traits: Traits, config: HsdagConfig) -> TeachableHsdag:
+def build(traits: Traits, config: HsdagConfig) -> HsdagPolicy:
     """Build the policy with fresh parameters from torch's generator."""
-    return TeachableHsdag(Hsdag(len(traits.names), config), traits)
+    return HsdagPolicy(HsdagModule(len(traits.names), config), traits)

@@ -1,4 +1,4 @@
-"""The RNN placer to be trained, and to place: problems as sequences of nodes."""
+"""The RNN placer as a constructive policy: problems as sequences of nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.nodes import Nodes, check_devices
 from streamplace.learn.constructive.options import Trait
-from streamplace.learn.constructive.policy import Likelihood, Placements, Rows
+from streamplace.learn.constructive.policy import Likelihood, Placements
+from streamplace.learn.constructive.recurrence import one_hot
 from streamplace.learn.constructive.traits import Traits
-from streamplace.learn.learner import ALL
-from streamplace.learn.learner import Rows as Some
-from streamplace.learn.models.dream.policy import one_hot
-from streamplace.learn.models.hdp.module import Hdp, Read, Sequences
+from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.models.hdp.module import HdpModule, ReadSequences, Sequences
 from streamplace.learn.models.hdp.options import HdpConfig
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 
 TRAITS: tuple[Trait, ...] = ("kind", "output", "work", "neighbours")
@@ -27,16 +26,16 @@ BATCH = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chain:
+class NodeSequence:
     """A problem as a sequence of nodes."""
 
     nodes: Nodes
-    order: Rows  # [V] nodes in the order of decision
+    order: Longs  # [V] nodes in the order of decision
     features: Floats  # [V, F] in this order
-    open: NDArray[np.bool_]  # [V, D]
+    open: Bools  # [V, D]
 
     @classmethod
-    def of(cls, problem: Problem, traits: Traits, config: HdpConfig) -> "Chain":
+    def of(cls, problem: Problem, traits: Traits, config: HdpConfig) -> "NodeSequence":
         """Nodes in the order in which their first operators are decided about."""
         check_devices(problem, config.devices)
         nodes = Nodes.at_most(problem, config.groups)
@@ -58,15 +57,15 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HdpAttempt:
-    """Sequences that were read; see `streamplace.learn.constructive.policy.Attempt`."""
+class EncodedSequences:
+    """Sequences that were read; see `streamplace.learn.constructive.policy.EncodedBatch`."""
 
-    module: Hdp
-    parts: Sequence[Chain]
-    read: Read
+    module: HdpModule
+    parts: Sequence[NodeSequence]
+    read: ReadSequences
 
     @property
-    def orders(self) -> list[Rows]:
+    def orders(self) -> list[Longs]:
         """Operators, those of one node together."""
         return [np.argsort(np.argsort(p.order)[p.nodes.label], kind="stable") for p in self.parts]
 
@@ -95,32 +94,32 @@ class HdpAttempt:
         return Likelihood(taken, spread)
 
 
-class HdpExercises:
+class PreparedSequences:
     """Problems as sequences."""
 
-    def __init__(self, module: Hdp, traits: Traits, problems: Sequence[Problem]) -> None:
+    def __init__(self, module: HdpModule, traits: Traits, problems: Sequence[Problem]) -> None:
         self._module, self._problems = module, problems
-        self._parts = [Chain.of(problem, traits, module.config) for problem in problems]
+        self._parts = [NodeSequence.of(problem, traits, module.config) for problem in problems]
 
-    def attempt(self, rows: Rows, rng: np.random.Generator) -> HdpAttempt:
-        """Read problems."""
-        return self._attempt([self._parts[row] for row in rows.tolist()])
+    def encoded(self, rows: Longs, rng: np.random.Generator) -> EncodedSequences:
+        """ReadSequences problems."""
+        return self._encoded([self._parts[row] for row in rows.tolist()])
 
-    def greedy(self, rows: Some = ALL) -> list[Ints]:
+    def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device, node by node."""
-        found: list[Ints] = []
+        placements: list[Ints] = []
         numbers = np.arange(len(self._parts))[rows].tolist()
         with torch.no_grad():
             for start in range(0, len(numbers), BATCH):
                 some = numbers[start : start + BATCH]
-                drawn = self._attempt([self._parts[i] for i in some]).drawn(1, None)
-                found += [
-                    self._problems[i].repaired(one[0].astype(np.int32))
-                    for i, one in zip(some, drawn, strict=True)
+                drawn = self._encoded([self._parts[i] for i in some]).drawn(1, None)
+                placements += [
+                    self._problems[i].repaired(devices[0].astype(np.int32))
+                    for i, devices in zip(some, drawn, strict=True)
                 ]
-        return found
+        return placements
 
-    def _attempt(self, parts: Sequence[Chain]) -> HdpAttempt:
+    def _encoded(self, parts: Sequence[NodeSequence]) -> EncodedSequences:
         most = max(len(part.order) for part in parts)
         features = np.zeros((len(parts), most, parts[0].features.shape[1]), np.float32)
         opened = np.zeros((len(parts), most, self._module.config.devices), bool)
@@ -132,19 +131,19 @@ class HdpExercises:
         device = next(self._module.parameters()).device
         arrays = (features, present, opened)
         nodes = Sequences(*(torch.from_numpy(array).to(device) for array in arrays))
-        return HdpAttempt(self._module, parts, self._module.encode(nodes))
+        return EncodedSequences(self._module, parts, self._module.encode(nodes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TeachableHdp:
+class HdpPolicy:
     """The RNN placer with parameters."""
 
-    module: Hdp
+    module: HdpModule
     traits: Traits
 
-    def on(self, problems: Sequence[Problem]) -> HdpExercises:
+    def on(self, problems: Sequence[Problem]) -> PreparedSequences:
         """Prepare problems."""
-        return HdpExercises(self.module, self.traits, problems)
+        return PreparedSequences(self.module, self.traits, problems)
 
     def features(self) -> dict[str, Any]:
         """Names and scale of what it looks at."""
@@ -157,6 +156,6 @@ def traits_of(problems: Sequence[Problem], config: HdpConfig) -> Traits:
     return Traits.of(nodes, TRAITS, places=config.groups)
 
 
-def build(traits: Traits, config: HdpConfig) -> TeachableHdp:
+def build(traits: Traits, config: HdpConfig) -> HdpPolicy:
     """Build the placer with fresh parameters from torch's generator."""
-    return TeachableHdp(Hdp(len(traits.names), config), traits)
+    return HdpPolicy(HdpModule(len(traits.names), config), traits)

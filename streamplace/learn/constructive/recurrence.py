@@ -27,29 +27,29 @@ class LstmRecurrence(torch.autograd.Function):
         steps, graphs, samples, extra = read.shape
         rows, width = graphs * samples, start.shape[1]
         gates = inputs.new_empty(steps, rows, 4 * width)
-        known = inputs.new_empty(steps + 1, rows, width + extra)
+        joined = inputs.new_empty(steps + 1, rows, width + extra)
         cells = inputs.new_empty(steps + 1, rows, width)
         squashed = torch.empty_like(cells)
-        known[:-1, :, width:] = read.flatten(1, 2)
-        known[0, :, :width], cells[0] = start, 0
+        joined[:-1, :, width:] = read.flatten(1, 2)
+        joined[0, :, :width], cells[0] = start, 0
         transposed = weight.t().contiguous()
         for t in range(steps):
             z = gates[t]
             z.view(graphs, samples, -1).copy_(inputs[t, :, None].expand(-1, samples, -1))
-            z.addmm_(known[t], transposed)
+            z.addmm_(joined[t], transposed)
             i, f, o, g = torch.split(activate(z), width, dim=1)
             torch.mul(f, cells[t], out=cells[t + 1]).addcmul_(i, g)
             tanh_(squashed[t + 1].copy_(cells[t + 1]))
-            known[t + 1, :, :width] = o * squashed[t + 1]
-        ctx.save_for_backward(gates, known, cells, squashed, weight)
+            joined[t + 1, :, :width] = o * squashed[t + 1]
+        ctx.save_for_backward(gates, joined, cells, squashed, weight)
         ctx.samples = samples
-        return known[1:, :, :width]
+        return joined[1:, :, :width]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, Tensor]:
         """Gradients of x, h_0 and W from that of the states [T, R, H]; r has none."""
-        gates, known, cells, squashed, weight = ctx.saved_tensors
+        gates, joined, cells, squashed, weight = ctx.saved_tensors
         width = cells.shape[2]
         recurrent = weight[:, :width].contiguous()
         deltas = torch.empty_like(gates)
@@ -68,7 +68,7 @@ class LstmRecurrence(torch.autograd.Function):
             d_g.mul_(g.square().neg_().add_(1))
             d_cell.mul_(f)
             torch.mm(deltas[t], recurrent, out=d_state)
-        d_weight = deltas.flatten(0, 1).t() @ known[:-1].flatten(0, 1)
+        d_weight = deltas.flatten(0, 1).t() @ joined[:-1].flatten(0, 1)
         by_graph = deltas.view(len(deltas), -1, ctx.samples, 4 * width)
         return by_graph.sum(2), None, d_state, d_weight
 
@@ -99,3 +99,9 @@ def activate(gates: Tensor) -> Tensor:
 def tanh_(values: Tensor) -> Tensor:
     """Tanh in place, as 2 σ(2x) − 1: five times as fast as the library's."""
     return values.mul_(2).sigmoid_().mul_(2).sub_(1)
+
+
+def one_hot(devices: Tensor, n_devices: int) -> Tensor:
+    """One-hot rows [..., D] of devices [...], as float32."""
+    rows = torch.zeros(*devices.shape, n_devices, device=devices.device)
+    return rows.scatter_(-1, devices[..., None], 1)

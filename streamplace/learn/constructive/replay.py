@@ -1,4 +1,4 @@
-"""What is learned from besides the samples of the moment: nothing, or a memory of good ones."""
+"""Samples to learn from: those of the moment, or also those that a memory replays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,14 @@ from numpy.typing import NDArray
 
 from streamplace.errors import FormatError
 from streamplace.learn.algorithms.exploration import canonical_along, exploration, neighbours
-from streamplace.learn.algorithms.memory import PlacementMemory
+from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory, ProblemMemory
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
-from streamplace.learn.constructive.policy import Placements, Rows
-from streamplace.learn.learner import ALL
-from streamplace.learn.learner import Rows as Some
+from streamplace.learn.constructive.policy import Placements
+from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.reward import Reward
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
-
-Floats = NDArray[np.float64]
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,66 +27,50 @@ class Sampled:
     rewards: Floats
 
 
-class Recall(Protocol):
-    """What is known of every training problem."""
+class SampleReplay(ProblemMemory, Protocol):
+    """What is learned from, and the best reward met of every training problem."""
 
-    def lesson(
-        self, row: int, order: Rows, drawn: Placements, epoch: int, rng: np.random.Generator
+    def samples(
+        self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
     ) -> Sampled:
-        """Reward what was drawn of a problem, and add what is learned from besides."""
+        """Reward what was drawn of a problem, and add what is replayed."""
         ...
 
     def best(self, row: int) -> float:
-        """Best reward known of a problem."""
-        ...
-
-    def state(self, rows: Some = ALL) -> Arrays:
-        """Arrays to save, of some problems."""
-        ...
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
-        """Take back what `state` returned."""
+        """Best reward of a problem so far."""
         ...
 
 
-def recall_of(problems: Sequence[Problem], reward: Reward, config: ConstructiveConfig) -> Recall:
+def replay_of(
+    problems: Sequence[Problem], reward: Reward, config: ConstructiveConfig
+) -> SampleReplay:
     """What the options ask for."""
     if isinstance(config, MemoryConfig):
-        return Remembering(problems, reward, config)
-    return Best(problems, reward)
+        return MemoryReplay(problems, reward, config)
+    return NoReplay(problems, reward)
 
 
-class Best:
-    """The best reward of every problem; only the samples of the moment are learned from."""
+class NoReplay(BestRewards):
+    """Only the samples of the moment are learned from."""
 
     def __init__(self, problems: Sequence[Problem], reward: Reward) -> None:
+        super().__init__(len(problems))
         self._problems, self._reward = problems, reward
-        self._best = np.zeros(len(problems))
 
-    def lesson(
-        self, row: int, order: Rows, drawn: Placements, epoch: int, rng: np.random.Generator
+    def samples(
+        self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
     ) -> Sampled:
         """Reward what was drawn."""
         rewards = rewarded(self._problems[row], self._reward, drawn)[1]
-        self._best[row] = max(self._best[row], rewards.max())
+        self.meet(row, rewards.max())
         return Sampled(drawn, rewards)
 
     def best(self, row: int) -> float:
         """Best reward met."""
-        return float(self._best[row])
-
-    def state(self, rows: Some = ALL) -> Arrays:
-        """Best rewards."""
-        return {"best": self._best[rows].copy()}
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
-        """Take them back."""
-        if state["best"].shape != self._best[rows].shape:
-            raise FormatError("the checkpoint: its rewards are of other problems; train anew")
-        self._best[rows] = state["best"]
+        return float(self.rewards[row])
 
 
-class Remembering:
+class MemoryReplay:
     """A memory of good placements that are replayed, fed by random ones, too (DREAM §3.3)."""
 
     def __init__(self, problems: Sequence[Problem], reward: Reward, config: MemoryConfig) -> None:
@@ -98,38 +79,34 @@ class Remembering:
         self.memory = PlacementMemory(len(problems), config.places, most)
         self._devices = np.array([problem.n_devices for problem in problems])
 
-    def lesson(
-        self, row: int, order: Rows, drawn: Placements, epoch: int, rng: np.random.Generator
+    def samples(
+        self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
     ) -> Sampled:
         """Reward samples, remember them and random ones, and add what is replayed."""
         config = self._config
         rewards = self._remember(row, drawn)
         self._explore(row, order, epoch, rng)
-        kept, known = self.memory.replay(row, config.replayed, config.threshold, len(order))
-        again = canonical_along(self._problems[row], order, kept)
-        return Sampled(np.concatenate([drawn, again]), np.concatenate([rewards, known]))
+        replayed, again = self.memory.replay(row, config.replayed, config.threshold, len(order))
+        placements = canonical_along(self._problems[row], order, replayed)
+        return Sampled(np.concatenate([drawn, placements]), np.concatenate([rewards, again]))
 
     def best(self, row: int) -> float:
         """Best reward remembered."""
         return self.memory.best(row)
 
-    def state(self, rows: Some = ALL) -> Arrays:
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Memories."""
         return self.memory.state(rows)
 
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Some = ALL) -> None:
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Take memories back."""
-        placements = state["memory.placements"]
-        fits = placements.shape == self.memory.placements[rows].shape and (
-            state["memory.rewards"].shape == self.memory.rewards[rows].shape
-            and bool((placements >= 0).all())
-            and bool((placements < self._devices[rows][:, None, None]).all())
-        )
-        if not fits:
+        placements, most = state["memory.placements"], self._devices[rows][:, None, None]
+        fits = len(placements) == len(most) and placements.ndim == 3
+        if not fits or (placements < 0).any() or (placements >= most).any():
             raise FormatError("the checkpoint: its memory is of other problems; train anew")
         self.memory.restore(state, rows)
 
-    def _explore(self, row: int, order: Rows, epoch: int, rng: np.random.Generator) -> None:
+    def _explore(self, row: int, order: Longs, epoch: int, rng: np.random.Generator) -> None:
         """Put random samples into a memory, more where nothing good is known."""
         config, problem = self._config, self._problems[row]
         size = exploration(config.exploration, config.exploration_decay, epoch)
@@ -139,8 +116,8 @@ class Remembering:
         if size > near:
             self._remember(row, random_placements(problem, size - near, rng))
         if near:
-            known = self.memory.placements[row, self.memory.rewards[row] >= 0, : len(order)]
-            bases = known[rng.integers(len(known), size=near)]
+            remembered = self.memory.placements[row, self.memory.rewards[row] >= 0, : len(order)]
+            bases = remembered[rng.integers(len(remembered), size=near)]
             self._remember(row, neighbours(problem, order, bases, rng))
 
     def _remember(self, row: int, placements: Placements) -> Floats:
@@ -153,9 +130,7 @@ class Remembering:
         return rewards
 
 
-def rewarded(
-    problem: Problem, reward: Reward, placements: Placements
-) -> tuple[NDArray[np.int32], Floats]:
+def rewarded(problem: Problem, reward: Reward, placements: Placements) -> tuple[Ints, Floats]:
     """Placements [S, N] made legal, as answers are, and their rewards [S]."""
     legal = problem.repaired(placements.astype(np.int32))
     return legal, reward(problem, legal)

@@ -8,15 +8,11 @@ any rate, on any number of devices of any speed.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamplace.learn.models.pilot.order import decision_order
+from streamplace.model.arrays import Floats, Ints, Singles
 from streamplace.model.level import Level, finest_level, least_peak
 from streamplace.model.problem import Problem
-
-Singles = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 UNIT_FEATURES = (
     "log-load",
@@ -41,7 +37,7 @@ PAIR_FEATURES = ("log-sent", "log-taken", "sent", "taken", "sends", "takes")
 FLOOR = 1e-3
 
 
-class View(NamedTuple):
+class PilotFeatures(NamedTuple):
     """A problem as pilot sees it (U units, E pairs seen from both ends, D devices)."""
 
     level: Level
@@ -53,7 +49,7 @@ class View(NamedTuple):
     unit_of: Ints  # [N] unit of every operator
 
 
-def view_of(problem: Problem) -> View:
+def features_of(problem: Problem) -> PilotFeatures:
     """See a problem."""
     level = finest_level(problem)
     yardstick = max(1.0, least_peak(problem, level))
@@ -65,7 +61,7 @@ def view_of(problem: Problem) -> View:
     sequence = decision_order(level)
     wire = _typical(level.wire) / yardstick
     sent, taken = level.sent * wire, level.taken * wire
-    return View(
+    return PilotFeatures(
         level,
         yardstick,
         sequence,
@@ -78,29 +74,29 @@ def view_of(problem: Problem) -> View:
     )
 
 
-def on_walk(view: View, walk: int) -> View:
+def on_walk(features: PilotFeatures, walk: int) -> PilotFeatures:
     """See the same problem, begun elsewhere; the first walk is 0."""
-    sequence = decision_order(view.level, walk)
-    units = view.units.copy()
+    sequence = decision_order(features.level, walk)
+    units = features.units.copy()
     units[:, UNIT_FEATURES.index("position")] = _position(sequence)
-    return view._replace(order=sequence, units=units)
+    return features._replace(order=sequence, units=units)
 
 
-def _position(sequence: Ints) -> Doubles:
+def _position(sequence: Ints) -> Floats:
     """Part of the units that come before each."""
     position = np.empty(len(sequence))
     position[sequence] = np.arange(len(sequence)) / len(sequence)
     return position
 
 
-def _typical(wire: Doubles) -> float:
+def _typical(wire: Floats) -> float:
     """Median seconds per byte between two devices."""
     between = wire[~np.eye(len(wire), dtype=bool)]
     return float(np.median(between)) if len(between) else 0.0
 
 
 def _unit_features(
-    level: Level, sequence: Ints, yardstick: float, sent: Doubles, taken: Doubles
+    level: Level, sequence: Ints, yardstick: float, sent: Floats, taken: Floats
 ) -> Singles:
     """`UNIT_FEATURES` of every unit; the last five are of the whole problem."""
     u, d = level.n_units, len(level.device_type)
@@ -113,7 +109,7 @@ def _unit_features(
     most = [np.zeros(u), np.zeros(u)]
     for peak, flow in zip(most, (sent, taken), strict=True):
         np.maximum.at(peak, owner, flow)
-    ways = [np.bincount(owner[flow > 0], minlength=u) for flow in (sent, taken)]
+    partners = [np.bincount(owner[flow > 0], minlength=u) for flow in (sent, taken)]
     whole = [
         least.sum() / d,
         least.max(),
@@ -126,7 +122,7 @@ def _unit_features(
         _small(least),
         *(_log(flow) for flow in (*sums, *most)),
         *(_small(flow) for flow in most),
-        *(np.log1p(way) for way in ways),
+        *(np.log1p(count) for count in partners),
         _position(sequence),
         _small(least / max(least.mean(), FLOOR)),
         *(np.full(u, value) for value in whole),
@@ -134,11 +130,11 @@ def _unit_features(
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _log(load: Doubles) -> Doubles:
+def _log(load: Floats) -> Floats:
     """Logarithm of a load, from 0 at nothing to about 1 at the yardstick."""
     return np.log1p(load / FLOOR) / np.log1p(1 / FLOOR)
 
 
-def _small(load: Doubles) -> Doubles:
+def _small(load: Floats) -> Floats:
     """The load itself where it is small, never above 3."""
     return np.minimum(load, 3.0)

@@ -1,29 +1,23 @@
 """What earlier walks of every training problem met."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from streamplace.learn.learner import ALL, Rows
-from streamplace.model.arrays import Ints
-
-Floats = NDArray[np.float64]
+from streamplace.learn.algorithms.memory import RowMemory
+from streamplace.model.arrays import Floats, Ints, Longs
 
 
-class Past:
+class WalkMemory(RowMemory):
     """The best placement and reward met of every problem, and the mean return of every step.
 
     Shapes: P problems, N operators of the largest, T steps of the longest walk.
 
     Examples
     --------
-    >>> past = Past(problems=1, operators=2, steps=1)
-    >>> past.meet(0, np.array([[0, 1], [1, 1]]), np.array([0.5, 0.4]))
-    >>> past.best(0, 2).tolist(), past.rewards.tolist()
+    >>> memory = WalkMemory(problems=1, operators=2, steps=1)
+    >>> memory.meet(0, np.array([[0, 1], [1, 1]]), np.array([0.5, 0.4]))
+    >>> memory.best(0, 2).tolist(), memory.rewards.tolist()
     ([0, 1], [0.5])
-    >>> past.mean_return(0, np.array([[4.0]])), past.mean_return(0, np.array([[1.0], [1.0]]))
+    >>> memory.mean_return(0, np.array([[4.0]])), memory.mean_return(0, np.array([[1.0], [1.0]]))
     (array([4.]), array([2.]))
     """
 
@@ -31,7 +25,15 @@ class Past:
         self.rewards: Floats = np.zeros(problems)
         self._places: Ints = np.zeros((problems, operators), np.int32)
         self._returns: Floats = np.zeros((problems, steps))
-        self._walks: NDArray[np.int64] = np.zeros(problems, np.int64)
+        self._walks: Longs = np.zeros(problems, np.int64)
+        super().__init__(
+            {
+                "past.rewards": self.rewards,
+                "past.places": self._places,
+                "past.returns": self._returns,
+                "past.walks": self._walks,
+            }
+        )
 
     def meet(self, row: int, places: Ints, rewards: Floats) -> None:
         """Remember the best of placements [B, n]; of equals the first."""
@@ -50,19 +52,3 @@ class Past:
         self._returns[row, :steps] += returns.sum(axis=0)
         self._walks[row] += len(returns)
         return np.asarray(self._returns[row, :steps] / self._walks[row])
-
-    def state(self, rows: Rows = ALL) -> dict[str, NDArray[Any]]:
-        """Arrays to save, of some problems."""
-        return {
-            "past.rewards": self.rewards[rows],
-            "past.places": self._places[rows],
-            "past.returns": self._returns[rows],
-            "past.walks": self._walks[rows],
-        }
-
-    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows = ALL) -> None:
-        """Take back what `state` returned."""
-        self.rewards[rows] = state["past.rewards"]
-        self._places[rows] = state["past.places"]
-        self._returns[rows] = state["past.returns"]
-        self._walks[rows] = state["past.walks"]

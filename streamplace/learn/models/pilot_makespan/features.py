@@ -13,7 +13,7 @@ from streamplace.scheduling.slack import latest_starts
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 
-class View(NamedTuple):
+class PilotMakespanFeatures(NamedTuple):
     """A problem; seconds."""
 
     tasks: Tasks
@@ -24,7 +24,7 @@ class View(NamedTuple):
     shortest: float  # work of the shortest task
 
 
-class Before(NamedTuple):
+class CompleteSchedule(NamedTuple):
     """A complete schedule, and how much room it leaves."""
 
     order: Ints  # [N] in which the tasks are decided about
@@ -34,22 +34,22 @@ class Before(NamedTuple):
     loads: Floats  # [D] seconds that a core of each device works
 
 
-def view_of(problem: Problem) -> View:
-    """View of a problem."""
+def features_of(problem: Problem) -> PilotMakespanFeatures:
+    """Compute the features of a problem."""
     tasks = tasks_of(problem)
     n, size = tasks.n_tasks, tasks.size
-    return View(
-        tasks,
-        least_after(tasks),
-        tasks.work.min(axis=1),
-        np.bincount(tasks.target, size, n).astype(np.float64),
-        np.bincount(tasks.source, size, n).astype(np.float64),
-        shortest_work(tasks),
+    return PilotMakespanFeatures(
+        tasks=tasks,
+        after=least_after(tasks),
+        least=tasks.work.min(axis=1),
+        coming=np.bincount(tasks.target, size, n).astype(np.float64),
+        going=np.bincount(tasks.source, size, n).astype(np.float64),
+        shortest=shortest_work(tasks),
     )
 
 
 @kernel
-def before_of(tasks: Tasks, schedule: Schedule, noise: Floats) -> Before:
+def before_of(tasks: Tasks, schedule: Schedule, noise: Floats) -> CompleteSchedule:
     """What a schedule tells; who has to start early is decided about early, but for the noise [N].
 
     Noise is in shares of the span.
@@ -60,9 +60,9 @@ def before_of(tasks: Tasks, schedule: Schedule, noise: Floats) -> Before:
     for v in range(len(order)):
         a = schedule.place[v]
         loads[a] += tasks.work[v, a] / (tasks.core_start[a + 1] - tasks.core_start[a])
-    return Before(order, schedule.place, latest, span, loads)
+    return CompleteSchedule(order, schedule.place, latest, span, loads)
 
 
-def kept(before: Before, stays: Bools) -> Ints:
+def staying(before: CompleteSchedule, stays: Bools) -> Ints:
     """Devices of the tasks that stay [S, N], step by step; -1 where they are decided anew."""
     return np.where(stays, before.place[before.order], -1).astype(np.int32)

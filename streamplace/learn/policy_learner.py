@@ -1,0 +1,82 @@
+"""What the learners of all policies have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from streamplace.learn.algorithms.memory import ProblemMemory
+from streamplace.learn.config import Config
+from streamplace.learn.learner import ALL, Selection, StepReport
+from streamplace.learn.registry import LearningTask
+from streamplace.learn.reward import Reward, reward_of
+from streamplace.model.arrays import Floats, Longs
+from streamplace.model.problem import Problem
+
+C = TypeVar("C", bound=Config)
+
+
+class PolicyLearner(ABC, Generic[C]):
+    """A policy on its training problems; see `streamplace.learn.learner.Learner`.
+
+    What differs between policies is how placements come about and what is learned from them
+    (`loss`), how a policy is judged (`judged`), and what it sees (`features`).
+
+    Attributes
+    ----------
+    reward
+        Reward of placements by the task's objective.
+    memories
+        What is remembered of every training problem.
+    """
+
+    def __init__(self, task: LearningTask, config: C, module: torch.nn.Module) -> None:
+        self.task, self.config = task, config
+        self.reward: Reward = reward_of(task.objective, task.reward)
+        self.module: torch.nn.Module = module.to(task.device)
+        self.memories: Sequence[ProblemMemory] = ()
+
+    @abstractmethod
+    def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[torch.Tensor, StepReport]:
+        """Sample and reward these problems; a loss summed over the rows."""
+
+    @abstractmethod
+    def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> Sequence[float]:
+        """Rewards of what the policy answers to validation problems, which have these numbers."""
+
+    @abstractmethod
+    def features(self) -> Mapping[str, Any]:
+        """What the policy sees, fit for JSON: ``names``, perhaps ``mean`` and ``std``."""
+
+    @property
+    def n_problems(self) -> int:
+        """Number of training problems."""
+        return len(self.task.training)
+
+    @property
+    def sizes(self) -> Longs:
+        """Operators of each training problem."""
+        return np.array([problem.n_operators for problem in self.task.training], np.int64)
+
+    def validate(self, rows: Selection = ALL) -> Floats:
+        """Reward of what the policy answers to validation problems."""
+        numbers = np.arange(len(self.task.validation))[rows].tolist()
+        problems = [self.task.validation[number] for number in numbers]
+        return np.array(self.judged(problems, numbers), np.float64)
+
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+        """What is remembered of training problems."""
+        return {k: v for memory in self.memories for k, v in memory.state(rows).items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Take back what `state` returned."""
+        for memory in self.memories:
+            memory.restore(state, rows)
+
+    def spec(self) -> dict[str, Any]:
+        """Options and features."""
+        config = self.config.model_dump(mode="json")
+        return {"config": config, "features": dict(self.features())}
