@@ -1,7 +1,7 @@
 """Objectives: what a placement is judged by, and what people are told about it.
 
-An objective is a room: the function that values placements, and beside it everything that is
-particular to it. What a room leaves out has a default that is right for any number.
+An objective is the function that values placements, and everything else that is particular to it.
+What an objective leaves out has a default that is right for any number.
 """
 
 import inspect
@@ -116,11 +116,6 @@ class Objective:
         'makespan'
         """
         return self.name.partition(":")[0] if self.base is None else self.base.quantity
-
-    @property
-    def of_usual_pass(self) -> bool:
-        """Whether it is the usual makespan, alone or with the cost of moves."""
-        return self.usual and self.kind == "pass"
 
     def values(
         self,
@@ -254,12 +249,12 @@ OF_TASKS: Final = "makespan"
 """What task graphs are placed for."""
 
 
-def objective(name: str, *, sense: Sense, **room: Any) -> Callable[[Evaluate], Evaluate]:
+def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Evaluate], Evaluate]:
     """Register an objective; the first line of the docstring describes it.
 
     ``evaluate(problem, placements)`` values a batch; with a third parameter, ``priorities``, it
     also judges the order in which devices serve operators, and a fourth, ``queue``, tells whether
-    they hold that order. ``room`` are the other attributes of `Objective`.
+    they hold that order. ``attributes`` are the other ones of `Objective`.
     """
 
     def register(evaluate: Evaluate) -> Evaluate:
@@ -267,7 +262,7 @@ def objective(name: str, *, sense: Sense, **room: Any) -> Callable[[Evaluate], E
         parameters = inspect.signature(evaluate).parameters
         ordered = "priorities" in parameters
         values = _without_queue(evaluate) if ordered and "queue" not in parameters else evaluate
-        OBJECTIVES.add(name, Objective(name, sense, summary, values, ordered, **room))
+        OBJECTIVES.add(name, Objective(name, sense, summary, values, ordered, **attributes))
         return evaluate
 
     return register

@@ -42,7 +42,7 @@ def anneal(
         problem.check(placement)
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
-    if objective.of_usual_pass:
+    if objective.usual and objective.kind == "pass":
         from streamplace.placers.anneal.passes.forward_backward import relist
         from streamplace.placers.anneal.passes.shortest import FIRST_ROUND, MOST_TASKS, shortest
 
