@@ -12,6 +12,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.incumbent import continued
 from streamplace.placers.portfolio import CHEAP, Member
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Result, placer
 from streamplace.placers.stopwatch import now
@@ -36,45 +37,45 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     except KeyboardInterrupt:
         if not team.placements:
             raise
-    return team.found()
+    return team.answer()
 
 
 def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:
     """Let the members try, one after another; interrupted, the best so far is the answer.
 
-    Of throughput it is known what an evaluation costs; there the clock ends only the proof.
+    Where evaluations are quick the clock ends only the proof.
     """
-    if objective.name == "makespan":
-        _shortest(team, problem, budget)
+    if objective.of_usual_pass and objective.relocation is None:
+        _shortest(team, problem, objective, budget)
         return
     if objective.relocation is not None:  # then the search begins with what there is
         team.ask("anneal", team.part(1.0))
         return
-    known, n = objective.name == "throughput", problem.n_operators
-    if known and budget.evaluations is not None and n <= QUICKLY_DECIDED:
+    quick, n = objective.quick, problem.n_operators
+    if quick and budget.evaluations is not None and n <= QUICKLY_DECIDED:
         team.ask("pilot", team.part(1.0, QUICK_LOOKS), refine="none", samples=0)
     for member in CHEAP:
-        if member.cheap(problem, budget) and (known or not team.late):
-            team.ask(member.name, _part_of(team, member, problem, budget, known))
-    if known or not team.late:
-        team.ask("anneal", team.part(_search_share(n, known)), start=team.placements)
-    if known and n <= PROVABLE and not team.late:
+        if member.cheap(problem, budget) and (quick or not team.late):
+            team.ask(member.name, _part_of(team, member, problem, budget, quick))
+    if quick or not team.late:
+        team.ask("anneal", team.part(_search_share(n, quick)), start=team.placements)
+    if quick and n <= PROVABLE and not team.late:
         team.ask("exact", team.part(1.0))
 
 
 def _part_of(
-    team: "Team", member: Member, problem: Problem, budget: Budget, known: bool
+    team: "Team", member: Member, problem: Problem, budget: Budget, quick: bool
 ) -> Budget | None:
     """Evaluations that a member of the portfolio needs, and seconds where the clock ends it."""
     calls = member.calls(problem)
-    if not known:
+    if not quick:
         return team.part(1.0, calls)
     if budget.seconds is None or not member.ends_with_clock(problem):
         return team.untimed(calls)
     return team.part(member.share, calls)
 
 
-def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
+def _shortest(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:
     """Schedules at once, then a proof, which begins with a search.
 
     Large graphs that are no row of small stages are only searched.
@@ -86,7 +87,9 @@ def _shortest(team: "Team", problem: Problem, budget: Budget) -> None:
     if budget.evaluations is not None and small:
         most = min(REBUILT, budget.evaluations * 4 // 5)
         team.ask("pilot", team.part(1.0, most), refine="none", samples=most)
-    member = "exact" if problem.n_operators <= PROVABLE or _has_stages(problem) else "anneal"
+    provable = problem.n_operators <= PROVABLE or _has_stages(problem)
+    provable &= PLACERS["exact"].judges(objective)
+    member = "exact" if provable else "anneal"
     team.ask(member, team.part(1.0), start=team.placements)
 
 
@@ -97,8 +100,8 @@ def _has_stages(problem: Problem) -> bool:
     return stages_of(unruled(tasks_of(problem))) is not None
 
 
-def _search_share(n: int, known: bool) -> float:
-    if n > PROVABLE or not known:
+def _search_share(n: int, quick: bool) -> float:
+    if n > PROVABLE or not quick:
         return 1.0
     return SEARCH_FIRST if n <= EASILY_PROVABLE else SEARCH_MOSTLY
 
@@ -154,7 +157,7 @@ class Team:
         given = self._given(1.0, evaluations)
         return None if given == 0 else Budget(None, given)
 
-    def found(self) -> Found:
+    def answer(self) -> Found:
         """Return the best answer."""
         if self._best is None:
             raise self._error or StreamplaceError("no placer could answer within the budget")
@@ -185,10 +188,8 @@ class Team:
         """Keep what is better, and note when it came."""
         better = self._objective.better
         spent = max((step.evaluations for step in result.trace), default=1)
-        for step in (*result.trace, Improvement(result.seconds, result.value, spent)):
-            if not self._trace or better(step.value, self._trace[-1].value):
-                evaluations = self._before + step.evaluations
-                self._trace.append(Improvement(began + step.seconds, step.value, evaluations))
+        steps = (*result.trace, Improvement(result.seconds, result.value, spent))
+        self._trace = continued(self._trace, steps, began, self._before, better)
         self._before += spent
         if self._best is None or better(result.value, self._best.value):
             self._best = result

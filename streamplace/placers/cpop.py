@@ -22,7 +22,7 @@ def cpop(
     tries
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import best_found
+    from streamplace.placers.scheduled import best_answer
     from streamplace.scheduling.lists import path_on_one_device
 
-    return best_found(problem, objective, path_on_one_device(problem, tries, seed))
+    return best_answer(problem, objective, path_on_one_device(problem, tries, seed))

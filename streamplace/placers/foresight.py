@@ -26,7 +26,7 @@ def foresight(
     tries
         Schedules of each of the three; each but the first draws which of equal ranks come first.
     """
-    from streamplace.placers.scheduled import best_found
+    from streamplace.placers.scheduled import best_answer
     from streamplace.scheduling.lists import farsighted
 
-    return best_found(problem, objective, farsighted(problem, tries, seed))
+    return best_answer(problem, objective, farsighted(problem, tries, seed))

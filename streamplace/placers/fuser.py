@@ -81,8 +81,8 @@ class Pes:
         for v, streams in self.streams[u].items():
             pe = self.of_unit[v]
             beside[pe] = beside.get(pe, 0) + streams
-        kept = beside.pop(self.of_unit[u], 0)
-        return {pe: streams - kept for pe, streams in beside.items()}
+        staying = beside.pop(self.of_unit[u], 0)
+        return {pe: streams - staying for pe, streams in beside.items()}
 
 
 def _depth_first(problem: Problem) -> list[int]:

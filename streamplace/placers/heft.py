@@ -37,11 +37,11 @@ def heft(
     tries
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import best_found, without_order
+    from streamplace.placers.scheduled import best_answer, without_order
     from streamplace.scheduling.lists import by_ranks
 
     schedules = by_ranks(problem, insertion, tries, seed)
     if keep:
-        return best_found(problem, objective, schedules)
+        return best_answer(problem, objective, schedules)
     eager = [without_order(problem, schedule) for schedule in schedules]
     return Found(min(eager, key=lambda placement: objective.value(problem, placement)))

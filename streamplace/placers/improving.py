@@ -13,6 +13,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import Objective
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
@@ -51,37 +52,36 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
         with importing_torch():
             improver = read(Path(weights) if weights else shipped(model.name))
         rng = np.random.default_rng(seed)
-        search = _Search(problem, objective, Meter(budget, _least_steps(problem)))
+        search = WalkSearch(problem, objective, Meter(budget, _least_steps(problem)))
         for placement in _beginnings(problem, objective, start, rng):
             search.meet(placement)
         search.walk(improver, rng, endless=budget.evaluations is not None)
-        return Found(search.best, trace=tuple(search.meter.trace))
+        return search.best.answer(search.best.solution)
 
     return Placer(model.name, model.summary, place, model.objectives)
 
 
-class _Search:
-    """The best placement met so far."""
+class WalkSearch:
+    """Walks of a model, and the best placement that they have met."""
 
     def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
         self._problem, self._objective, self.meter = problem, objective, meter
-        self.best: Placement
-        self._value = np.nan
+        self.best = Incumbent[Placement](objective.better, meter)
 
     def meet(self, placement: Placement) -> None:
         """Judge a placement; the first in any case."""
-        if self.meter.trace and not self.meter.chunk(1):
+        if not (self.best.empty or self.meter.chunk(1)):
             return
-        self._judged(placement, self._objective.value(self._problem, placement))
+        self._take(placement, self._objective.value(self._problem, placement))
 
     def walk(self, improver: Improver, rng: np.random.Generator, *, endless: bool) -> None:
         """Walk on from the best placement, once or until the budget ends."""
         walker, chunk = improver.on(self._problem), min(CHUNK, _least_steps(self._problem))
         while self.meter.chunk(1):
-            for rows in walks(walker, self.best.index, rng, walker.length, chunk):
+            for rows in walks(walker, self.best.solution.index, rng, walker.length, chunk):
                 rows = rows[: self.meter.chunk(len(rows))]
                 for row, value in zip(rows, self._values(rows), strict=True):
-                    self._judged(self._problem.placement(row), float(value))
+                    self._take(self._problem.placement(row), float(value))
                 if not self.meter.chunk(1):
                     return
             if not endless:
@@ -90,11 +90,9 @@ class _Search:
     def _values(self, rows: Ints) -> Floats:
         return self._objective.evaluate(self._problem, rows) if len(rows) else np.empty(0)
 
-    def _judged(self, placement: Placement, value: float) -> None:
+    def _take(self, placement: Placement, value: float) -> None:
         self.meter.spend(1)
-        if not self.meter.trace or self._objective.better(value, self._value):
-            self.best, self._value = placement, value
-            self.meter.note(value)
+        self.best.offer(placement, value)
 
 
 def _least_steps(problem: Problem) -> int:

@@ -83,7 +83,7 @@ def _parts(
     if ufactor is not None:
         options.ufactor = ufactor
     with _silent():
-        found = pymetis.part_graph(
+        cut = pymetis.part_graph(
             len(power),
             pymetis.CSRAdjacency(graph.start, graph.neighbour),
             vweights=partition.whole(load),
@@ -92,7 +92,7 @@ def _parts(
             recursive=recursive,
             options=options,
         )
-    return np.array(found.vertex_part, np.int32)[unit]
+    return np.array(cut.vertex_part, np.int32)[unit]
 
 
 @contextmanager

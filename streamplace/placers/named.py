@@ -45,11 +45,11 @@ def _by_name(name: str) -> Placer:
     return oracle_of(PLACERS[base])
 
 
-def _budget(known: Budget | None, option: str, text: str) -> Budget:
+def _budget(budget: Budget | None, option: str, text: str) -> Budget:
     """Budget of a placer's own, with one more limit."""
-    known = known or Budget(None)
+    budget = budget or Budget(None)
     if option == "budget":
-        return replace(known, seconds=seconds(text))
+        return replace(budget, seconds=seconds(text))
     try:
         evaluations = int(text) if text.isdecimal() else 0
     except ValueError:  # Python reads no integers of thousands of digits
@@ -58,7 +58,7 @@ def _budget(known: Budget | None, option: str, text: str) -> Budget:
         raise SettingError(
             f"evaluations are {quoted(text)}; they must be a whole number, at least 1"
         )
-    return replace(known, evaluations=evaluations)
+    return replace(budget, evaluations=evaluations)
 
 
 def _converted(placer: Placer, option: str, text: str) -> Any:

@@ -10,7 +10,9 @@ from streamplace.errors import SettingError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer, placer
+from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer
 from streamplace.placers.stopwatch import now
 
 
@@ -57,22 +59,18 @@ def _best_k(
 ) -> Found:
     """From as many parts as devices, which is the placer alone, down to one; of equals the last."""
     start = now()
-    best: Placement | None = None
-    best_value, trace = 0.0, []
+    meter = Meter(budget, problem.n_devices)
+    best = Incumbent[Placement](lambda a, b: not objective.better(b, a), meter)
     for k in range(problem.n_devices, 0, -1):
         left = _share(budget, problem.n_devices, now() - start, k)
-        if best is not None and left is None:
+        if left is None and not best.empty:
             break
-        tried = base.with_options(k=k).attempt(
+        result = base.with_options(k=k).attempt(
             problem, objective, seed=seed, budget=left or replace(budget, evaluations=1)
         )
-        if best is not None and objective.better(best_value, tried.value):
-            continue
-        if best is None or tried.value != best_value:
-            trace.append(Improvement(now() - start, tried.value, problem.n_devices - k + 1))
-        best, best_value = tried.placement, tried.value
-    assert best is not None
-    return Found(best, trace=tuple(trace))
+        meter.spend(1)
+        best.offer(result.placement, result.value)
+    return best.answer(best.solution)
 
 
 def _share(budget: Budget, n: int, elapsed: float, k: int) -> Budget | None:

@@ -24,7 +24,7 @@ def peft(
     tries
         Schedules made; each but the first draws which of equal ranks come first. The best counts.
     """
-    from streamplace.placers.scheduled import best_found
+    from streamplace.placers.scheduled import best_answer
     from streamplace.scheduling.lists import foresighted
 
-    return best_found(problem, objective, foresighted(problem, tries, seed))
+    return best_answer(problem, objective, foresighted(problem, tries, seed))

@@ -11,7 +11,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.refining import NONE, Spent, check_refiner, nothing_left, refined
+from streamplace.placers.refining import NONE, SpentBudget, check_refiner, nothing_left, refined
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
 
@@ -59,7 +59,7 @@ def pilot(
             "samples 0"
         )
     check_refiner(refine)
-    if objective.quantity == "makespan":
+    if objective.kind == "pass":
         options = {"weights": weights, "looks": looks, "samples": samples, "refine": refine}
         passing = PLACERS["pilot-makespan"].function
         return cast(Found, passing(problem, objective, seed=seed, budget=budget, **options))
@@ -76,18 +76,18 @@ def pilot(
     values = objective.evaluate(problem, rows)
     best = objective.best(values)
     improvement = Improvement(now() - start, float(values[best]), len(rows))
-    found = Found(problem.placement(rows[best]), trace=(improvement,))
-    if refine == NONE or nothing_left(budget, objective, Spent(now() - start, len(rows))):
-        return found
-    beginnings = (found.placement, *metis_to_begin_with(problem, objective, seed, budget))
+    answer = Found(problem.placement(rows[best]), trace=(improvement,))
+    if refine == NONE or nothing_left(budget, objective, SpentBudget(now() - start, len(rows))):
+        return answer
+    beginnings = (answer.placement, *metis_to_begin_with(problem, objective, seed, budget))
     search = PLACERS[refine].with_options(start=beginnings)
-    spent = Spent(now() - start, len(rows))
-    return refined(found, spent, search, problem, objective, seed, budget)
+    spent = SpentBudget(now() - start, len(rows))
+    return refined(answer, spent, search, problem, objective, seed, budget)
 
 
 def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
     """Placements after so many walks, or fewer where the seconds end before; at least one."""
-    start, found = now(), [next(walks)]
-    while len(found) < most and (budget.seconds is None or now() - start <= budget.seconds):
-        found.append(next(walks))
-    return np.concatenate(found)
+    start, rows = now(), [next(walks)]
+    while len(rows) < most and (budget.seconds is None or now() - start <= budget.seconds):
+        rows.append(next(walks))
+    return np.concatenate(rows)

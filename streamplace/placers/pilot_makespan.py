@@ -5,7 +5,7 @@ from pathlib import Path
 from streamplace.errors import SettingError
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.refining import NONE, Spent, check_refiner, nothing_left, refined
+from streamplace.placers.refining import NONE, SpentBudget, check_refiner, nothing_left, refined
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.stopwatch import now
 
@@ -50,9 +50,9 @@ def pilot_makespan(
         samples = min(MOST_SAMPLES, int(SAMPLED * (budget.evaluations or 0)))
     start = now()
     path = Path(weights) if weights else shipped("pilot-makespan")
-    found, tried = rebuilt(problem, objective, path, looks, samples, seed, budget)
-    spent = Spent(now() - start, tried)
+    answer, tried = rebuilt(problem, objective, path, looks, samples, seed, budget)
+    spent = SpentBudget(now() - start, tried)
     if refine == NONE or nothing_left(budget, objective, spent):
-        return found
-    search = PLACERS[refine].with_options(start=(found.placement,))
-    return refined(found, spent, search, problem, objective, seed, budget)
+        return answer
+    search = PLACERS[refine].with_options(start=(answer.placement,))
+    return refined(answer, spent, search, problem, objective, seed, budget)

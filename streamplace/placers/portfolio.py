@@ -90,11 +90,10 @@ def metis_to_begin_with(
 ) -> tuple[Placement, ...]:
     """Best placement of METIS with every number of parts, where that is cheap.
 
-    Where evaluations are counted nobody wants to spend them unasked; and what those of objectives
-    other than throughput cost nobody knows.
+    Only by a quick objective, and not where the budget counts evaluations: METIS would spend them.
     """
-    known = objective.name == "throughput" and budget.evaluations is None
-    if not (known and EVERY_METIS.cheap(problem, budget)):
+    affordable = objective.quick and budget.evaluations is None
+    if not (affordable and EVERY_METIS.cheap(problem, budget)):
         return ()
     oracle = PLACERS[EVERY_METIS.name]
     given = budget if EVERY_METIS.ends_with_clock(problem) else Budget(None)

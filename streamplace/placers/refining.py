@@ -6,12 +6,13 @@ from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer
+from streamplace.placers.incumbent import continued
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
 NONE = "none"
 
 
-class Spent(NamedTuple):
+class SpentBudget(NamedTuple):
     """What a first answer took."""
 
     seconds: float
@@ -24,17 +25,17 @@ def check_refiner(name: str) -> None:
         raise SettingError(f"placer {quoted(name)} cannot go on from a placement; refine by anneal")
 
 
-def nothing_left(budget: Budget, objective: Objective, spent: Spent) -> bool:
-    """Whether nothing remains; of throughput, which is quickly evaluated, the least work does."""
+def nothing_left(budget: Budget, objective: Objective, spent: SpentBudget) -> bool:
+    """Whether nothing remains; by a quick objective, the least work of a search does."""
     if budget.evaluations is not None and budget.evaluations <= spent.evaluations:
         return True
     late = budget.seconds is not None and budget.seconds <= spent.seconds
-    return late and objective.name != "throughput"
+    return late and not objective.quick
 
 
 def refined(
-    found: Found,
-    spent: Spent,
+    answer: Found,
+    spent: SpentBudget,
     search: Placer,
     problem: Problem,
     objective: Objective,
@@ -43,16 +44,11 @@ def refined(
 ) -> Found:
     """Let a search go on from a first answer, with what remains of the budget."""
     result = search.attempt(problem, objective, seed=seed, budget=_left(budget, spent))
-    reached = found.trace[-1].value
-    later = [
-        Improvement(spent.seconds + step.seconds, step.value, spent.evaluations + step.evaluations)
-        for step in result.trace
-        if objective.better(step.value, reached)
-    ]
-    return Found(result.placement, result.bound, (*found.trace, *later))
+    trace = continued(answer.trace, result.trace, *spent, objective.better)
+    return Found(result.placement, result.bound, tuple(trace))
 
 
-def _left(budget: Budget, spent: Spent) -> Budget:
+def _left(budget: Budget, spent: SpentBudget) -> Budget:
     """What remains of a budget, be it a moment."""
     return Budget(
         None if budget.seconds is None else max(budget.seconds - spent.seconds, 1e-6),

@@ -15,7 +15,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
-from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.insertion import ListSchedule
 
 ROUNDING = 1e-12
 
@@ -27,19 +27,19 @@ class Judged(NamedTuple):
     value: float
 
 
-def found(problem: Problem, objective: Objective, schedule: Schedule) -> Found:
+def answer_of(problem: Problem, objective: Objective, schedule: ListSchedule) -> Found:
     """Placement of a schedule, with its order."""
-    return best_found(problem, objective, (schedule,))
+    return best_answer(problem, objective, (schedule,))
 
 
-def best_found(problem: Problem, objective: Objective, schedules: Iterable[Schedule]) -> Found:
+def best_answer(problem: Problem, objective: Objective, schedules: Iterable[ListSchedule]) -> Found:
     """Placement of the schedule that the objective prefers, with its order; of equals the first."""
     answers = [judged(problem, objective, schedule) for schedule in schedules]
     best = min(answers, key=lambda answer: answer.value)
     return Found(best.placement, value=best.value)
 
 
-def judged(problem: Problem, objective: Objective, schedule: Schedule) -> Judged:
+def judged(problem: Problem, objective: Objective, schedule: ListSchedule) -> Judged:
     """Placement of a schedule, with its order as priorities or, where that is better, held.
 
     Constraints can leave a task without a device late in a schedule; then the nearest legal
@@ -58,14 +58,14 @@ def judged(problem: Problem, objective: Objective, schedule: Schedule) -> Judged
     return Judged(held, planned) if objective.better(planned, value) else Judged(eager, value)
 
 
-def without_order(problem: Problem, schedule: Schedule) -> Placement:
+def without_order(problem: Problem, schedule: ListSchedule) -> Placement:
     """Placement of a schedule whose devices run what is ready first."""
     if schedule.complete:
         return problem.placement(schedule.place)
     return problem.placement(problem.repaired(np.maximum(schedule.place, 0)))
 
 
-def line_ranks(problem: Problem, schedule: Schedule) -> Floats:
+def line_ranks(problem: Problem, schedule: ListSchedule) -> Floats:
     """Priorities by which devices that hold the order run a schedule as it is.
 
     By start; of tasks that start together first those that take no time, then in topological order.

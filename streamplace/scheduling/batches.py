@@ -12,7 +12,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_on
+from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, ready_on
 from streamplace.scheduling.tasks import Tasks
 
 #: Which task of a batch comes next: the one with the least or the greatest earliest finish, or the
@@ -38,7 +38,7 @@ class Batch(NamedTuple):
 
 @patient
 @kernel
-def by_batches(tasks: Tasks, rule: int, rank: Floats) -> Schedule:
+def by_batches(tasks: Tasks, rule: int, rank: Floats) -> ListSchedule:
     """Schedule batch after batch; of tasks that are equal to the rule the highest rank is next."""
     n = len(tasks.work)
     place, start, finish = np.full(n, NOWHERE, np.int32), np.zeros(n), np.zeros(n)
@@ -61,7 +61,7 @@ def by_batches(tasks: Tasks, rule: int, rank: Floats) -> Schedule:
             v = batch.tasks[at]
             a = batch.device[v]
             if a < 0:
-                return Schedule(place, start, finish)
+                return ListSchedule(place, start, finish)
             size -= 1
             batch.tasks[at] = batch.tasks[size]
             place[v], finish[v] = a, batch.first[v]
@@ -75,7 +75,7 @@ def by_batches(tasks: Tasks, rule: int, rank: Floats) -> Schedule:
                     count += 1
         size = count
         batch.tasks[:size] = following[:size]
-    return Schedule(place, start, finish)
+    return ListSchedule(place, start, finish)
 
 
 @kernel

@@ -20,7 +20,7 @@ FIRST_GAPS = 8
 NOWHERE = -1
 
 
-class Schedule(NamedTuple):
+class ListSchedule(NamedTuple):
     """When and where every task runs."""
 
     place: Ints  # [N] device, or -1 where a task found none
@@ -56,7 +56,7 @@ def plain_choice(n: int, insertion: bool) -> Choice:
 
 @patient
 @kernel
-def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
+def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
     """Schedule the tasks in an order in which none comes before what it waits for."""
     n, d = tasks.work.shape
     place = np.full(n, NOWHERE, np.int32)
@@ -84,12 +84,12 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> Schedule:
         if gaps.size[core] + 1 >= gaps.start.shape[1]:
             gaps = wider(gaps)
         take(gaps, core, gap, start[v], finish[v], shortest)
-    return Schedule(place, start, finish)
+    return ListSchedule(place, start, finish)
 
 
 @patient
 @kernel
-def by_upward_rank(tasks: Tasks, insertion: bool) -> Schedule:
+def by_upward_rank(tasks: Tasks, insertion: bool) -> ListSchedule:
     """Schedule of HEFT; all of it in one kernel, as on small graphs calls are what takes long."""
     order = by_rank(tasks, upward(tasks))
     nowhere = np.full(len(order), NOWHERE, np.int32)

@@ -10,7 +10,7 @@ from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import (
     NOWHERE,
     Choice,
-    Schedule,
+    ListSchedule,
     by_upward_rank,
     insert_all,
     plain_choice,
@@ -32,7 +32,7 @@ MOST_IN_BATCHES = 3000
 """Of a large batch every task is looked at again and again."""
 
 
-def by_ranks(problem: Problem, insertion: bool, tries: int, seed: int) -> tuple[Schedule, ...]:
+def by_ranks(problem: Problem, insertion: bool, tries: int, seed: int) -> tuple[ListSchedule, ...]:
     """Schedules of HEFT."""
     tasks = tasks_of(problem)
     if tries == 1:
@@ -40,14 +40,14 @@ def by_ranks(problem: Problem, insertion: bool, tries: int, seed: int) -> tuple[
     return tied(tasks, upward(tasks), plain_choice(tasks.n_tasks, insertion), tries, seed)
 
 
-def foresighted(problem: Problem, tries: int, seed: int) -> tuple[Schedule, ...]:
+def foresighted(problem: Problem, tries: int, seed: int) -> tuple[ListSchedule, ...]:
     """Schedules of PEFT."""
     tasks = tasks_of(problem)
     table = optimistic_costs(tasks)
     return tied(tasks, _mean_where_allowed(tasks, table), looking(table), tries, seed)
 
 
-def farsighted(problem: Problem, tries: int, seed: int) -> Iterator[Schedule]:
+def farsighted(problem: Problem, tries: int, seed: int) -> Iterator[ListSchedule]:
     """Schedules that look ahead by the shortest way to the end, in full, by half and not at all."""
     tasks = tasks_of(problem)
     after, rank = least_after(tasks), upward(tasks)
@@ -55,7 +55,7 @@ def farsighted(problem: Problem, tries: int, seed: int) -> Iterator[Schedule]:
         yield from tied(tasks, rank, choice, tries, seed)
 
 
-def quick_lists(tasks: Tasks, after: Floats) -> Iterator[Schedule]:
+def quick_lists(tasks: Tasks, after: Floats) -> Iterator[ListSchedule]:
     """Schedules that searches begin with: HEFT's, some that look ahead, ETF's, one by batches.
 
     Of equal ranks some orders are tried, and of the rules of batches the best counts.
@@ -69,7 +69,7 @@ def quick_lists(tasks: Tasks, after: Floats) -> Iterator[Schedule]:
         yield min((by_batches(tasks, rule, rank) for rule in RULES.values()), key=_length)
 
 
-def _length(schedule: Schedule) -> float:
+def _length(schedule: ListSchedule) -> float:
     return float(schedule.finish.max()) if schedule.complete else np.inf
 
 
@@ -78,7 +78,7 @@ def looking(ahead: Floats) -> Choice:
     return Choice(ahead, np.full(len(ahead), NOWHERE, np.int32), True)
 
 
-def placed(tasks: Tasks, order: Ints, place: Ints) -> Schedule:
+def placed(tasks: Tasks, order: Ints, place: Ints) -> ListSchedule:
     """Schedule of a placement [N]; where that is -1, on the device that is soonest done."""
     return insert_all(tasks, order, Choice(np.zeros((0, 0)), np.array(place, np.int32), True))
 
@@ -88,7 +88,7 @@ def quickest_device(tasks: Tasks) -> int:
     return int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
 
 
-def path_on_one_device(problem: Problem, tries: int, seed: int) -> tuple[Schedule, ...]:
+def path_on_one_device(problem: Problem, tries: int, seed: int) -> tuple[ListSchedule, ...]:
     """Schedules of CPOP."""
     tasks = tasks_of(problem)
     priority = upward(tasks) + downward(tasks)
@@ -107,7 +107,7 @@ def path_on_one_device(problem: Problem, tries: int, seed: int) -> tuple[Schedul
     return tied(tasks, priority, plain_choice(tasks.n_tasks, True), tries, seed)
 
 
-def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[Schedule]:
+def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[ListSchedule]:
     """Longest path to an exit first, where it can start first; equals are drawn, without end."""
     rank, usable = upward(tasks), np.isfinite(tasks.work)
     tie = TIE * float(rank.max())

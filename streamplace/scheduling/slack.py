@@ -4,12 +4,12 @@ import numpy as np
 from streamsim.jit import kernel
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.tasks import Tasks, transfer
 
 
 @kernel
-def latest_starts(tasks: Tasks, schedule: Schedule) -> Floats:
+def latest_starts(tasks: Tasks, schedule: ListSchedule) -> Floats:
     """Start of every task when the schedule is pushed to its end, devices and order kept."""
     n = len(tasks.order)
     begin = np.empty(n)

@@ -10,7 +10,7 @@ import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.scheduling.insertion import NOWHERE, Schedule, find_open, ready_at
+from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, ready_at
 from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer
 
 
@@ -30,7 +30,7 @@ class Queue(NamedTuple):
 
 @patient
 @kernel
-def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> Schedule:
+def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> ListSchedule:
     """Schedule the tasks; of pairs that start at once the one of the highest rank comes first."""
     n = len(tasks.work)
     place, start, finish = np.full(n, NOWHERE, np.int32), np.zeros(n), np.zeros(n)
@@ -47,7 +47,7 @@ def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> Schedule:
             sending = _sending(tasks, v, favourite[v], latency, wire)
             queue.kept_until[core] = finish[v] + sending
         _leave(tasks, queue, at, v, a)
-    return Schedule(place, start, finish)
+    return ListSchedule(place, start, finish)
 
 
 @kernel

@@ -1,13 +1,13 @@
 """Stages: where everything passes through one task, a pass is one short pass after the other.
 
-A *waist* is a task that every other one comes before or after. While it runs nothing else does, so
-what follows depends on the device that it ran on and on nothing else that was decided before. What
-lies between two waists is a *stage*: a problem of its own, from the end of one to the end of the
-next, for every pair of their devices; and a pass is a shortest way through such pairs.
+A *cut task* is a task that every other task comes before or after. Nothing else runs while it runs,
+so what follows depends on its device and on no other earlier decision. What lies between two cut
+tasks is a *stage*: a problem of its own, from the end of one cut task to the end of the next, for
+every pair of their devices. A pass is a shortest path through such pairs.
 
-Few graphs have waists as they stand: weights, masks and side outputs, which have all the time in
-the world, lead past them. Such streams and tasks may be left out. Then no schedule of the whole is
-shorter than one of what is left, and a good one of that mostly is one of the whole.
+Few graphs have cut tasks as they stand: weights, masks and side outputs lead past them, and have
+much time to spare. Such streams and tasks may be left out. Then a bound of the rest is a bound of
+the whole pass, and a good schedule of the rest is mostly a good one of the whole.
 """
 
 from collections.abc import Iterator
@@ -34,15 +34,15 @@ class Slack(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Tasks from one waist to the next; the first waist has been run when it begins."""
+    """Tasks from one cut task to the next; the first cut task has been run when it begins."""
 
     rows: Ints  # [n] tasks of the whole, in topological order
     tasks: Tasks
-    begins: bool  # whether row 0 is a waist; else the pass begins here
+    begins: bool  # whether row 0 is a cut task; else the pass begins here
     ends: bool  # whether the last row is one; else the pass ends here
 
     def between(self, first: int, last: int) -> Tasks:
-        """Tasks with the first and the last waist on these devices; -1 where there is none."""
+        """Tasks with the first and the last cut task on these devices; -1 where there is none."""
         work = self.tasks.work.copy()
         for row, device in ((0, first), (-1, last)):
             if device >= 0:
@@ -76,7 +76,7 @@ class Stages(NamedTuple):
                 break
             streams &= inside[tasks.source] & inside[tasks.target]
             order = tasks.order[inside[tasks.order]]
-            cuts = _waists(tasks, order, streams)
+            cuts = _cut_tasks(tasks, order, streams)
             bounds = np.concatenate(([0], cuts, [len(order) - 1]))
             if np.diff(bounds).max() <= min(most, len(order) / 2):
                 return cls(tuple(_parts(tasks, order, streams, cuts)), inside)
@@ -84,7 +84,7 @@ class Stages(NamedTuple):
 
 
 def least_by_work(stage: Stage) -> Floats:
-    """Least seconds of a stage on every device of its last waist, by what there is to work.
+    """Least seconds of a stage on every device of its last cut task, by what there is to work.
 
     For any speeds g: T · Σ n_a g_a ≥ Σ over v of min over a of w(v, a) g_a, n_a being cores.
     """
@@ -99,7 +99,7 @@ def least_by_work(stage: Stage) -> Floats:
     return np.asarray(least + tasks.work[last]) if stage.ends else np.array([least])
 
 
-def _waists(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
+def _cut_tasks(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
     """Positions in the order that all others come before or after."""
     n = len(order)
     position = np.full(tasks.n_tasks, -1)
@@ -112,8 +112,8 @@ def _waists(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
     last_source = int(np.flatnonzero(~comes).max(initial=0))
     first_sink = int(np.flatnonzero(reach == np.arange(n)).min(initial=n - 1))
     here = np.arange(n)
-    waist = (past <= here) & (here >= last_source) & (here <= first_sink)
-    return np.flatnonzero(waist & ~_crossed(tasks.unit[order], n)).astype(np.int32)
+    cuts = (past <= here) & (here >= last_source) & (here <= first_sink)
+    return np.flatnonzero(cuts & ~_crossed(tasks.unit[order], n)).astype(np.int32)
 
 
 def _crossed(unit: Ints, n: int) -> Bools:
@@ -134,16 +134,16 @@ def _parts(tasks: Tasks, order: Ints, streams: Bools, cuts: Ints) -> Iterator[St
     """Stages between the cuts of an order."""
     at = np.full(tasks.n_tasks, -1)
     at[order] = np.arange(len(order))
-    kept = np.flatnonzero(streams).astype(np.int32)
-    ends = at[tasks.target[kept]]
-    kept = kept[np.argsort(ends, kind="stable")]
+    rows_left = np.flatnonzero(streams).astype(np.int32)
+    ends = at[tasks.target[rows_left]]
+    rows_left = rows_left[np.argsort(ends, kind="stable")]
     ends = np.sort(ends)
     bounds = [0, *cuts.tolist(), len(order) - 1]
     for number, (low, high) in enumerate(pairwise(bounds)):
         begins, stops = number > 0, number < len(cuts)
         if low == high and begins:
-            continue  # the pass ends with a waist
-        inner = kept[np.searchsorted(ends, low + begins) : np.searchsorted(ends, high + 1)]
+            continue  # the pass ends with a cut task
+        inner = rows_left[np.searchsorted(ends, low + begins) : np.searchsorted(ends, high + 1)]
         rows = order[low : high + 1]
         yield Stage(rows, _cut_out(tasks, rows, inner, begins), begins, stops)
 

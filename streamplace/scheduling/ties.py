@@ -5,7 +5,7 @@ from streamsim.jit import kernel, patient
 
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
-from streamplace.scheduling.insertion import Choice, Schedule, insert_all
+from streamplace.scheduling.insertion import Choice, ListSchedule, insert_all
 from streamplace.scheduling.ranks import by_rank
 from streamplace.scheduling.tasks import Tasks
 
@@ -15,7 +15,7 @@ TIE = 1e-9
 
 def tied(
     tasks: Tasks, rank: Floats, choice: Choice, tries: int = 1, seed: int = 0
-) -> tuple[Schedule, ...]:
+) -> tuple[ListSchedule, ...]:
     """Schedule in the order of rank, and the shortest of some in which equals are drawn, if any is.
 
     Parameters
@@ -35,10 +35,12 @@ def tied(
 
 @patient
 @kernel
-def _shorter(tasks: Tasks, rank: Floats, choice: Choice, draws: Floats, least: float) -> Schedule:
+def _shorter(
+    tasks: Tasks, rank: Floats, choice: Choice, draws: Floats, least: float
+) -> ListSchedule:
     """Shortest schedule with ties drawn that is below ``least``; empty places where none is."""
     n = len(rank)
-    best = Schedule(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n))
+    best = ListSchedule(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n))
     usual, tie = by_rank(tasks, rank), TIE * rank.max()
     for i in range(len(draws)):
         order = by_rank(tasks, rank + tie * draws[i])

@@ -43,13 +43,13 @@ def anneal(
     if objective.relocation is not None:
         start = (objective.relocation.stay(problem), *start)
     if objective.usual and objective.kind == "pass":
-        from streamplace.placers.anneal.passes.forward_backward import relist
+        from streamplace.placers.anneal.passes.forward_backward import reschedule
         from streamplace.placers.anneal.passes.shortest import FIRST_ROUND, MOST_TASKS, shortest
 
         if problem.n_operators > MOST_TASKS:
-            return relist(problem, objective, start, seed, Meter(budget, 1))
+            return reschedule(problem, objective, start, seed, Meter(budget, 1))
         return shortest(problem, objective, start, seed, Meter(budget, FIRST_ROUND))
-    if objective.name != "throughput":
+    if objective.kind != "rate" or not objective.usual:
         from streamplace.placers.anneal.generic import best_by
 
         return best_by(problem, objective, start, seed, budget)

@@ -8,6 +8,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
@@ -27,9 +28,9 @@ def climb(
     rng = np.random.default_rng(seed)
     batch = np.stack([placement.index for placement in start] or [_together(problem)])
     values = objective.evaluate(problem, batch)
-    best = current = batch[objective.best(values)]
-    best_value = current_value = float(values[objective.best(values)])
-    meter.note(best_value)
+    current, current_value = batch[objective.best(values)], float(values[objective.best(values)])
+    best = Incumbent[Ints](objective.better, meter)
+    best.offer(current, current_value)
     stuck = 0
     while size := meter.chunk(BATCH):
         neighbours = _neighbours(problem, current, rng)[:size]
@@ -39,13 +40,11 @@ def climb(
         stuck = 0 if objective.better(values[i], current_value) else stuck + 1
         if not objective.better(current_value, values[i]):
             current, current_value = neighbours[i], float(values[i])
-        if objective.better(current_value, best_value):
-            best, best_value = current, current_value
-            meter.note(best_value)
+        best.offer(current, current_value)
         if stuck > PATIENCE:
-            current, stuck = _jumped(problem, best, rng), 0
+            current, stuck = _jumped(problem, best.solution, rng), 0
             current_value = float(objective.evaluate(problem, current[None])[0])
-    return Found(problem.placement(best), trace=tuple(meter.trace))
+    return best.answer(problem.placement(best.solution))
 
 
 def _together(problem: Problem) -> Ints:

@@ -1,4 +1,4 @@
-"""Objectives without a search of their own: begin with what a near one's finds, and climb."""
+"""Objectives without a search of their own: begin with the best by another objective, and climb."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,14 +8,14 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.anneal.climb import BATCH, climb
-from streamplace.placers.anneal.min_devices import carried, fewest, least_devices
+from streamplace.placers.anneal.min_devices import least_devices, min_devices, rate_to_sustain
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 
-NEAR = {"makespan": "makespan", "latency": "makespan"}
-"""The objective whose search is a good beginning for another one's."""
+SEARCHED = ("rate", "pass")
+"""Kinds of objectives that have a search of their own."""
 SHARE = 0.3
-"""What that search gets of the budget."""
+"""What a search by another objective gets of the budget."""
 
 
 def best_by(
@@ -23,19 +23,19 @@ def best_by(
 ) -> Found:
     """Best placement found, by any objective and under any conditions."""
     meter = Meter(budget, BATCH)
-    condition = carried(objective)
+    condition = rate_to_sustain(objective)
     if condition is not None:
-        few = fewest(problem, condition, seed, meter)
-        found = climb(problem, objective, start if few is None else (*start, few), seed, meter)
-        return replace(found, bound=float(least_devices(problem, condition.limit)))
-    near = _near(problem, objective, seed, meter)
-    found = climb(problem, objective, (*start, *near), seed, meter)
-    ordered = (*start, *near) if objective.ordered else ()  # these were climbed without order
+        few = min_devices(problem, condition, seed, meter)
+        answer = climb(problem, objective, start if few is None else (*start, few), seed, meter)
+        return replace(answer, bound=float(least_devices(problem, condition.limit)))
+    guides = _guides(problem, objective, seed, meter)
+    answer = climb(problem, objective, (*start, *guides), seed, meter)
+    ordered = (*start, *guides) if objective.ordered else ()  # these were climbed without order
     for placement in chain.from_iterable(_either_way(problem, each) for each in ordered):
-        value, reached = objective.value(problem, placement), found.placement
+        value, reached = objective.value(problem, placement), answer.placement
         if objective.better(value, objective.value(problem, reached)):
-            found = replace(found, placement=placement)
-    return found
+            answer = replace(answer, placement=placement)
+    return answer
 
 
 def _either_way(problem: Problem, placement: Placement) -> Iterator[Placement]:
@@ -45,16 +45,19 @@ def _either_way(problem: Problem, placement: Placement) -> Iterator[Placement]:
         yield problem.placement(placement.index, placement.priority)
 
 
-def _near(problem: Problem, objective: Objective, seed: int, meter: Meter) -> tuple[Placement, ...]:
-    """Best placements by near objectives: of what is asked for, and of what is demanded."""
-    wanted = [NEAR.get(objective.quantity, "")]
-    wanted += [condition.objective.quantity for condition in objective.conditions]
-    names = dict.fromkeys(name for name in wanted if name in ("makespan", "throughput"))
-    found = []
-    for name in names:
+def _guides(
+    problem: Problem, objective: Objective, seed: int, meter: Meter
+) -> tuple[Placement, ...]:
+    """Best placements by the objective's guide, and by what its conditions limit."""
+    limited = [condition.objective for condition in objective.conditions]
+    names = dict.fromkeys(
+        [objective.guide, *(each.quantity for each in limited if each.kind in SEARCHED)]
+    )
+    placements = []
+    for name in filter(None, names):
         part = meter.part(SHARE)
         if part is not None and OBJECTIVES[name].refuses(problem) is None:
             result = PLACERS["anneal"].place(problem, OBJECTIVES[name], seed=seed, budget=part)
             meter.spend(part.evaluations or 0)
-            found.append(result.placement)
-    return tuple(found)
+            placements.append(result.placement)
+    return tuple(placements)

@@ -6,7 +6,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.constraints import Constraints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import MET, OBJECTIVES, Condition, Objective
+from streamplace.objectives.registry import MET, Condition, Objective
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 
@@ -14,34 +14,35 @@ SHARE = 0.5
 """Every number of devices may take this share of what is left."""
 
 
-def carried(objective: Objective) -> Condition | None:
-    """Return the throughput to sustain, where the fewest devices that do are asked for."""
-    if objective.base is None or objective.base.name != "devices":
-        return None
-    if [condition.objective.name for condition in objective.conditions] != ["throughput"]:
+def rate_to_sustain(objective: Objective) -> Condition | None:
+    """Return the rate to sustain, where the fewest devices that do are asked for."""
+    if objective.base is None or objective.base.kind != "devices" or len(objective.conditions) != 1:
         return None
     (condition,) = objective.conditions
-    return condition if condition.sense == "max" else None
+    rate = condition.objective
+    return condition if rate.kind == "rate" and rate.usual and condition.sense == "max" else None
 
 
-def fewest(problem: Problem, condition: Condition, seed: int, meter: Meter) -> Placement | None:
+def min_devices(
+    problem: Problem, condition: Condition, seed: int, meter: Meter
+) -> Placement | None:
     """Placement on as few devices as were found to sustain the throughput; None if none do.
 
     The search for the highest throughput runs on the strongest device alone, on the two strongest,
     and so on; fewer devices than their CPU allows are not tried.
     """
-    search, throughput = PLACERS["anneal"], OBJECTIVES["throughput"]
+    search = PLACERS["anneal"]
     strongest = _strongest(problem)
     for k in range(least_devices(problem, condition.limit), problem.n_devices + 1):
         part = meter.part(SHARE) or Budget(meter.seconds, 1)
         try:
             fewer = _confined(problem, strongest[:k])
-            found = search.place(fewer, throughput, seed=seed, budget=part)
+            result = search.place(fewer, condition.objective, seed=seed, budget=part)
         except StreamplaceError:  # constraints that need other devices
             continue
         meter.spend(part.evaluations or 0)
-        if found.value >= condition.limit * (1 - MET):
-            return problem.placement(found.placement.index)
+        if result.value >= condition.limit * (1 - MET):
+            return problem.placement(result.placement.index)
         if meter.late:
             return None
     return None

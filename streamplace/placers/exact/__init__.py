@@ -5,24 +5,11 @@ device, link, NIC or core: `rate.prover` minimises it. With several sources see 
 the makespan see `passes.shortest`.
 """
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from streamplace.errors import SettingError
-from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Found, placer
-
-if TYPE_CHECKING:
-    from streamplace.placers.exact.rate.prover import Prover
-
-SMALL, LARGE = 200, 2_000
-"""Up to SMALL operators need no help with the first placement; beyond LARGE little is proven."""
-MOST_CELLS = 20_000_000
+from streamplace.placers.registry import Budget, Found, placer
 
 
 @placer("exact", objectives=("throughput", "makespan"))
@@ -47,76 +34,10 @@ def exact(
     """
     if not 1 <= workers <= 256:
         raise SettingError(f"workers is {workers}; it must be between 1 and 256")
-    if objective.quantity == "makespan":
+    if objective.kind == "pass":
         from streamplace.placers.exact.passes.shortest import prove_shortest
 
         return prove_shortest(problem, objective, start, seed, budget, workers)
-    from streamplace.placers.exact.rate.prover import MOVES, Prover
-    from streamplace.placers.exact.rate.units import units_of
+    from streamplace.placers.exact.rate.throughput import prove_throughput
 
-    meter = Meter(budget, MOVES)
-    units, unit = units_of(problem)
-    first_operator = np.unique(unit, return_index=True)[1]
-    first = best_of(problem, objective, start)
-    if first is None:
-        first = _first(problem, objective, seed, budget)
-    prover = Prover(units, first[first_operator], meter, seed, workers)
-    tractable = problem.n_operators <= LARGE
-    tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
-    if problem.instance.n_groups > 1:
-        if tractable:
-            prover.try_full_rate()
-        if prover.peak > 1:
-            return _several(problem, objective, unit, prover, meter, seed)
-    elif tractable:
-        prover.prove()
-    place = problem.canonical(prover.place[unit])
-    return Found(problem.placement(place), min(1.0, 1 / prover.least), tuple(meter.trace))
-
-
-def _several(
-    problem: Problem,
-    objective: Objective,
-    unit: Ints,
-    prover: "Prover",
-    meter: Meter,
-    seed: int,
-) -> Found:
-    """Answer where sources differ in what they reach."""
-    from streamplace.placers.exact.rate import sources
-
-    units = prover.units
-    meter.trace.clear()
-    best = sources.Best(problem, objective, unit, meter)
-    best.offer(prover.place[None, :])
-    if sources.few(units):
-        sources.try_all(units, best)
-        bound = best.value
-    else:
-        sources.climb(units, best, meter, np.random.default_rng(seed))
-        bound = max(sources.bound(problem, units, unit), best.value)
-    place = problem.canonical(best.place[unit])
-    return Found(problem.placement(place), bound, tuple(meter.trace))
-
-
-def best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...]) -> Ints | None:
-    """Devices of the best of some placements; None where there are none."""
-    for placement in start:
-        problem.check(placement)
-    if not start:
-        return None
-    batch = np.stack([placement.index for placement in start])
-    return np.asarray(batch[objective.best(objective.evaluate(problem, batch))])
-
-
-def _first(problem: Problem, objective: Objective, seed: int, budget: Budget) -> Ints:
-    """Legal placement to start from; for large graphs one that is worth starting from."""
-    if problem.n_operators <= SMALL:
-        return problem.repaired(np.zeros(problem.n_operators, np.int32))
-    half = Budget(None if budget.seconds is None else budget.seconds / 2, budget.evaluations)
-    tries = [
-        PLACERS[name].place(problem, objective, seed=seed, budget=half)
-        for name in ("metis-oracle", "anneal")
-        if name in PLACERS
-    ]
-    return max(tries, key=lambda result: result.value).placement.index
+    return prove_throughput(problem, objective, start, seed, budget, workers)

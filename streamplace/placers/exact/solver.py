@@ -52,11 +52,11 @@ def solved(model: "cp_model.CpModel", effort: Effort) -> Solution:
 
     solver = cp_model.CpSolver()
     status = _run(solver, model, effort)
-    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    has_solution = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     return Solution(
         status == cp_model.INFEASIBLE,
         solver.best_objective_bound,
-        solver.value if found else None,
+        solver.value if has_solution else None,
         solver.response_proto.deterministic_time,
     )
 

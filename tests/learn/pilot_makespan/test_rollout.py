@@ -24,7 +24,7 @@ from streamplace.learn.models.pilot_makespan.rollout import NOTHING, new_record,
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Problem
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.insertion import ListSchedule
 
 PROBLEMS = tuple(giph(4))
 
@@ -44,7 +44,7 @@ def arrays(made: PilotMakespanModule) -> dict[str, NDArray[Any]]:
     return {name: tensor.numpy() for name, tensor in made.state_dict().items()}
 
 
-def shortest_first(problem: Problem) -> Schedule | None:
+def shortest_first(problem: Problem) -> ListSchedule | None:
     """Best of the schedules to begin with."""
     first = [schedule for schedule in first_schedules(features_of(problem)) if schedule.complete]
     return min(first, key=span, default=None)

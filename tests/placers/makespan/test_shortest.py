@@ -13,7 +13,7 @@ from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.anneal.passes.forward_backward import relist
-from streamplace.placers.anneal.passes.non_delay import eager_makespan, new_eager
+from streamplace.placers.anneal.passes.non_delay import new_non_delay, non_delay_makespan
 from streamplace.placers.anneal.passes.sequence import follow, new_sequence, settle
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
@@ -47,7 +47,7 @@ def test_what_the_search_believes_is_what_the_simulator_says(problem: Problem) -
     sequence = new_sequence(tasks, order, place_of, least)
     waiting, _ = follow(tasks, sequence, 0, least, np.inf)
     settle(tasks, sequence)
-    eager = eager_makespan(tasks, sequence, new_eager(tasks), np.inf)
+    eager = non_delay_makespan(tasks, sequence, new_non_delay(tasks), np.inf)
     priority = np.empty(tasks.n_tasks)
     priority[order] = -np.arange(tasks.n_tasks)
     assert eager == pytest.approx(

@@ -8,7 +8,7 @@ from makespan_cases import MAKESPAN, least_of_all, value
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.anneal.passes.shortest import plan_of, served
-from streamplace.placers.exact.passes.stages import staged, stages_of
+from streamplace.placers.exact.passes.stages import prove_stages, stages_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, upward
@@ -50,12 +50,12 @@ def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float
     assert stages is not None
     start = plan_of(tasks, by_rank(tasks, upward(tasks)), problem.repaired(np.zeros(tasks.n_tasks)))
     meter = Meter(Budget(None, evaluations), 1)
-    answer = staged(tasks, stages, problem.interchangeable, start, 0, meter, 1)
+    answer = prove_stages(tasks, stages, problem.interchangeable, start, 0, meter, 1)
     return answer.least, min(MAKESPAN.value(problem, served(problem, p)) for p in answer.plans)
 
 
 def widths(tasks: Tasks) -> list[int]:
-    """Tasks of every stage but the waist that it begins with."""
+    """Tasks of every stage but the cut task that it begins with."""
     stages = Stages.of(tasks, 100)
     return [] if stages is None else [len(s.rows) - s.begins for s in stages.stages]
 
@@ -74,7 +74,7 @@ def test_every_join_ends_a_stage() -> None:
     assert widths(tasks_of(row_of_forks(4))) == [1, 5, 5, 5, 5]
 
 
-def test_nothing_that_leads_past_a_task_lets_it_be_a_waist() -> None:
+def test_nothing_that_leads_past_a_task_makes_it_a_cut_task() -> None:
     """A stream past v3 makes one stage of two; two ends, and there is none."""
     pairs = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (3, 4), (4, 5), (5, 6), (6, 7)]
     assert widths(tasks_of(_problem(8, pairs, np.random.default_rng(0)))) == [1, 4, 1, 1, 1]
@@ -83,11 +83,11 @@ def test_nothing_that_leads_past_a_task_lets_it_be_a_waist() -> None:
 
 
 def test_tasks_that_stay_together_join_the_stages_between_them() -> None:
-    """Unless the waist between them is one of them."""
+    """Unless the cut task between them is one of them."""
     across = row_of_forks(4, colocate=[["v1", "v6"]])
     assert widths(tasks_of(across)) == [1, 10, 5, 5]
-    with_waist = row_of_forks(4, colocate=[["v1", "v5", "v6"]])
-    assert widths(tasks_of(with_waist)) == [1, 5, 5, 5, 5]
+    with_cut_task = row_of_forks(4, colocate=[["v1", "v5", "v6"]])
+    assert widths(tasks_of(with_cut_task)) == [1, 5, 5, 5, 5]
 
 
 def test_rules_about_the_whole_leave_no_stages_to_search() -> None:

@@ -7,7 +7,7 @@ from streamsim.jit import kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.problem import Problem
-from streamplace.scheduling.insertion import Schedule, shortest_work
+from streamplace.scheduling.insertion import ListSchedule, shortest_work
 from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.slack import latest_starts
 from streamplace.scheduling.tasks import Tasks, tasks_of
@@ -49,7 +49,7 @@ def features_of(problem: Problem) -> PilotMakespanFeatures:
 
 
 @kernel
-def before_of(tasks: Tasks, schedule: Schedule, noise: Floats) -> CompleteSchedule:
+def before_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> CompleteSchedule:
     """What a schedule tells; who has to start early is decided about early, but for the noise [N].
 
     Noise is in shares of the span.

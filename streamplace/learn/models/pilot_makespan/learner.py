@@ -43,7 +43,7 @@ from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.bound import least_makespan
-from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.insertion import ListSchedule
 
 JUDGED = 30
 """Samples that the policy is judged by besides what is likeliest."""
@@ -138,10 +138,10 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
     def _met(
         self,
         features: PilotMakespanFeatures,
-        first: list[Schedule],
+        first: list[ListSchedule],
         rng: np.random.Generator,
         policy: TrainedPilotMakespan,
-    ) -> Schedule:
+    ) -> ListSchedule:
         """One of the first schedules, rebuilt a few times."""
         schedule = first[rng.integers(len(first))]
         for _ in range(rng.integers(self.config.rebuilt, endpoint=True)):

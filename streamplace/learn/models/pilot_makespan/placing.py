@@ -19,7 +19,7 @@ from streamplace.learn.models.pilot_makespan.network import PilotMakespanNetwork
 from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.rollout import NOTHING, rollouts
 from streamplace.model.arrays import Bools, Floats, Singles
-from streamplace.scheduling.insertion import NOWHERE, Schedule
+from streamplace.scheduling.insertion import NOWHERE, ListSchedule
 from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, upward
 
@@ -55,12 +55,12 @@ class TrainedPilotMakespan:
     def schedules(
         self,
         features: PilotMakespanFeatures,
-        first: Iterable[Schedule],
-        worth: Callable[[Schedule], float],
+        first: Iterable[ListSchedule],
+        worth: Callable[[ListSchedule], float],
         looks: int,
         samples: int,
         seed: int,
-    ) -> Iterator[Schedule]:
+    ) -> Iterator[ListSchedule]:
         """First schedules; so many rebuilt greedily; some drawn; so many with drawn choices.
 
         Each look is in sight of the best schedule before, and decides about everything. Samples
@@ -81,23 +81,23 @@ class TrainedPilotMakespan:
             yield base.offered(schedule, ACCEPTED * rng.random())
 
     def rebuilt(
-        self, features: PilotMakespanFeatures, schedule: Schedule, chance: Chance
-    ) -> Schedule:
+        self, features: PilotMakespanFeatures, schedule: ListSchedule, chance: Chance
+    ) -> ListSchedule:
         """One more schedule, in sight of a complete one."""
         before = before_of(features.tasks, schedule, NOISE * chance.noise)
         given = staying(before, chance.stays)[None]
         _, rows = rollouts(features, before, self.network, given, chance.uniform[None], NOTHING)
-        return Schedule(rows.place[0], rows.start[0], rows.finish[0])
+        return ListSchedule(rows.place[0], rows.start[0], rows.finish[0])
 
 
 class _PresentSchedule:
     """The schedule that the next one is made in sight of."""
 
-    def __init__(self, worth: Callable[[Schedule], float]) -> None:
-        self.present: Schedule | None = None
+    def __init__(self, worth: Callable[[ListSchedule], float]) -> None:
+        self.present: ListSchedule | None = None
         self._worth, self._least = worth, np.inf
 
-    def offered(self, schedule: Schedule, worse: float = 0.0) -> Schedule:
+    def offered(self, schedule: ListSchedule, worse: float = 0.0) -> ListSchedule:
         """Take a complete schedule that is better, or worse by less than this share."""
         reached = self._worth(schedule)
         if schedule.complete and reached <= self._least * (1 + worse):
@@ -118,12 +118,12 @@ def chance(features: PilotMakespanFeatures, rng: np.random.Generator) -> Chance:
     return Chance(most[1] * rng.random(n), uniform, rng.random(n) < most[2])
 
 
-def span(schedule: Schedule) -> float:
+def span(schedule: ListSchedule) -> float:
     """Seconds that a pass takes, on networks in which no transfer waits."""
     return float(schedule.finish.max())
 
 
-def first_schedules(features: PilotMakespanFeatures) -> Iterator[Schedule]:
+def first_schedules(features: PilotMakespanFeatures) -> Iterator[ListSchedule]:
     """Schedules to begin with: those that cost little, and everything together."""
     tasks = features.tasks
     yield from quick_lists(tasks, features.after)

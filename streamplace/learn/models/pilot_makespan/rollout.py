@@ -20,7 +20,7 @@ from streamplace.learn.models.pilot_makespan.measures import (
 )
 from streamplace.learn.models.pilot_makespan.network import PilotMakespanNetwork, preferences
 from streamplace.model.arrays import Bools, Ints, Singles
-from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.insertion import ListSchedule
 
 
 class ScheduleRecord(NamedTuple):
@@ -56,7 +56,7 @@ def rollouts(
     given: Ints,
     uniform: Singles,
     record: ScheduleRecord,
-) -> tuple[Ints, Schedule]:
+) -> tuple[Ints, ListSchedule]:
     """Schedule all tasks, once per row of ``given``.
 
     Parameters
@@ -96,4 +96,4 @@ def rollouts(
             gaps = run(features, before, state, gaps, v, to)
             chosen[i, t] = to
         place[i], start[i], finish[i] = state.place, state.start, state.finish
-    return chosen, Schedule(place, start, finish)
+    return chosen, ListSchedule(place, start, finish)

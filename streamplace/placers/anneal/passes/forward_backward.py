@@ -18,7 +18,8 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.anneal.passes.shortest import MOST_TASKS, judged_plan, plan_from
-from streamplace.placers.anneal.passes.stages import least_of, searched
+from streamplace.placers.anneal.passes.stages import improved_plans, least_of
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged, judged
@@ -37,50 +38,48 @@ MOST_CELLS = 2_000_000_000
 """Streams times pairs of devices up to which schedules look ahead."""
 
 
-def relist(
+def reschedule(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
     """Best schedule of many."""
     from streamplace.objectives.makespan.bound import least_makespan
 
-    best = Best(least_makespan(problem), meter)
+    search = BoundedSearch(objective, least_makespan(problem), meter)
     tasks = tasks_of(problem)
     stages = None if objective.relocation is not None else Stages.of(tasks, MOST_TASKS)
     given = (Judged(placement, objective.value(problem, placement)) for placement in start)
     schedules = chain(given, _schedules(problem, objective, tasks, seed))
     if stages is None:
-        best.offer_all(schedules)
-        return best.found()
-    best.bound = max(best.bound, least_of(stages))
-    if best.offer_all(islice(schedules, len(start) + len(LOOKS))):
-        plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best.placement)
-        plans = searched(tasks, stages, plan, seed, meter)
-        best.offer_all(judged_plan(problem, objective, tasks, one) for one in plans)
-    return best.found()
+        search.take_all(schedules)
+        return search.answer()
+    search.bound = max(search.bound, least_of(stages))
+    if search.take_all(islice(schedules, len(start) + len(LOOKS))):
+        best = search.best.solution
+        plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best)
+        plans = improved_plans(tasks, stages, plan, seed, meter)
+        search.take_all(judged_plan(problem, objective, tasks, plan) for plan in plans)
+    return search.answer()
 
 
-class Best:
+class BoundedSearch:
     """The best placement so far, and a makespan that none is below."""
 
-    def __init__(self, bound: float, meter: Meter) -> None:
-        self._meter = meter
-        self.bound, self.value = bound, np.inf
-        self.placement: Placement
+    def __init__(self, objective: Objective, bound: float, meter: Meter) -> None:
+        self.best = Incumbent[Placement](objective.better, meter)
+        self.bound, self._meter = bound, meter
 
-    def offer_all(self, answers: Iterable[Judged]) -> bool:
+    def take_all(self, answers: Iterable[Judged]) -> bool:
         """Take what is better, until the budget ends or the bound is met; whether neither did."""
-        for placement, reached in answers:
+        for placement, value in answers:
             self._meter.spend(1)
-            if reached < self.value:
-                self.placement, self.value = placement, reached
-                self._meter.note(reached)
-            if self._meter.over or self.value <= self.bound * (1 + 1e-12):
+            self.best.offer(placement, value)
+            if self._meter.over or self.best.value <= self.bound * (1 + 1e-12):
                 return False
         return True
 
-    def found(self) -> Found:
-        """Return the best."""
-        return Found(self.placement, self.bound, tuple(self._meter.trace))
+    def answer(self) -> Found:
+        """Return the best, and the bound."""
+        return self.best.answer(self.best.solution, self.bound)
 
 
 def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) -> Iterator[Judged]:

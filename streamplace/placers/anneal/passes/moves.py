@@ -13,7 +13,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.arrays import Floats, Ints, Words
 from streamplace.model.devices import SLACK
-from streamplace.placers.anneal.passes.non_delay import Eager, eager_makespan
+from streamplace.placers.anneal.passes.non_delay import NonDelay, non_delay_makespan
 from streamplace.placers.anneal.passes.sequence import (
     NOTHING,
     Sequence,
@@ -51,7 +51,7 @@ class Anneal(NamedTuple):
     """A search that can be paused."""
 
     sequence: Sequence
-    eager: Eager
+    non_delay: NonDelay
     best_order: Ints  # [N]
     best_place: Ints  # [N]
     used: Floats  # [D] bytes of memory, where that limits
@@ -220,10 +220,10 @@ def _some_neighbour(tasks: Tasks, random: Words, v: int) -> int:
 
 @inlined_kernel
 def _contains(group: Ints, size: int, u: int) -> bool:
-    found = False
+    contained = False
     for i in range(size):
-        found |= group[i] == u
-    return found
+        contained |= group[i] == u
+    return contained
 
 
 @borrowing_kernel
@@ -328,8 +328,8 @@ def _keep_if_best(tasks: Tasks, anneal: Anneal) -> None:
         return
     moved = anneal.numbers[MOVED]
     held = anneal.numbers[CURRENT] - moved
-    eager = eager_makespan(tasks, anneal.sequence, anneal.eager, held * (1 + ROUNDING))
-    anneal.numbers[BEST] = (held if eager == np.inf else eager) + moved
+    non_delay = non_delay_makespan(tasks, anneal.sequence, anneal.non_delay, held * (1 + ROUNDING))
+    anneal.numbers[BEST] = (held if non_delay == np.inf else non_delay) + moved
     for i in range(len(anneal.best_order)):
         anneal.best_order[i] = anneal.sequence.order[i]
         anneal.best_place[i] = anneal.sequence.place[i]

@@ -17,7 +17,7 @@ from streamplace.scheduling.tasks import Tasks, transfer
 NONE = -1
 
 
-class Eager(NamedTuple):
+class NonDelay(NamedTuple):
     """Buffers."""
 
     ready: Floats  # [N]
@@ -29,10 +29,10 @@ class Eager(NamedTuple):
     free: Floats  # [K]
 
 
-def new_eager(tasks: Tasks) -> Eager:
+def new_non_delay(tasks: Tasks) -> NonDelay:
     """Buffers for a problem."""
     n, d = tasks.work.shape
-    return Eager(
+    return NonDelay(
         np.zeros(n),
         np.zeros(n),
         np.zeros(n, np.int32),
@@ -44,87 +44,89 @@ def new_eager(tasks: Tasks) -> Eager:
 
 
 @borrowing_kernel
-def eager_makespan(tasks: Tasks, sequence: Sequence, eager: Eager, limit: float) -> float:
+def non_delay_makespan(
+    tasks: Tasks, sequence: Sequence, non_delay: NonDelay, limit: float
+) -> float:
     """Makespan of a sequence whose cores do not wait; ∞ where it would reach the limit."""
     n, d = tasks.work.shape
-    eager.free[:] = 0.0
-    eager.head[:] = NONE
-    eager.soonest[:] = np.inf
+    non_delay.free[:] = 0.0
+    non_delay.head[:] = NONE
+    non_delay.soonest[:] = np.inf
     for v in range(n):
-        eager.ready[v] = tasks.release[v]
-        eager.waiting[v] = tasks.in_start[v + 1] - tasks.in_start[v]
-        if eager.waiting[v] == 0:
-            _enter(tasks, sequence, eager, v)
+        non_delay.ready[v] = tasks.release[v]
+        non_delay.waiting[v] = tasks.in_start[v + 1] - tasks.in_start[v]
+        if non_delay.waiting[v] == 0:
+            _enter(tasks, sequence, non_delay, v)
     makespan = 0.0
     for _ in range(n):
         a = 0
         for b in range(1, d):
-            if eager.soonest[b] < eager.soonest[a]:
+            if non_delay.soonest[b] < non_delay.soonest[a]:
                 a = b
-        v = _first(sequence, eager, a)
-        c = _free_core(tasks, eager, a)
-        end = eager.soonest[a] + tasks.work[v, a]
+        v = _first(sequence, non_delay, a)
+        c = _free_core(tasks, non_delay, a)
+        end = non_delay.soonest[a] + tasks.work[v, a]
         if end + sequence.tail[v] >= limit:
             return np.inf
-        eager.free[c] = end
-        eager.finish[v] = end
+        non_delay.free[c] = end
+        non_delay.finish[v] = end
         makespan = max(makespan, end)
-        _update(tasks, eager, a)
+        _update(tasks, non_delay, a)
         for e in range(tasks.out_start[v], tasks.out_end[v]):
             u = tasks.target[e]
             arrival = end + transfer(tasks, e, a, sequence.place[u])
-            eager.ready[u] = max(eager.ready[u], arrival)
-            eager.waiting[u] -= 1
-            if eager.waiting[u] == 0:
-                _enter(tasks, sequence, eager, u)
+            non_delay.ready[u] = max(non_delay.ready[u], arrival)
+            non_delay.waiting[u] -= 1
+            if non_delay.waiting[u] == 0:
+                _enter(tasks, sequence, non_delay, u)
     return makespan
 
 
 @borrowing_kernel
-def _enter(tasks: Tasks, sequence: Sequence, eager: Eager, v: int) -> None:
+def _enter(tasks: Tasks, sequence: Sequence, non_delay: NonDelay, v: int) -> None:
     """Let a task wait on its device."""
     a = sequence.place[v]
-    eager.following[v] = eager.head[a]
-    eager.head[a] = v
-    free = eager.free[_free_core(tasks, eager, a)]
-    eager.soonest[a] = min(eager.soonest[a], max(free, eager.ready[v]))
+    non_delay.following[v] = non_delay.head[a]
+    non_delay.head[a] = v
+    free = non_delay.free[_free_core(tasks, non_delay, a)]
+    non_delay.soonest[a] = min(non_delay.soonest[a], max(free, non_delay.ready[v]))
 
 
 @borrowing_kernel
-def _free_core(tasks: Tasks, eager: Eager, a: int) -> int:
+def _free_core(tasks: Tasks, non_delay: NonDelay, a: int) -> int:
     """Core of a device that is free first."""
     c = tasks.core_start[a]
     for other in range(c + 1, tasks.core_start[a + 1]):
-        if eager.free[other] < eager.free[c]:
+        if non_delay.free[other] < non_delay.free[c]:
             c = other
     return c
 
 
 @borrowing_kernel
-def _first(sequence: Sequence, eager: Eager, a: int) -> int:
+def _first(sequence: Sequence, non_delay: NonDelay, a: int) -> int:
     """Take the first in the order of those that are ready when device a next starts a task."""
     best, before_best, before = NONE, NONE, NONE
-    v = eager.head[a]
+    v = non_delay.head[a]
     while v != NONE:
         first = best == NONE or sequence.position[v] < sequence.position[best]
-        if eager.ready[v] <= eager.soonest[a] and first:
+        if non_delay.ready[v] <= non_delay.soonest[a] and first:
             best, before_best = v, before
         before = v
-        v = eager.following[v]
+        v = non_delay.following[v]
     if before_best == NONE:
-        eager.head[a] = eager.following[best]
+        non_delay.head[a] = non_delay.following[best]
     else:
-        eager.following[before_best] = eager.following[best]
+        non_delay.following[before_best] = non_delay.following[best]
     return best
 
 
 @borrowing_kernel
-def _update(tasks: Tasks, eager: Eager, a: int) -> None:
+def _update(tasks: Tasks, non_delay: NonDelay, a: int) -> None:
     """Find when device a can next start one of the tasks that wait for it."""
-    free = eager.free[_free_core(tasks, eager, a)]
+    free = non_delay.free[_free_core(tasks, non_delay, a)]
     soonest = np.inf
-    v = eager.head[a]
+    v = non_delay.head[a]
     while v != NONE:
-        soonest = min(soonest, max(free, eager.ready[v]))
-        v = eager.following[v]
-    eager.soonest[a] = soonest
+        soonest = min(soonest, max(free, non_delay.ready[v]))
+        v = non_delay.following[v]
+    non_delay.soonest[a] = soonest

@@ -27,13 +27,13 @@ from streamplace.placers.anneal.passes.moves import (
     restart,
     search,
 )
-from streamplace.placers.anneal.passes.non_delay import new_eager
+from streamplace.placers.anneal.passes.non_delay import new_non_delay
 from streamplace.placers.anneal.passes.sequence import new_sequence, start_times
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 from streamplace.placers.scheduled import Judged
-from streamplace.scheduling.insertion import Schedule
+from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed, quick_lists, quickest_device
 from streamplace.scheduling.ranks import by_rank, least_after, upward
 from streamplace.scheduling.tasks import Tasks, tasks_of
@@ -51,7 +51,7 @@ a task's share of the makespan hot, up to a limit, and is made of several short 
 ENOUGH = 1 + 1e-12
 
 
-class Plan(NamedTuple):
+class PassPlan(NamedTuple):
     """An order of all tasks, and their devices."""
 
     order: Ints
@@ -76,7 +76,7 @@ def shortest(
 
 def annealed(
     tasks: Tasks,
-    plans: list[Plan],
+    plans: list[PassPlan],
     after: Floats,
     moving: Floats,
     bound: float,
@@ -100,7 +100,7 @@ def annealed(
 
 def first_plans(
     problem: Problem, objective: Objective, tasks: Tasks, after: Floats, start: Sequence[Placement]
-) -> Iterator[Plan]:
+) -> Iterator[PassPlan]:
     """Schedules to begin with: those given, those that cost little, and all together.
 
     Where moving counts, also HEFT's of what has to move, while all others stay.
@@ -114,57 +114,57 @@ def first_plans(
     yield plan_of(tasks, rank, together)
 
 
-def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Iterator[Plan]:
+def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Iterator[PassPlan]:
     """Plans of schedules that cost little, and of HEFT's where some stay where they are."""
     for schedule in quick_lists(tasks, after):
         if schedule.complete:
-            yield Plan(order_of(tasks, schedule), schedule.place)
+            yield PassPlan(order_of(tasks, schedule), schedule.place)
     if stay is not None:
         order = by_rank(tasks, upward(tasks))
         schedule = placed(tasks, order, stay)
         if schedule.complete:
-            yield Plan(order_of(tasks, schedule), schedule.place)
+            yield PassPlan(order_of(tasks, schedule), schedule.place)
 
 
-def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) -> Plan:
+def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) -> PassPlan:
     """Plan of a placement; in the order of rank where it has none."""
     if placement.queue == "order" and placement.priority is not None:
         from streamsim.passes import merged_order
 
         order = merged_order(problem.one_pass, placement.index, placement.priority)
-        return Plan(order, placement.index)
+        return PassPlan(order, placement.index)
     order = rank if placement.priority is None else by_rank(tasks, placement.priority)
     return plan_of(tasks, order, placement.index)
 
 
-def plan_of(tasks: Tasks, order: Ints, place: Ints) -> Plan:
+def plan_of(tasks: Tasks, order: Ints, place: Ints) -> PassPlan:
     """Plan of a placement whose cores prefer the tasks that come first in an order.
 
     Where the placement says -1 a task goes to where it is soonest done.
     """
     schedule = placed(tasks, order, place)
     whole = np.where(place < 0, schedule.place, place).astype(np.int32)
-    return Plan(order_of(tasks, schedule), whole)
+    return PassPlan(order_of(tasks, schedule), whole)
 
 
-def order_of(tasks: Tasks, schedule: Schedule) -> Ints:
+def order_of(tasks: Tasks, schedule: ListSchedule) -> Ints:
     """Tasks by their start, which is topological."""
     position = np.empty(len(tasks.order), np.int64)
     position[tasks.order] = np.arange(len(tasks.order))
     return np.lexsort((position, schedule.start)).astype(np.int32)
 
 
-def best_plan(anneal: Anneal) -> Plan:
+def best_plan(anneal: Anneal) -> PassPlan:
     """The best schedule of a search."""
-    return Plan(anneal.best_order.copy(), anneal.best_place.copy())
+    return PassPlan(anneal.best_order.copy(), anneal.best_place.copy())
 
 
-def served(problem: Problem, plan: Plan) -> Placement:
+def served(problem: Problem, plan: PassPlan) -> Placement:
     """Placement whose cores prefer the tasks that come first in a plan."""
     return problem.placement(plan.place, _falling(plan.order))
 
 
-def held(problem: Problem, tasks: Tasks, plan: Plan) -> Placement:
+def held(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
     """Placement whose devices hold the order of a plan, by the starts where they have cores."""
     order = plan.order
     if tasks.core_start[-1] > tasks.n_devices:
@@ -175,7 +175,7 @@ def held(problem: Problem, tasks: Tasks, plan: Plan) -> Placement:
 
 
 def judged_plan(
-    problem: Problem, objective: Objective, tasks: Tasks, plan: Plan, enough: float = -np.inf
+    problem: Problem, objective: Objective, tasks: Tasks, plan: PassPlan, enough: float = -np.inf
 ) -> Judged:
     """Placement of a plan, its order as priorities or held; as priorities if that is enough."""
     eager = served(problem, plan)
@@ -202,14 +202,16 @@ def moving_costs(problem: Problem, objective: Objective) -> Floats:
     return relocation.seconds(problem) / relocation.passes
 
 
-def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, moving: Floats, seed: int) -> Anneal:
+def _prepared(
+    tasks: Tasks, plans: list[PassPlan], after: Floats, moving: Floats, seed: int
+) -> Anneal:
     """Search that knows the best of the plans."""
     least = np.where(np.isinf(tasks.work), np.inf, after).min(axis=1)
     n = tasks.n_tasks
     first = plans[0]
     anneal = Anneal(
         new_sequence(tasks, first.order, first.place, least),
-        new_eager(tasks),
+        new_non_delay(tasks),
         np.empty(n, np.int32),
         np.empty(n, np.int32),
         np.zeros(tasks.n_devices),
@@ -224,7 +226,7 @@ def _prepared(tasks: Tasks, plans: list[Plan], after: Floats, moving: Floats, se
     return anneal
 
 
-def _rounds(plans: list[Plan]) -> Iterator[tuple[int, Plan | None, float]]:
+def _rounds(plans: list[PassPlan]) -> Iterator[tuple[int, PassPlan | None, float]]:
     """Length of each round, what it begins with (the best so far where None), and how hot."""
     hot = float(np.clip(A_TASK / len(plans[0].order), WARM, WARMEST))
     first = PARTS if hot > WARM else 1

@@ -1,14 +1,14 @@
 """Passes that are one short pass after the other: every stage is searched by itself.
 
-The devices of the waists stay, so that what one stage gains the whole gains. All stages in turn get
-a short search, then all a longer one.
+The devices of the cut tasks stay, so that the whole pass gains what one stage gains. All stages in
+turn get a short search, then all a longer one.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from streamplace.placers.anneal.passes.shortest import Plan, annealed, best_plan, listed_plans
+from streamplace.placers.anneal.passes.shortest import PassPlan, annealed, best_plan, listed_plans
 from streamplace.placers.meter import Meter
 from streamplace.scheduling.insertion import NOWHERE
 from streamplace.scheduling.ranks import least_after
@@ -19,15 +19,17 @@ FIRST_ROUND, GROWTH = 1000, 2
 """Moves of the first search of a stage, and how many times as many the next one has."""
 
 
-def part_of(plan: Plan, stage: Stage, n: int) -> Plan:
+def part_of(plan: PassPlan, stage: Stage, n: int) -> PassPlan:
     """What a plan of n tasks says of a stage."""
     local = np.full(n, -1, np.int32)
     local[stage.rows] = np.arange(len(stage.rows))
     order = local[plan.order]
-    return Plan(order[order >= 0], plan.place[stage.rows])
+    return PassPlan(order[order >= 0], plan.place[stage.rows])
 
 
-def searched(tasks: Tasks, stages: Stages, plan: Plan, seed: int, meter: Meter) -> Iterator[Plan]:
+def improved_plans(
+    tasks: Tasks, stages: Stages, plan: PassPlan, seed: int, meter: Meter
+) -> Iterator[PassPlan]:
     """Plans that are no worse, one after every round through the stages, until the budget ends."""
     parts = [part_of(plan, stage, tasks.n_tasks) for stage in stages.stages]
     moves = FIRST_ROUND
@@ -36,14 +38,14 @@ def searched(tasks: Tasks, stages: Stages, plan: Plan, seed: int, meter: Meter) 
             if meter.over:
                 break
             own = Meter(meter.up_to(moves), 1)
-            parts[i] = _searched(stage, part, moves == FIRST_ROUND, seed, own)
+            parts[i] = _search_stage(stage, part, moves == FIRST_ROUND, seed, own)
             meter.spend(own.spent)
-        yield _joined(stages, parts, tasks.n_tasks)
+        yield _whole_plan(stages, parts, tasks.n_tasks)
         moves *= GROWTH
 
 
-def _searched(stage: Stage, part: Plan, first: bool, seed: int, meter: Meter) -> Plan:
-    """Search a stage whose waists stay where they are."""
+def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: Meter) -> PassPlan:
+    """Search a stage whose cut tasks stay where they are."""
     begin = int(part.place[0]) if stage.begins else NOWHERE
     tasks = stage.between(begin, int(part.place[-1]) if stage.ends else NOWHERE)
     after = least_after(tasks)
@@ -52,14 +54,14 @@ def _searched(stage: Stage, part: Plan, first: bool, seed: int, meter: Meter) ->
     return best_plan(annealed(tasks, plans, after, np.zeros((0, 0)), least, seed, meter))
 
 
-def _joined(stages: Stages, parts: list[Plan], n: int) -> Plan:
+def _whole_plan(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:
     """One plan of all stages."""
     place = np.full(n, NOWHERE, np.int32)
     orders = []
     for stage, part in zip(stages.stages, parts, strict=True):
         place[stage.rows] = part.place
         orders.append(stage.rows[part.order[int(stage.begins) :]])
-    return Plan(np.concatenate(orders), place)
+    return PassPlan(np.concatenate(orders), place)
 
 
 def least_of(stages: Stages) -> float:

@@ -5,7 +5,7 @@ from streamplace.model.level import Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.walk import BEST_PEAK, Walk
+from streamplace.placers.anneal.rate.walk import BEST_PEAK, UnitWalk
 from streamplace.placers.meter import Meter
 
 CHUNK = 2048
@@ -16,7 +16,7 @@ ENOUGH = 1 + 1e-12
 """A peak under which every source runs at its full rate, up to rounding."""
 
 
-def proceed(level: Level, walk: Walk, steps: int, meter: Meter, enough: float) -> None:
+def proceed(level: Level, walk: UnitWalk, steps: int, meter: Meter, enough: float) -> None:
     """Search on for so many steps, or until the budget ends or the peak is low enough."""
     meter.note(value_of(walk.numbers[BEST_PEAK]))
     while steps > 0 and walk.numbers[BEST_PEAK] > enough:

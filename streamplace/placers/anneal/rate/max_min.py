@@ -23,7 +23,7 @@ from streamplace.placers.anneal.rate.walk import (
     ROUND,
     STEP,
     TEMPERATURE,
-    Walk,
+    UnitWalk,
 )
 
 HOT, COLD = 0.05, 0.0005
@@ -43,7 +43,7 @@ def _lead(instance: Instance, state: LoadState, member: Ints, first: Ints, u: in
 
 
 @borrowing_kernel
-def begin_fair(instance: Instance, level: Level, walk: Walk, state: LoadState) -> None:
+def begin_fair(instance: Instance, level: Level, walk: UnitWalk, state: LoadState) -> None:
     """Judge the first placement."""
     count_used(level, walk)
     mix(walk, 0.3, 0.2, 0.5)
@@ -56,7 +56,7 @@ def begin_fair(instance: Instance, level: Level, walk: Walk, state: LoadState) -
 def fair_steps(
     instance: Instance,
     level: Level,
-    walk: Walk,
+    walk: UnitWalk,
     state: LoadState,
     member: Ints,
     first: Ints,
@@ -82,7 +82,7 @@ def fair_steps(
 def go_to(
     instance: Instance,
     level: Level,
-    walk: Walk,
+    walk: UnitWalk,
     state: LoadState,
     member: Ints,
     first: Ints,
@@ -99,7 +99,7 @@ def go_to(
 
 @borrowing_kernel
 def _next_round(
-    instance: Instance, level: Level, walk: Walk, state: LoadState, member: Ints, first: Ints
+    instance: Instance, level: Level, walk: UnitWalk, state: LoadState, member: Ints, first: Ints
 ) -> None:
     """Begin again, for twice as long: in turn at the best placement and at a random one."""
     walk.counts[ROUND] += 1
@@ -117,7 +117,7 @@ def _next_round(
 
 @inlined_kernel
 def _try_one(
-    instance: Instance, level: Level, walk: Walk, state: LoadState, member: Ints, first: Ints
+    instance: Instance, level: Level, walk: UnitWalk, state: LoadState, member: Ints, first: Ints
 ) -> None:
     n_moved, n_back, a, b = propose(level, walk)
     if n_moved == 0:
@@ -141,7 +141,7 @@ def _try_one(
 
 @borrowing_kernel
 def _follow(
-    instance: Instance, walk: Walk, state: LoadState, member: Ints, first: Ints, n: int
+    instance: Instance, walk: UnitWalk, state: LoadState, member: Ints, first: Ints, n: int
 ) -> None:
     """Move the operators of the units under trial to where these are."""
     for i in range(n):
@@ -150,7 +150,7 @@ def _follow(
 
 
 @inlined_kernel
-def _keep_if_best(walk: Walk) -> None:
+def _keep_if_best(walk: UnitWalk) -> None:
     if walk.numbers[ENERGY] < walk.numbers[BEST_PEAK] - 1e-12:
         walk.numbers[BEST_PEAK] = walk.numbers[ENERGY]
         for u in range(len(walk.place)):

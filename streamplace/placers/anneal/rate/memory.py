@@ -3,14 +3,14 @@
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.level import Level
-from streamplace.placers.anneal.rate.walk import Walk
+from streamplace.placers.anneal.rate.walk import UnitWalk
 
 ROUNDING = 1e-10
 """Of a device's memory; less than what makes a placement illegal."""
 
 
 @borrowing_kernel
-def count_used(level: Level, walk: Walk) -> None:
+def count_used(level: Level, walk: UnitWalk) -> None:
     """Sum what the units take, device by device."""
     walk.used[:] = 0.0
     for u in range(len(level.memory)):
@@ -18,7 +18,7 @@ def count_used(level: Level, walk: Walk) -> None:
 
 
 @borrowing_kernel
-def has_room(level: Level, walk: Walk, n_moved: int, n_back: int, a: int, b: int) -> bool:
+def has_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> bool:
     """Whether the move under trial, from device a to b and back, fits into both."""
     change = _change(level, walk, n_moved, n_back)
     on_a, on_b = walk.used[a] - change, walk.used[b] + change
@@ -27,7 +27,7 @@ def has_room(level: Level, walk: Walk, n_moved: int, n_back: int, a: int, b: int
 
 
 @borrowing_kernel
-def take_room(level: Level, walk: Walk, n_moved: int, n_back: int, a: int, b: int) -> None:
+def take_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> None:
     """Take note of a move that was made."""
     if len(level.memory) == 0:
         return
@@ -37,7 +37,7 @@ def take_room(level: Level, walk: Walk, n_moved: int, n_back: int, a: int, b: in
 
 
 @borrowing_kernel
-def _change(level: Level, walk: Walk, n_moved: int, n_back: int) -> float:
+def _change(level: Level, walk: UnitWalk, n_moved: int, n_back: int) -> float:
     change = 0.0
     for i in range(n_moved + n_back):
         size = level.memory[walk.moved[i]]

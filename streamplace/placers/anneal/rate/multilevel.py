@@ -81,17 +81,17 @@ def _search_coarse(
         return place
     if not level.ruled:
         place = best_place(level, [place, *obvious_places(level)])
-    found = [place]
+    candidates = [place]
     for slack, tighten in ATTEMPTS:
         walk = new_walk(level, place, int(rng.integers(2**62)))
         search.begin(level, walk, COARSE_STEPS // 16)
         walk.numbers[SLACK], walk.numbers[TIGHTEN] = slack, tighten
         mix(walk, *COARSE_MIX)
         proceed(level, walk, COARSE_STEPS, meter, enough)
-        found.append(walk.best)
+        candidates.append(walk.best)
         if walk.numbers[BEST_PEAK] <= enough or meter.over:
             break
-    return best_place(level, found)
+    return best_place(level, candidates)
 
 
 def _search_fine(

@@ -14,7 +14,7 @@ from streamplace.placers.anneal.rate.walk import (
     STAMP,
     SWAPS,
     SWEEP,
-    Walk,
+    UnitWalk,
 )
 
 GROW = 0.5
@@ -22,7 +22,7 @@ GROW = 0.5
 
 
 @borrowing_kernel
-def mix(walk: Walk, clusters: float, swaps: float, beside: float) -> None:
+def mix(walk: UnitWalk, clusters: float, swaps: float, beside: float) -> None:
     """Set the shares of moves that take neighbours along, that swap, and that join a neighbour."""
     walk.numbers[CLUSTERS] = clusters
     walk.numbers[SWAPS] = swaps
@@ -30,7 +30,7 @@ def mix(walk: Walk, clusters: float, swaps: float, beside: float) -> None:
 
 
 @inlined_kernel
-def propose(level: Level, walk: Walk) -> tuple[int, int, int, int]:
+def propose(level: Level, walk: UnitWalk) -> tuple[int, int, int, int]:
     """Pick a legal move, up to rivals: how many units go from a to b and how many back, a, b.
 
     The units stand in ``walk.moved``. No unit goes anywhere where the first number is 0.
@@ -67,7 +67,7 @@ def accepted(random: Words, gain: float, temperature: float) -> bool:
 
 
 @borrowing_kernel
-def _grow(level: Level, walk: Walk, u: int) -> int:
+def _grow(level: Level, walk: UnitWalk, u: int) -> int:
     """Take along neighbours on the same device, and theirs; how many units move."""
     walk.counts[STAMP] += 1
     stamp, a = walk.counts[STAMP], walk.place[u]
@@ -89,7 +89,7 @@ def _grow(level: Level, walk: Walk, u: int) -> int:
 
 
 @inlined_kernel
-def _destination(level: Level, walk: Walk, n_moved: int) -> int:
+def _destination(level: Level, walk: UnitWalk, n_moved: int) -> int:
     """Pick a device: where a neighbour of the move is, or any."""
     if uniform(walk.random) < walk.numbers[BESIDE]:
         v = walk.moved[choose(walk.random, n_moved)]
@@ -100,7 +100,7 @@ def _destination(level: Level, walk: Walk, n_moved: int) -> int:
 
 
 @borrowing_kernel
-def _allowed(level: Level, walk: Walk, n_moved: int, n_back: int, a: int, b: int) -> bool:
+def _allowed(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> bool:
     for i in range(n_moved + n_back):
         if not level.allowed[level.kind[walk.moved[i]], b if i < n_moved else a]:
             return False
@@ -108,7 +108,7 @@ def _allowed(level: Level, walk: Walk, n_moved: int, n_back: int, a: int, b: int
 
 
 @borrowing_kernel
-def apart(level: Level, walk: Walk, n: int) -> bool:
+def apart(level: Level, walk: UnitWalk, n: int) -> bool:
     """Whether nobody who moved has met a rival."""
     met = False
     for i in range(n):
@@ -117,7 +117,7 @@ def apart(level: Level, walk: Walk, n: int) -> bool:
 
 
 @borrowing_kernel
-def meets_rival(level: Level, walk: Walk, u: int) -> bool:
+def meets_rival(level: Level, walk: UnitWalk, u: int) -> bool:
     """Whether unit u shares its device with one that it must not meet."""
     for i in range(level.rival_start[u], level.rival_start[u + 1]):
         if walk.place[level.rival[i]] == walk.place[u]:

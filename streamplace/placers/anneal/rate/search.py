@@ -31,7 +31,7 @@ from streamplace.placers.anneal.rate.walk import (
     TARGET,
     TEMPERATURE,
     TIGHTEN,
-    Walk,
+    UnitWalk,
     energy,
     fill_loads,
     move,
@@ -54,7 +54,7 @@ EVERY_COPY = 16
 
 
 @borrowing_kernel
-def search(level: Level, walk: Walk, steps: int, enough: float) -> int:
+def search(level: Level, walk: UnitWalk, steps: int, enough: float) -> int:
     """Propose ``steps`` moves, or fewer where the peak falls to ``enough``; how many it were."""
     counts, numbers = walk.counts, walk.numbers
     for step in range(steps):
@@ -88,7 +88,7 @@ def search(level: Level, walk: Walk, steps: int, enough: float) -> int:
 
 
 @borrowing_kernel
-def begin(level: Level, walk: Walk, first_round: int) -> None:
+def begin(level: Level, walk: UnitWalk, first_round: int) -> None:
     """Judge the first placement."""
     fill_loads(level, walk.place, walk.loads)
     count_used(level, walk)
@@ -104,7 +104,7 @@ def begin(level: Level, walk: Walk, first_round: int) -> None:
 
 
 @borrowing_kernel
-def begin_round(level: Level, walk: Walk) -> None:
+def begin_round(level: Level, walk: UnitWalk) -> None:
     """Start the next round: where, how long, how hot."""
     counts, numbers = walk.counts, walk.numbers
     settle(level, walk)
@@ -128,21 +128,21 @@ def begin_round(level: Level, walk: Walk) -> None:
 
 
 @borrowing_kernel
-def settle(level: Level, walk: Walk) -> None:
+def settle(level: Level, walk: UnitWalk) -> None:
     """Keep the current placement if it is the best."""
     if walk.counts[ROUND] > 0 and peak(level, walk) < walk.numbers[BEST_PEAK] * (1.0 - WORTH):
         _keep(level, walk)
 
 
 @borrowing_kernel
-def aim(level: Level, walk: Walk) -> None:
+def aim(level: Level, walk: UnitWalk) -> None:
     """Set the target by the best peak, and the energy by the target."""
     walk.numbers[TARGET] = max(walk.numbers[BEST_PEAK] * (1.0 - walk.numbers[SLACK]), 1e-300)
     walk.numbers[ENERGY] = energy(level, walk, walk.numbers[TARGET])
 
 
 @borrowing_kernel
-def _keep(level: Level, walk: Walk) -> None:
+def _keep(level: Level, walk: UnitWalk) -> None:
     for u in range(len(walk.place)):
         walk.best[u] = walk.place[u]
     walk.numbers[BEST_PEAK] = peak(level, walk)
@@ -150,7 +150,7 @@ def _keep(level: Level, walk: Walk) -> None:
 
 
 @borrowing_kernel
-def _notice(level: Level, walk: Walk) -> None:
+def _notice(level: Level, walk: UnitWalk) -> None:
     """Keep the placement if its peak is the best; the energy tells cheaply where it cannot be."""
     ceiling = walk.numbers[BEST_PEAK] - walk.numbers[TARGET]
     resources = len(walk.loads) + (len(walk.place) if len(level.core) else 0)
@@ -165,7 +165,7 @@ def _notice(level: Level, walk: Walk) -> None:
 
 
 @borrowing_kernel
-def scatter(level: Level, walk: Walk) -> None:
+def scatter(level: Level, walk: UnitWalk) -> None:
     """Put every unit on a random device that it may use, where the rules let it."""
     for u in range(len(walk.place)):
         old, b = walk.place[u], choose(walk.random, len(level.device_type))

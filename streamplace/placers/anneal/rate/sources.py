@@ -1,5 +1,6 @@
 """Several sources: the search alternates between the peak and the exact throughput."""
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from streamplace.placers.anneal.rate import max_min, search
 from streamplace.placers.anneal.rate.chunks import ENOUGH, FLAT, placement_of
 from streamplace.placers.anneal.rate.multilevel import cycles
 from streamplace.placers.anneal.rate.walk import BEST_PEAK, new_walk
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
@@ -28,45 +30,42 @@ def maximise_fair(
     problem: Problem, level: Level, place: Ints, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
     """Search until the budget ends or every source runs at its full rate."""
-    best = Best(problem, level, meter)
+    best = UnitIncumbent(problem, meter)
     for placement in start:
-        best.offer(placement.index[best.first_operator])
-    best.offer(place)
+        best.judge(placement.index[best.first_operator])
+    best.judge(place)
     if level.n_units > FLAT:
-        for found in cycles(level, place, seed, meter, ENOUGH):
-            best.offer(found)
+        for improved in cycles(level, place, seed, meter, ENOUGH):
+            best.judge(improved)
     else:
         _alternate(problem, level, place, seed, meter, best)
     bound = 1.0 if best.value >= 1.0 else None
-    return Found(placement_of(problem, best.place), bound, tuple(meter.trace))
+    return best.answer(placement_of(problem, best.solution), bound)
 
 
-class Best:
+class UnitIncumbent(Incumbent[Ints]):
     """The best placement of the units so far, by exact throughput."""
 
-    def __init__(self, problem: Problem, level: Level, meter: Meter) -> None:
-        n = problem.n_operators
+    def __init__(self, problem: Problem, meter: Meter) -> None:
+        super().__init__(operator.gt, meter)
         rules = problem.rules
-        self.unit = np.arange(n, dtype=np.int32) if rules is None else rules.unit
+        alone = np.arange(problem.n_operators, dtype=np.int32)
+        self.unit = alone if rules is None else rules.unit
         self.first_operator = np.unique(self.unit, return_index=True)[1]
-        self.place: Ints = np.zeros(level.n_units, np.int32)
-        self.value = -1.0
-        self._problem, self._meter = problem, meter
+        self._instance = problem.instance
 
-    def offer(self, place: Ints) -> None:
+    def judge(self, place: Ints) -> None:
         """Take a placement if it is better."""
-        value = float(throughput(self._problem.instance, place[self.unit][None])[0])
-        if value > self.value:
-            self.place, self.value = np.array(place, np.int32), value
-            self._meter.note(value)
+        value = throughput(self._instance, place[self.unit][None])[0]
+        self.offer(np.array(place, np.int32), value)
 
 
 def _alternate(
-    problem: Problem, level: Level, place: Ints, seed: int, meter: Meter, best: Best
+    problem: Problem, level: Level, place: Ints, seed: int, meter: Meter, best: UnitIncumbent
 ) -> None:
     instance = problem.instance
-    by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.place, seed)
-    state = incremental.start(instance, best.place[best.unit])
+    by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.solution, seed)
+    state = incremental.start(instance, best.solution[best.unit])
     first, member = group_by(writable(best.unit), level.n_units)
     search.begin(level, by_peak, search.FIRST_ROUND)
     max_min.begin_fair(instance, level, by_value, state)
@@ -76,11 +75,11 @@ def _alternate(
         while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(left, 4096))):
             meter.spend(search.search(level, by_peak, chunk, ENOUGH))
             left -= chunk
-        best.offer(by_peak.best)
-        max_min.go_to(instance, level, by_value, state, member, first, best.place)
+        best.judge(by_peak.best)
+        max_min.go_to(instance, level, by_value, state, member, first, best.solution)
         left = turn // EXACT_SHARE
         while best.value < 1.0 and (chunk := meter.chunk(min(left, 256))):
             meter.spend(max_min.fair_steps(instance, level, by_value, state, member, first, chunk))
-            best.offer(by_value.best)
+            best.judge(by_value.best)
             left -= chunk
         turn *= 2

@@ -38,7 +38,7 @@ ENERGY, TARGET, BEST_PEAK, TEMPERATURE, COOLING, HEAT, CLUSTERS, SWAPS, BESIDE, 
 )
 
 
-class Walk(NamedTuple):
+class UnitWalk(NamedTuple):
     """Where the search stands; the kernels change it in place (U units, R resources)."""
 
     place: Ints  # [U]
@@ -54,13 +54,13 @@ class Walk(NamedTuple):
     numbers: Floats  # [11]
 
 
-def new_walk(level: Level, place: Ints, seed: int) -> Walk:
+def new_walk(level: Level, place: Ints, seed: int) -> UnitWalk:
     """Walk that begins at a legal placement of the units."""
     n, d = level.n_units, len(level.device_type)
     widest = int(np.diff(level.start).max(initial=0))
     entries = min(2 * len(level.peer), (MOST_MOVED + 1) * widest)
     log = (4 if level.plain else 20) * entries + 2 * (MOST_MOVED + 1)
-    return Walk(
+    return UnitWalk(
         place.copy(),
         place.copy(),
         np.zeros(d),
@@ -133,7 +133,7 @@ def peak_of(level: Level, place: Ints) -> float:
 
 
 @borrowing_kernel
-def energy(level: Level, walk: Walk, target: float) -> float:
+def energy(level: Level, walk: UnitWalk, target: float) -> float:
     """Energy of the placement, from its loads."""
     total = 0.0
     for r in range(len(walk.loads)):
@@ -145,7 +145,7 @@ def energy(level: Level, walk: Walk, target: float) -> float:
 
 
 @inlined_kernel
-def peak(level: Level, walk: Walk) -> float:
+def peak(level: Level, walk: UnitWalk) -> float:
     """Load of the fullest resource or single core."""
     worst = 0.0
     for r in range(len(walk.loads)):
@@ -169,7 +169,9 @@ def shift(
 
 
 @inlined_kernel
-def move(level: Level, walk: Walk, u: int, to: int, target: float, log: int) -> tuple[int, float]:
+def move(
+    level: Level, walk: UnitWalk, u: int, to: int, target: float, log: int
+) -> tuple[int, float]:
     """Move unit u to another device; new end of the log, and what the energy gains."""
     d, a, b = len(level.device_type), walk.place[u], to
     loads, undone, old = walk.loads, walk.undo_resource, walk.undo_load
@@ -198,7 +200,7 @@ def move(level: Level, walk: Walk, u: int, to: int, target: float, log: int) -> 
 
 @borrowing_kernel
 def _reroute(
-    level: Level, walk: Walk, u: int, a: int, target: float, log: int, gain: float
+    level: Level, walk: UnitWalk, u: int, a: int, target: float, log: int, gain: float
 ) -> tuple[int, float]:
     """Lead the streams of unit u to where it is from where it was, with all they load."""
     b = walk.place[u]
@@ -220,7 +222,15 @@ def _reroute(
 
 @inlined_kernel
 def _flow(
-    level: Level, walk: Walk, e: int, a: int, b: int, way: int, sign: float, target: float, log: int
+    level: Level,
+    walk: UnitWalk,
+    e: int,
+    a: int,
+    b: int,
+    way: int,
+    sign: float,
+    target: float,
+    log: int,
 ) -> tuple[int, float]:
     """Add an entry's bytes and tuples to all that lies between devices a and b."""
     d = len(level.device_type)
@@ -244,7 +254,7 @@ def _flow(
 
 
 @inlined_kernel
-def undo(walk: Walk, log: int) -> None:
+def undo(walk: UnitWalk, log: int) -> None:
     """Bring every load back to what it was, bit by bit."""
     for i in range(log - 1, -1, -1):
         walk.loads[walk.undo_resource[i]] = walk.undo_load[i]

@@ -18,17 +18,18 @@ from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.passes.shortest import Plan, judged_plan, plan_from
-from streamplace.placers.exact.passes.stages import staged, stages_of, unruled
+from streamplace.placers.anneal.passes.shortest import PassPlan, judged_plan, plan_from
+from streamplace.placers.exact.passes.stages import prove_stages, stages_of, unruled
 from streamplace.placers.exact.passes.timetable import (
     CLEARANCE,
     MOST_BOOLEANS,
-    Model,
     Timetable,
-    size,
+    TimetableModel,
+    n_booleans,
 )
 from streamplace.placers.exact.passes.windows import Windows, windows_below
 from streamplace.placers.exact.solver import effort_of, solved
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.scheduling.ranks import by_rank, upward
@@ -60,7 +61,8 @@ def prove_shortest(
         proof.search(Budget(LONG_SECONDS, LONG_EVALUATIONS), LONG_SHARE)
         if not proof.by_windows():
             proof.by_solver(workers)
-    return Found(proof.placement, min(proof.least, proof.value), tuple(proof.meter.trace))
+    best = proof.best
+    return best.answer(best.solution, min(proof.least, best.value))
 
 
 class Proof:
@@ -77,8 +79,8 @@ class Proof:
         self._problem, self._objective, self._seed = problem, objective, seed
         self._tasks = tasks_of(problem)
         self._start = tuple(start)
-        self.meter, self.least, self.value = meter, 0.0, np.inf
-        self.placement: Placement
+        self.best = Incumbent[Placement](objective.better, meter)
+        self.meter, self.least = meter, 0.0
 
     def search(self, most: Budget, share: float) -> None:
         """Anneal for a share of what is left, and no more than so much."""
@@ -96,9 +98,9 @@ class Proof:
         """Exclude what cannot be; whether that, or the bound, proves the best schedule."""
         if self.meter.late and self._tasks.n_tasks > QUICKLY_EXCLUDED:
             return False
-        self._windows = windows_below(self._tasks, self.value * (1 - PROVEN))
-        self.least = max(self.least, min(self._windows.path, self.value))
-        return self.value <= self.least * (1 + PROVEN)
+        self._windows = windows_below(self._tasks, self.best.value * (1 - PROVEN))
+        self.least = max(self.least, min(self._windows.path, self.best.value))
+        return self.best.value <= self.least * (1 + PROVEN)
 
     def by_stages(self, workers: int) -> bool:
         """Prove stage by stage, where there are stages; whether that proves the best schedule."""
@@ -107,40 +109,38 @@ class Proof:
         if stages is None:
             return False
         rank = by_rank(tasks, upward(tasks))
-        start = plan_from(self._problem, tasks, rank, self.placement)
+        start = plan_from(self._problem, tasks, rank, self.best.solution)
         classes = self._problem.interchangeable
-        answer = staged(tasks, stages, classes, start, self._seed, self.meter, workers)
+        answer = prove_stages(tasks, stages, classes, start, self._seed, self.meter, workers)
         self.least = max(self.least, answer.least)
         for plan in answer.plans:
-            self._take(Plan(plan.order, self._problem.repaired(plan.place)))
-        return self.value <= self.least * (1 + CLOSED)
+            self._take(PassPlan(plan.order, self._problem.repaired(plan.place)))
+        return self.best.value <= self.least * (1 + CLOSED)
 
     def by_solver(self, workers: int) -> None:
         """Let CP-SAT use what is left of the budget."""
-        if not self.meter.late and size(self._tasks, self._windows) <= MOST_BOOLEANS:
+        if not self.meter.late and n_booleans(self._tasks, self._windows) <= MOST_BOOLEANS:
             self._solve(self._tasks, self._windows, self._seed, workers)
 
     def _offer(self, placement: Placement, value: float) -> None:
         """Take a schedule if it is better."""
-        if self.value == np.inf or self._objective.better(value, self.value):
-            self.placement, self.value = placement, value
+        if self.best.offer(placement, value):
             self._start = (placement,)
-            self.meter.note(value)
 
-    def _take(self, plan: Plan) -> None:
+    def _take(self, plan: PassPlan) -> None:
         """Take a plan if it is better, its order held or not."""
         self._offer(*judged_plan(self._problem, self._objective, self._tasks, plan))
 
     def _solve(self, tasks: Tasks, windows: Windows, seed: int, workers: int) -> None:
-        model = Model(tasks, windows, self._problem.interchangeable, self.value)
+        model = TimetableModel(tasks, windows, self._problem.interchangeable, self.best.value)
         answer = solved(model.cp, effort_of(self.meter, seed, workers))
         if answer.infeasible:
-            self.least = max(self.least, self.value * (1 - CLEARANCE))
+            self.least = max(self.least, self.best.value * (1 - CLEARANCE))
             return
         self.least = max(self.least, model.unscaled(answer.bound))
         if answer.value_of is not None:
             timetable = model.timetable(answer.value_of)
-            self._take(Plan(_by_start(self._problem, timetable), timetable.place))
+            self._take(PassPlan(_by_start(self._problem, timetable), timetable.place))
 
 
 def _within(part: Budget, most: Budget) -> Budget:

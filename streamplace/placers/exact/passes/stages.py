@@ -1,9 +1,10 @@
 """The shortest pass, stage by stage.
 
-Of every stage two times are known for any two devices of its waists: one that no schedule is
-below, and that of a schedule. The shortest way through all stages by the first is a bound of the
-pass, that by the second is a schedule. What lies on the way of the bound is looked into, longer
-every time, until both times meet there: then nothing is shorter.
+For every stage and any two devices of its cut tasks there are two times: a bound that no schedule
+is below, and the time of the best known schedule. The shortest path through all stages by the
+bounds is a bound of the pass, the shortest path by the schedules is a schedule of the pass. The
+stages on the path of the bound are searched and solved, longer every time, until bound and schedule
+meet there: then no schedule is shorter.
 """
 
 from itertools import pairwise
@@ -12,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.placers.anneal.passes.shortest import Plan, plan_of
+from streamplace.placers.anneal.passes.shortest import PassPlan, plan_of
 from streamplace.placers.anneal.passes.stages import part_of
-from streamplace.placers.exact.passes.stage_bounds import Legs
+from streamplace.placers.exact.passes.stage_bounds import BoundsTable
 from streamplace.placers.exact.passes.timetable import CLEARANCE
 from streamplace.placers.exact.passes.windows import windows_below
 from streamplace.placers.meter import Meter
@@ -31,18 +32,18 @@ NEAR = 1 + 2 * CLEARANCE
 """Times that differ by this factor have met."""
 
 
-class Staged(NamedTuple):
-    """What is known of a pass by its stages."""
+class StagesProof(NamedTuple):
+    """Bound of a pass from its stages, and schedules."""
 
     least: float
-    plans: tuple[Plan, ...]
-    """Schedules of all tasks, of which one may be better than what was known."""
+    plans: tuple[PassPlan, ...]
+    """Schedules of all tasks, one of which may be better than the first plan."""
 
 
 def unruled(tasks: Tasks) -> Tasks:
     """Tasks without rules about memory and about who may not meet, which concern all stages.
 
-    What no schedule of these is below none of the others is below.
+    A bound of these tasks is a bound of the tasks under the rules, too.
     """
     nothing, nobody = np.zeros(0), np.zeros(0, np.int32)
     starts = np.zeros(len(tasks.member_start), np.int32)
@@ -61,39 +62,39 @@ def stages_of(tasks: Tasks) -> Stages | None:
     return None if stages is None or len(stages.stages) * pairs > MOST_TIMES else stages
 
 
-def staged(
+def prove_stages(
     tasks: Tasks,
     stages: Stages,
     classes: Ints,
-    start: Plan,
+    start: PassPlan,
     seed: int,
     meter: Meter,
     workers: int,
-) -> Staged:
-    """Look into the stages until the budget ends, or the best is proven; begin with a plan."""
-    legs, known = [], {}
+) -> StagesProof:
+    """Improve the stages until the budget ends, or the best is proven; begin with a plan."""
+    tables, by_content = [], {}
     for stage in stages.stages:
         key = _content(stage)
-        if key not in known:
-            known[key] = Legs(stage, classes)
-        known[key].take(part_of(start, stage, tasks.n_tasks), meter)
-        legs.append(known[key])
+        if key not in by_content:
+            by_content[key] = BoundsTable(stage, classes)
+        by_content[key].take(part_of(start, stage, tasks.n_tasks), meter)
+        tables.append(by_content[key])
     while True:
-        least, way = _shortest_way([leg.low for leg in legs])
+        least, path = _shortest_path([table.low for table in tables])
         left = [
-            (leg, a, b)
-            for leg, (a, b) in zip(legs, pairwise(way), strict=True)
-            if leg.high[a, b] > leg.low[a, b] * NEAR
+            (table, a, b)
+            for table, (a, b) in zip(tables, pairwise(path), strict=True)
+            if table.high[a, b] > table.low[a, b] * NEAR
         ]
         if not left or meter.late:
             break
-        for leg, a, b in dict.fromkeys(left):
-            leg.look(a, b, seed, meter, workers)
+        for table, a, b in dict.fromkeys(left):
+            table.improve(a, b, seed, meter, workers)
             if meter.late:
                 break
-    _, way = _shortest_way([leg.high for leg in legs])
-    plans = [leg.plan(a, b) for leg, (a, b) in zip(legs, pairwise(way), strict=True)]
-    return Staged(least, _whole(tasks, stages, plans))
+    _, path = _shortest_path([table.high for table in tables])
+    plans = [table.plan(a, b) for table, (a, b) in zip(tables, pairwise(path), strict=True)]
+    return StagesProof(least, _whole(tasks, stages, plans))
 
 
 def _slack(tasks: Tasks) -> Slack:
@@ -111,20 +112,20 @@ def _content(stage: Stage) -> tuple[object, ...]:
     return stage.begins, stage.ends, *(part.tobytes() for part in stage.tasks)
 
 
-def _shortest_way(tables: list[Floats]) -> tuple[float, list[int]]:
+def _shortest_path(tables: list[Floats]) -> tuple[float, list[int]]:
     """Length of the shortest way through tables of lengths [A, B], and its entries."""
     so_far, came = np.zeros(1), []
     for table in tables:
         total = so_far[:, None] + table
         came.append(total.argmin(axis=0))
         so_far = total.min(axis=0)
-    way = [int(so_far.argmin())]
+    path = [int(so_far.argmin())]
     for before in reversed(came):
-        way.append(int(before[way[-1]]))
-    return float(so_far.min()), way[::-1]
+        path.append(int(before[path[-1]]))
+    return float(so_far.min()), path[::-1]
 
 
-def _whole(tasks: Tasks, stages: Stages, plans: list[Plan]) -> tuple[Plan, Plan]:
+def _whole(tasks: Tasks, stages: Stages, plans: list[PassPlan]) -> tuple[PassPlan, PassPlan]:
     """Plans for all tasks; those in no stage go where they are needed first, or soonest done.
 
     One of them runs those in no stage just before they are needed, the other as soon as it can.
@@ -150,4 +151,4 @@ def _whole(tasks: Tasks, stages: Stages, plans: list[Plan]) -> tuple[Plan, Plan]
         place[v] = home[unit]
     late = by_rank(tasks, -when)
     soon = plan_of(tasks, late, place)
-    return Plan(late, soon.place), soon
+    return PassPlan(late, soon.place), soon

@@ -6,32 +6,27 @@ One Boolean y per stream and pair of devices that go together says over which li
 
     start(v) ≥ start(u) + Σ_b w(u, b) x(u, b) + Σ_ab c(a, b) y(a, b)        for every stream (u, v).
 
-Of equal devices the (j+1)-th opens only after the j-th. Times are rounded down to integers, so
-whatever CP-SAT proves of the model is true of the problem.
+Times are rounded down.
 """
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from streamsim.passes.sending import sending_times
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.memory import most
+from streamplace.placers.exact.cp_model import SCALE, PlacementModel
 from streamplace.placers.exact.passes.windows import Windows
 from streamplace.scheduling.tasks import Tasks
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    Choices = dict[int, cp_model.IntVar]
+    from streamplace.placers.exact.cp_model import Choices
 
-SCALE = 1e8
 CLEARANCE = 1e-7
-"""Below the cut by this share, so that rounding does not let the known schedule in again."""
 MOST_BOOLEANS = 150_000
-MOST_GRAINS = 2.0**40
 
 
 class Timetable(NamedTuple):
@@ -42,60 +37,43 @@ class Timetable(NamedTuple):
     finish: Floats
 
 
-class Model:
-    """The CP-SAT model of all schedules below a cut.
-
-    Attributes
-    ----------
-    x
-        For each unit the literal of every device that it may run on.
-    """
+class TimetableModel(PlacementModel):
+    """The CP-SAT model of all schedules with a makespan below a cut."""
 
     def __init__(self, tasks: Tasks, windows: Windows, classes: Ints, cut: float) -> None:
-        from ortools.sat.python import cp_model
-
-        self.cp = cp_model.CpModel()
+        super().__init__(cut, CLEARANCE)
         self._tasks, self._windows = tasks, windows
-        self._scale = SCALE / cut
-        self.ceiling = int(cut * (1 - CLEARANCE) * self._scale)
         floor = min(self._whole(windows.path), self.ceiling)
         self.makespan = self.cp.new_int_var(floor, self.ceiling, "makespan")
-        self.x = [self._choices(u) for u in range(len(tasks.member_start) - 1)]
-        self.start = [self._started(v) for v in range(tasks.n_tasks)]
+        self.x = [self._unit_choices(u) for u in range(len(tasks.member_start) - 1)]
+        self.start = [self._start_of(v) for v in range(tasks.n_tasks)]
         self._run_one_by_one()
         for e in range(len(tasks.source)):
             self._send(e)
-        self._keep_apart()
-        self._limit_memory()
-        self._open_in_order(classes)
+        self.keep_apart(_rival_pairs(tasks))
+        self.limit_memory(tasks.memory, tasks.room)
+        self.open_in_order(classes, self.x)
         self.cp.minimize(self.makespan)
-
-    def unscaled(self, time: float) -> float:
-        """Seconds that an integer of the model stands for."""
-        return time / self._scale
 
     def timetable(self, value_of: "Callable[[cp_model.IntVar], int]") -> Timetable:
         """Schedule of a solution."""
-        home = [next(a for a, x in row.items() if value_of(x)) for row in self.x]
-        place = np.array(home, np.int32)[self._tasks.unit]
+        place = self.devices(value_of)[self._tasks.unit]
         start = np.array([value_of(s) for s in self.start])
         work = [self._whole(self._tasks.work[v, a]) for v, a in enumerate(place)]
-        return Timetable(place, start / self._scale, (start + np.array(work)) / self._scale)
+        return Timetable(place, start / self.scale, (start + np.array(work)) / self.scale)
 
     def _whole(self, time: float) -> int:
-        return int(min(time * self._scale, 4 * SCALE))
+        return int(min(time * self.scale, 4 * SCALE))
 
     def _of(self, v: int) -> "Choices":
         return self.x[self._tasks.unit[v]]
 
-    def _choices(self, u: int) -> "Choices":
+    def _unit_choices(self, u: int) -> "Choices":
         members = self._tasks.members[self._tasks.member_start[u] : self._tasks.member_start[u + 1]]
         open_to = np.isfinite(self._windows.work[members]).all(axis=0)
-        row = {a: self.cp.new_bool_var(f"x{u},{a}") for a in np.flatnonzero(open_to).tolist()}
-        self.cp.add_exactly_one(row.values())
-        return row
+        return self.choices(u, np.flatnonzero(open_to).tolist())
 
-    def _started(self, v: int) -> "cp_model.IntVar":
+    def _start_of(self, v: int) -> "cp_model.IntVar":
         """Start of a task, within the window of whatever device it is on."""
         head, work, tail = (part[v] for part in self._windows)
         row = self._of(v)
@@ -158,35 +136,16 @@ class Model:
         latency, wire = tasks.latency[a, b], tasks.wire[a, b]
         return float(sending_times(latency, tasks.size[e], wire, tasks.fixed_s[e]))
 
-    def _keep_apart(self) -> None:
-        tasks = self._tasks
-        for u in range(len(self.x)):
-            for w in tasks.rivals[tasks.rival_start[u] : tasks.rival_start[u + 1]].tolist():
-                for a in self.x[u].keys() & self.x[w].keys() if u < w else ():
-                    self.cp.add_at_most_one(self.x[u][a], self.x[w][a])
 
-    def _limit_memory(self) -> None:
-        """Let fit what fits: sizes are rounded down, and room up."""
-        sizes, room = self._tasks.memory, self._tasks.room
-        for a in np.flatnonzero(np.isfinite(room)).tolist():
-            grain = max(1.0, room[a] / MOST_GRAINS)
-            terms = [int(sizes[u] / grain) * x[a] for u, x in enumerate(self.x) if a in x]
-            self.cp.add(sum(terms) <= int(np.ceil(most(room)[a] / grain)))
-
-    def _open_in_order(self, classes: Ints) -> None:
-        """Open a device only if an earlier unit is on the device before it in its class."""
-        for c in np.unique(classes):
-            devices = np.flatnonzero(classes == c).tolist()
-            for before, a in pairwise(devices):
-                opened: list[cp_model.IntVar] = []
-                for row in self.x:
-                    if a in row:
-                        self.cp.add_bool_or([*opened, ~row[a]])
-                    if before in row:
-                        opened.append(row[before])
+def _rival_pairs(tasks: Tasks) -> Iterator[tuple[int, int]]:
+    """Units that must not meet, each pair once."""
+    for u in range(len(tasks.member_start) - 1):
+        for w in tasks.rivals[tasks.rival_start[u] : tasks.rival_start[u + 1]].tolist():
+            if u < w:
+                yield u, w
 
 
-def size(tasks: Tasks, windows: Windows) -> int:
+def n_booleans(tasks: Tasks, windows: Windows) -> int:
     """Booleans of the model at most; beyond `MOST_BOOLEANS` no useful time is enough."""
     left = np.isfinite(windows.work).sum(axis=1)
     return int((left[tasks.source] * left[tasks.target]).sum() + left.sum())

@@ -1,35 +1,30 @@
 """The placement problem for CP-SAT: minimise the largest load of any device, core, link or NIC.
 
 One Boolean x per unit and device, one Boolean y per stream and ordered pair of devices, bound by
-the flow equations Σ_b y[a, b] = x[source, a] and Σ_a y[a, b] = x[target, b]. Of equal devices the
-(j+1)-th opens only after the j-th, along units in decreasing load.
-
-Loads are rounded down to integers, so whatever CP-SAT proves of the model is true of the problem.
+the flow equations Σ_b y[a, b] = x[source, a] and Σ_a y[a, b] = x[target, b]. Equal devices open
+along units in decreasing load. Loads are rounded down.
 """
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from streamsim.equation import handling_load, link_load, nic_load
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.memory import most
+from streamplace.placers.exact.cp_model import PlacementModel
 from streamplace.placers.exact.rate.units import Units
 from streamplace.placers.exact.solver import Effort, solved
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-SCALE = 1e8
+    from streamplace.placers.exact.cp_model import Choices
+
 CLEARANCE = 5e-7
-"""Below the cut by this share, so that rounding does not let the known placement in again."""
 MOST_BOOLEANS = 100_000
-MOST_GRAINS = 2.0**40
-"""A device's memory is counted in bytes, or in so many parts where it has more."""
 
 
-class Answer(NamedTuple):
+class AssignmentBound(NamedTuple):
     """Placement found, if any, and a load that no placement can stay below."""
 
     place: Ints | None
@@ -51,61 +46,45 @@ def too_large(units: Units) -> bool:
     return units.n_units * d + len(units.source) * d * d > MOST_BOOLEANS
 
 
-def solve(units: Units, goal: Goal, effort: Effort) -> Answer:
+def solve(units: Units, goal: Goal, effort: Effort) -> AssignmentBound:
     """Look for the placement with the smallest largest load below the cut."""
-    model = Formulation(units, goal)
+    model = AssignmentModel(units, goal)
     solution = solved(model.cp, effort)
     if solution.infeasible:
-        return Answer(None, model.unscaled(model.ceiling))
+        return AssignmentBound(None, model.unscaled(model.ceiling))
     least, value_of = model.unscaled(solution.bound), solution.value_of
     if value_of is None:
-        return Answer(None, least)
-    place = [next(d for d, literal in row.items() if value_of(literal)) for row in model.x]
-    return Answer(np.array(place, np.int32), least)
+        return AssignmentBound(None, least)
+    return AssignmentBound(model.devices(value_of), least)
 
 
-class Formulation:
-    """The CP-SAT model of one search below a cut.
-
-    Attributes
-    ----------
-    x
-        For each unit the literal of every device it may run on.
-    """
+class AssignmentModel(PlacementModel):
+    """The CP-SAT model of all placements with loads below a cut."""
 
     def __init__(self, units: Units, goal: Goal) -> None:
-        from ortools.sat.python import cp_model
-
-        self.cp = cp_model.CpModel()
+        super().__init__(goal.cut, CLEARANCE)
         self.units = units
-        self._scale = SCALE / goal.cut
-        self.ceiling = int(goal.cut * (1 - CLEARANCE) * self._scale)
         floor = min(self.whole(goal.least), self.ceiling)
         self.peak = self.cp.new_int_var(floor, self.ceiling, "peak")
-        self.x = [self._choices(u, goal) for u in range(units.n_units)]
+        self.x = [self._unit_choices(u, goal) for u in range(units.n_units)]
         self.y = [self._flows(e) for e in range(len(units.source))]
-        self._open_in_order()
+        usual = np.where(np.isinf(units.load), 0.0, units.load).mean(axis=1)
+        order = np.argsort(-usual, kind="stable").tolist()
+        self.open_in_order(units.classes, [self.x[u] for u in order])
         self._limit_devices(goal)
         self._limit_network()
-        self._limit_memory()
-        for a, b in units.apart.tolist():
-            for d in self.x[a].keys() & self.x[b].keys():
-                self.cp.add_at_most_one(self.x[a][d], self.x[b][d])
+        self.limit_memory(units.memory, units.room)
+        self.keep_apart(map(tuple, units.apart.tolist()))
         self.cp.minimize(self.peak)
 
     def whole(self, load: float) -> int:
         """Load as an integer, rounded down; more than the ceiling is all the same."""
-        return min(int(load * self._scale), self.ceiling + 1)
+        return min(int(load * self.scale), self.ceiling + 1)
 
-    def unscaled(self, load: float) -> float:
-        """Load that an integer of the model stands for."""
-        return load / self._scale
-
-    def _choices(self, u: int, goal: Goal) -> dict[int, "cp_model.IntVar"]:
+    def _unit_choices(self, u: int, goal: Goal) -> "Choices":
         units = self.units
         open_to = (units.load[u] < goal.full) & (units.core[u] < goal.cut)
-        row = {d: self.cp.new_bool_var(f"x{u},{d}") for d in np.flatnonzero(open_to).tolist()}
-        self.cp.add_exactly_one(row.values())
+        row = self.choices(u, np.flatnonzero(open_to).tolist())
         for d, literal in row.items():
             self.cp.add_hint(literal, int(goal.hint[u] == d))
             if units.core[u, d] > units.load[u, d]:
@@ -121,21 +100,6 @@ class Formulation:
             self.cp.add(sum(y[a, b] for a in source) == literal)
         return y
 
-    def _open_in_order(self) -> None:
-        """Open a device only if an earlier unit is on the device before it in its class."""
-        units = self.units
-        usual = np.where(np.isinf(units.load), 0.0, units.load).mean(axis=1)
-        order = np.argsort(-usual, kind="stable").tolist()
-        for c in np.unique(units.classes):
-            devices = np.flatnonzero(units.classes == c).tolist()
-            for before, d in pairwise(devices):
-                opened: list[cp_model.IntVar] = []
-                for u in order:
-                    if d in self.x[u]:
-                        self.cp.add_bool_or([*opened, ~self.x[u][d]])
-                    if before in self.x[u]:
-                        opened.append(self.x[u][before])
-
     def _limit_devices(self, goal: Goal) -> None:
         from ortools.sat.python import cp_model
 
@@ -148,15 +112,7 @@ class Formulation:
             load = cp_model.LinearExpr.sum(terms)
             self.cp.add(load <= self.peak)
             if goal.full[d] < goal.cut:
-                self.cp.add(load <= int(np.ceil(goal.full[d] * self._scale)))
-
-    def _limit_memory(self) -> None:
-        """Let fit what fits: sizes are rounded down, and room up."""
-        sizes, room = self.units.memory, self.units.room
-        for d in np.flatnonzero(np.isfinite(room)).tolist():
-            grain = max(1.0, room[d] / MOST_GRAINS)
-            terms = [int(sizes[u] / grain) * x[d] for u, x in enumerate(self.x) if d in x]
-            self.cp.add(sum(terms) <= int(np.ceil(most(room)[d] / grain)))
+                self.cp.add(load <= int(np.ceil(goal.full[d] * self.scale)))
 
     def _limit_network(self) -> None:
         units = self.units

@@ -20,8 +20,8 @@ def powers(units: Units) -> tuple[Floats, Floats]:
     """Powers of the devices [D] and work of the units [U]: load · power ≥ work everywhere."""
     usable = np.isfinite(units.load)
     anywhere = usable.all(axis=1)
-    known = anywhere if anywhere.any() else usable.any(axis=1)
-    total = np.where(usable, units.load, 0.0)[known].sum(axis=0)
+    rows = anywhere if anywhere.any() else usable.any(axis=1)
+    total = np.where(usable, units.load, 0.0)[rows].sum(axis=0)
     least = total.min(initial=np.inf, where=total > 0)
     power = np.divide(least, total, out=np.ones_like(total), where=total > 0)
     power[~usable.any(axis=0)] = 0.0

@@ -187,9 +187,9 @@ def _match(patterns: Patterns, search: Search) -> bool:
     free = 0
     for u in range(len(search.place)):
         if search.place[u] >= 0:
-            held[search.place[u]] += patterns.one[u]
+            held[search.place[u]] += patterns.single[u]
         else:
-            free += patterns.one[u]
+            free += patterns.single[u]
     whole = 0.0
     for d in range(len(lead)):
         if lead[d] == d:

@@ -27,7 +27,7 @@ class Patterns(NamedTuple):
 
     word: Longs  # [P] counts of every kind
     work: Floats  # [P] their work
-    one: Longs  # [U] one unit of the kind of u
+    single: Longs  # [U] one unit of the kind of u
     field: Longs  # [U] the field of that kind
     guards: int
     total: float  # work of all units

@@ -135,7 +135,7 @@ def _trace(states: Longs, origin: Longs, s: int, device: int, chosen: Longs) -> 
 def _patterns(hub: Hub, room: float, link: float) -> Longs:
     """Maximal counts of each kind that one device can take, shape [P, K]; cut at MOST_PATTERNS."""
     n = len(hub.counts)
-    found = np.empty((MOST_PATTERNS + 1, n), np.int64)
+    patterns = np.empty((MOST_PATTERNS + 1, n), np.int64)
     size = 0
     now = np.zeros(n, np.int64)
     more = True
@@ -147,10 +147,10 @@ def _patterns(hub: Hub, room: float, link: float) -> Longs:
                 maximal = False
         if maximal:
             for k in range(n):
-                found[size, k] = now[k]
+                patterns[size, k] = now[k]
             size += 1
         more = advance(now, hub.counts, fits)
-    return found[:size]
+    return patterns[:size]
 
 
 @kernel

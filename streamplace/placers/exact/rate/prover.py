@@ -7,6 +7,8 @@
 5. More annealing, more branch and bound, and CP-SAT for the rest of the budget.
 """
 
+import operator
+
 import numpy as np
 
 from streamplace.model.arrays import Ints
@@ -22,6 +24,7 @@ from streamplace.placers.exact.rate.branch_and_bound import (
 from streamplace.placers.exact.rate.units import Units, contracted, fits
 from streamplace.placers.exact.rate.warm_start import FREE, anneal, write_loads
 from streamplace.placers.exact.solver import effort_of
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
 TOLERANCE = 1e-9
@@ -41,20 +44,28 @@ class Prover:
 
     Attributes
     ----------
-    place, peak
-        Best placement so far and its largest load.
     least
         No placement has a largest load below this; loads under 1 are not told apart.
     """
 
     def __init__(self, units: Units, start: Ints, meter: Meter, seed: int, workers: int) -> None:
         self.units = units
-        self.place, self.peak = start, np.inf
+        self._best = Incumbent[Ints](operator.lt, meter, _throughput)
         self.least = max(1.0, bounds.simple_bound(units))
         self._meter, self._seed, self._workers = meter, seed, workers
         cells = units.n_devices * (units.n_devices + 3) + units.n_units + len(units.source)
         self._slice = min(SLICE, max(1, SLICE_CELLS // cells))
         self._adopt(start)
+
+    @property
+    def place(self) -> Ints:
+        """Best placement so far."""
+        return self._best.solution
+
+    @property
+    def peak(self) -> float:
+        """Largest load of the best placement."""
+        return self._best.value
 
     @property
     def done(self) -> bool:
@@ -97,10 +108,7 @@ class Prover:
         if not fits(self.units, place[None])[0]:
             return
         loads = np.empty(self.units.n_devices * (self.units.n_devices + 3))
-        peak = write_loads(self.units, place, loads)
-        if peak < self.peak:
-            self.place, self.peak = place, float(peak)
-            self._meter.note(min(1.0, 1 / self.peak) if self.peak > 0 else 1.0)
+        self._best.offer(place, write_loads(self.units, place, loads))
 
     def _exclude(self, load: float) -> None:
         """Take note that no placement has a peak below the load."""
@@ -223,3 +231,8 @@ class Prover:
             self._adopt(answer.place[group])
         self.least = max(self.least, min(answer.least, self.peak))
         return None
+
+
+def _throughput(peak: float) -> float:
+    """Throughput of a single source under a peak."""
+    return min(1.0, 1 / peak) if peak > 0 else 1.0

@@ -5,6 +5,7 @@ a local search looks for the best one, and a linear programme bounds it: no unit
 the device best for it, and all of them no more than all devices together.
 """
 
+import operator
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +16,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.rate.bounds import powers
 from streamplace.placers.exact.rate.units import Units, fits
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
 MOST_PLACEMENTS = 200_000
@@ -23,32 +25,28 @@ MOST_SHARES = 2_000_000
 KICK = 3
 
 
-class Best:
-    """The best placement met, by the objective."""
+class BatchIncumbent(Incumbent[Ints]):
+    """The best placement of the units so far, by the objective, of batches of placements."""
 
     def __init__(self, problem: Problem, objective: Objective, unit: Ints, meter: Meter) -> None:
-        self._problem, self._objective = problem, objective
-        self._unit, self._meter = unit, meter
-        self.place = np.zeros(0, np.int32)
-        self.value = -np.inf
+        super().__init__(operator.gt, meter)
+        self._problem, self._objective, self._unit = problem, objective, unit
 
-    def offer(self, places: Ints) -> tuple[Ints, float]:
+    def judge(self, places: Ints) -> tuple[Ints, float]:
         """Judge legal placements of the units [B, U]; return the best of these and its value."""
         values = self._objective.evaluate(self._problem, places[:, self._unit])
-        self._meter.spend(len(places))
+        self.meter.spend(len(places))
         i = int(np.argmax(values))
-        if values[i] > self.value:
-            self.place, self.value = places[i].copy(), float(values[i])
-            self._meter.note(self.value)
+        self.offer(places[i].copy(), values[i])
         return places[i], float(values[i])
 
 
-def try_all(units: Units, best: Best) -> None:
+def try_all(units: Units, best: BatchIncumbent) -> None:
     """Judge every legal placement; equal devices open in order."""
     for batch in _all_placements(units):
         legal = batch[_legal(units, batch)]
         if len(legal):
-            best.offer(legal)
+            best.judge(legal)
 
 
 def few(units: Units) -> bool:
@@ -56,20 +54,21 @@ def few(units: Units) -> bool:
     return units.n_units * np.log(units.n_devices) <= np.log(MOST_PLACEMENTS)
 
 
-def climb(units: Units, best: Best, meter: Meter, rng: np.random.Generator) -> None:
+def climb(units: Units, best: BatchIncumbent, rng: np.random.Generator) -> None:
     """Move single units while that helps, then move some at random and start again."""
-    now, value = best.offer(best.place[None, :])
+    meter = best.meter
+    now, value = best.judge(best.solution[None, :])
     while not meter.over and best.value < 1:
         moves = _moves(units, now)
-        found, found_value = best.offer(moves[: meter.at_most(len(moves))])
-        if found_value > value:
-            now, value = found, found_value
+        step, step_value = best.judge(moves[: meter.at_most(len(moves))])
+        if step_value > value:
+            now, value = step, step_value
             continue
-        kicked = best.place.copy()
+        kicked = best.solution.copy()
         some = rng.integers(units.n_units, size=min(KICK, units.n_units))
         kicked[some] = rng.integers(units.n_devices, size=len(some))
         if not meter.over and _legal(units, kicked[None, :])[0]:
-            now, value = best.offer(kicked[None, :])
+            now, value = best.judge(kicked[None, :])
 
 
 def bound(problem: Problem, units: Units, unit: Ints) -> float:
