@@ -12,7 +12,7 @@ from makespan_cases import MAKESPAN, giph, least_of_all, problems, ten_tasks, va
 from streamplace import place
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
-from streamplace.placers.anneal.passes.forward_backward import relist
+from streamplace.placers.anneal.passes.forward_backward import reschedule
 from streamplace.placers.anneal.passes.non_delay import new_non_delay, non_delay_makespan
 from streamplace.placers.anneal.passes.sequence import follow, new_sequence, settle
 from streamplace.placers.meter import Meter
@@ -122,7 +122,7 @@ def test_other_rules_of_a_pass_are_judged_by_the_simulator(way: str) -> None:
 
 def test_large_graphs_are_scheduled_until_the_budget_ends() -> None:
     problem = ten_tasks()
-    found = relist(problem, MAKESPAN, (), 0, Meter(Budget(None, 25), 1))
+    found = reschedule(problem, MAKESPAN, (), 0, Meter(Budget(None, 25), 1))
     assert MAKESPAN.value(problem, found.placement) <= 80
     assert found.trace[-1].evaluations <= 25
 
