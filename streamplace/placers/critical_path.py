@@ -25,7 +25,7 @@ def critical_path(
     runs
         Schedules made; the best of them counts.
     """
-    from streamplace.placers.scheduled import judged
+    from streamplace.placers.scheduled import judge_schedule
     from streamplace.scheduling.lists import critical_paths
     from streamplace.scheduling.tasks import tasks_of
 
@@ -37,7 +37,7 @@ def critical_path(
     for schedule in islice(schedules, runs):
         if not meter.chunk(1):
             break
-        placement, value = judged(problem, objective, schedule)
+        placement, value = judge_schedule(problem, objective, schedule)
         meter.spend(1)
         if best is None or objective.better(value, best_value):
             best, best_value = placement, value

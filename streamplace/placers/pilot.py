@@ -11,7 +11,13 @@ from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.refining import NONE, SpentBudget, check_refiner, nothing_left, refined
+from streamplace.placers.refining import (
+    NONE,
+    SpentBudget,
+    check_refiner,
+    nothing_left,
+    refine_answer,
+)
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
 from streamplace.placers.stopwatch import now
 
@@ -82,7 +88,7 @@ def pilot(
     beginnings = (answer.placement, *metis_to_begin_with(problem, objective, seed, budget))
     search = PLACERS[refine].with_options(start=beginnings)
     spent = SpentBudget(now() - start, len(rows))
-    return refined(answer, spent, search, problem, objective, seed, budget)
+    return refine_answer(answer, spent, search, problem, objective, seed, budget)
 
 
 def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:

@@ -5,7 +5,13 @@ from pathlib import Path
 from streamplace.errors import SettingError
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.refining import NONE, SpentBudget, check_refiner, nothing_left, refined
+from streamplace.placers.refining import (
+    NONE,
+    SpentBudget,
+    check_refiner,
+    nothing_left,
+    refine_answer,
+)
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.stopwatch import now
 
@@ -41,7 +47,7 @@ def pilot_makespan(
         Placer that goes on from there, or ``none``.
     """
     from streamplace.learn.loading import shipped
-    from streamplace.placers.pilot_makespan_schedules import rebuilt
+    from streamplace.placers.pilot_makespan_schedules import rebuild_schedules
 
     if looks < 1 or (samples or 0) < 0:
         raise SettingError(f"looks={looks}, samples={samples}; looks are at least 1, samples 0")
@@ -50,9 +56,9 @@ def pilot_makespan(
         samples = min(MOST_SAMPLES, int(SAMPLED * (budget.evaluations or 0)))
     start = now()
     path = Path(weights) if weights else shipped("pilot-makespan")
-    answer, tried = rebuilt(problem, objective, path, looks, samples, seed, budget)
+    answer, tried = rebuild_schedules(problem, objective, path, looks, samples, seed, budget)
     spent = SpentBudget(now() - start, tried)
     if refine == NONE or nothing_left(budget, objective, spent):
         return answer
     search = PLACERS[refine].with_options(start=(answer.placement,))
-    return refined(answer, spent, search, problem, objective, seed, budget)
+    return refine_answer(answer, spent, search, problem, objective, seed, budget)

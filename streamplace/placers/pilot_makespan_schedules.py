@@ -12,13 +12,13 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found
-from streamplace.placers.scheduled import judged
+from streamplace.placers.scheduled import judge_schedule
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.lists import placed
 from streamplace.scheduling.ranks import by_rank, upward
 
 
-def rebuilt(
+def rebuild_schedules(
     problem: Problem,
     objective: Objective,
     weights: Path,
@@ -33,7 +33,7 @@ def rebuilt(
 
     def worth(schedule: ListSchedule) -> float:
         """Value of a schedule's placement, which is taken if none was better."""
-        placement, value = judged(problem, objective, schedule)
+        placement, value = judge_schedule(problem, objective, schedule)
         meter.spend(1)
         best.offer(placement, value)
         return value

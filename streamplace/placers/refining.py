@@ -33,7 +33,7 @@ def nothing_left(budget: Budget, objective: Objective, spent: SpentBudget) -> bo
     return late and not objective.quick
 
 
-def refined(
+def refine_answer(
     answer: Found,
     spent: SpentBudget,
     search: Placer,

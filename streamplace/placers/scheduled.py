@@ -34,12 +34,12 @@ def answer_of(problem: Problem, objective: Objective, schedule: ListSchedule) ->
 
 def best_answer(problem: Problem, objective: Objective, schedules: Iterable[ListSchedule]) -> Found:
     """Placement of the schedule that the objective prefers, with its order; of equals the first."""
-    answers = [judged(problem, objective, schedule) for schedule in schedules]
+    answers = [judge_schedule(problem, objective, schedule) for schedule in schedules]
     best = min(answers, key=lambda answer: answer.value)
     return Found(best.placement, value=best.value)
 
 
-def judged(problem: Problem, objective: Objective, schedule: ListSchedule) -> Judged:
+def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedule) -> Judged:
     """Placement of a schedule, with its order as priorities or, where that is better, held.
 
     Constraints can leave a task without a device late in a schedule; then the nearest legal

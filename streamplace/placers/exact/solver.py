@@ -46,7 +46,7 @@ def effort_of(meter: Meter, seed: int, workers: int, most: float = inf) -> Effor
     return Effort(None if left == inf else left, None, workers, seed)
 
 
-def solved(model: "cp_model.CpModel", effort: Effort) -> Solution:
+def solve_model(model: "cp_model.CpModel", effort: Effort) -> Solution:
     """Solve a model."""
     from ortools.sat.python import cp_model
 

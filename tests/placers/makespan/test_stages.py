@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, least_of_all, value
 
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.placers.anneal.passes.shortest import plan_of, served
+from streamplace.placers.anneal.passes.shortest import plan_of, with_priorities
 from streamplace.placers.exact.passes.stages import prove_stages, stages_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
@@ -51,7 +51,9 @@ def known_by_stages(problem: Problem, evaluations: int = 200_000) -> tuple[float
     start = plan_of(tasks, by_rank(tasks, upward(tasks)), problem.repaired(np.zeros(tasks.n_tasks)))
     meter = Meter(Budget(None, evaluations), 1)
     answer = prove_stages(tasks, stages, problem.interchangeable, start, 0, meter, 1)
-    return answer.least, min(MAKESPAN.value(problem, served(problem, p)) for p in answer.plans)
+    return answer.least, min(
+        MAKESPAN.value(problem, with_priorities(problem, p)) for p in answer.plans
+    )
 
 
 def widths(tasks: Tasks) -> list[int]:

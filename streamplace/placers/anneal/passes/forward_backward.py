@@ -17,12 +17,12 @@ import numpy as np
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.passes.shortest import MOST_TASKS, judged_plan, plan_from
+from streamplace.placers.anneal.passes.shortest import MOST_TASKS, judge_plan, plan_from
 from streamplace.placers.anneal.passes.stages import improved_plans, least_of
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
-from streamplace.placers.scheduled import Judged, judged
+from streamplace.placers.scheduled import Judged, judge_schedule
 from streamplace.scheduling.insertion import insert_all, plain_choice
 from streamplace.scheduling.lists import looking
 from streamplace.scheduling.ranks import by_rank, least_after, upward
@@ -57,7 +57,7 @@ def reschedule(
         best = search.best.solution
         plan = plan_from(problem, tasks, by_rank(tasks, upward(tasks)), best)
         plans = improved_plans(tasks, stages, plan, seed, meter)
-        search.take_all(judged_plan(problem, objective, tasks, plan) for plan in plans)
+        search.take_all(judge_plan(problem, objective, tasks, plan) for plan in plans)
     return search.answer()
 
 
@@ -94,7 +94,7 @@ def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) 
         for look in looks:
             choice = looking(look * after) if look else plain_choice(len(order), True)
             schedule = insert_all(tasks, order, choice)
-            yield judged(problem, objective, schedule)
+            yield judge_schedule(problem, objective, schedule)
             if schedule.complete and (best is None or schedule.finish.max() < least):
                 best, least = schedule, float(schedule.finish.max())
         if best is not None:

@@ -69,12 +69,12 @@ def shortest(
     plans = list(first_plans(problem, objective, tasks, after, start))
     bound = least_makespan(problem)
     moving = moving_costs(problem, objective)
-    anneal = annealed(tasks, plans, after, moving, bound, seed, meter)
-    best = judged_plan(problem, objective, tasks, best_plan(anneal), float(anneal.numbers[BEST]))
+    anneal = anneal_plans(tasks, plans, after, moving, bound, seed, meter)
+    best = judge_plan(problem, objective, tasks, best_plan(anneal), float(anneal.numbers[BEST]))
     return Found(best.placement, bound, tuple(meter.trace))
 
 
-def annealed(
+def anneal_plans(
     tasks: Tasks,
     plans: list[PassPlan],
     after: Floats,
@@ -159,12 +159,12 @@ def best_plan(anneal: Anneal) -> PassPlan:
     return PassPlan(anneal.best_order.copy(), anneal.best_place.copy())
 
 
-def served(problem: Problem, plan: PassPlan) -> Placement:
+def with_priorities(problem: Problem, plan: PassPlan) -> Placement:
     """Placement whose cores prefer the tasks that come first in a plan."""
     return problem.placement(plan.place, _falling(plan.order))
 
 
-def held(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
+def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
     """Placement whose devices hold the order of a plan, by the starts where they have cores."""
     order = plan.order
     if tasks.core_start[-1] > tasks.n_devices:
@@ -174,15 +174,15 @@ def held(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
     return problem.placement(plan.place, _falling(order), "order")
 
 
-def judged_plan(
+def judge_plan(
     problem: Problem, objective: Objective, tasks: Tasks, plan: PassPlan, enough: float = -np.inf
 ) -> Judged:
     """Placement of a plan, its order as priorities or held; as priorities if that is enough."""
-    eager = served(problem, plan)
+    eager = with_priorities(problem, plan)
     value = objective.value(problem, eager)
     if value <= enough * ENOUGH:
         return Judged(eager, value)
-    waiting = held(problem, tasks, plan)
+    waiting = with_order(problem, tasks, plan)
     planned = objective.value(problem, waiting)
     return Judged(waiting, planned) if objective.better(planned, value) else Judged(eager, value)
 

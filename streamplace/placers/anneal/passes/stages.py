@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamplace.placers.anneal.passes.shortest import PassPlan, annealed, best_plan, listed_plans
+from streamplace.placers.anneal.passes.shortest import (
+    PassPlan,
+    anneal_plans,
+    best_plan,
+    listed_plans,
+)
 from streamplace.placers.meter import Meter
 from streamplace.scheduling.insertion import NOWHERE
 from streamplace.scheduling.ranks import least_after
@@ -51,7 +56,7 @@ def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: M
     after = least_after(tasks)
     plans = [part, *(listed_plans(tasks, after) if first else ())]
     least = float(after[0, begin]) if stage.begins else 0.0
-    return best_plan(annealed(tasks, plans, after, np.zeros((0, 0)), least, seed, meter))
+    return best_plan(anneal_plans(tasks, plans, after, np.zeros((0, 0)), least, seed, meter))
 
 
 def _whole_plan(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:

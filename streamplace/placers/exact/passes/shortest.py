@@ -18,7 +18,7 @@ from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.anneal.passes.shortest import PassPlan, judged_plan, plan_from
+from streamplace.placers.anneal.passes.shortest import PassPlan, judge_plan, plan_from
 from streamplace.placers.exact.passes.stages import prove_stages, stages_of, unruled
 from streamplace.placers.exact.passes.timetable import (
     CLEARANCE,
@@ -28,7 +28,7 @@ from streamplace.placers.exact.passes.timetable import (
     n_booleans,
 )
 from streamplace.placers.exact.passes.windows import Windows, windows_below
-from streamplace.placers.exact.solver import effort_of, solved
+from streamplace.placers.exact.solver import effort_of, solve_model
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
@@ -129,11 +129,11 @@ class Proof:
 
     def _take(self, plan: PassPlan) -> None:
         """Take a plan if it is better, its order held or not."""
-        self._offer(*judged_plan(self._problem, self._objective, self._tasks, plan))
+        self._offer(*judge_plan(self._problem, self._objective, self._tasks, plan))
 
     def _solve(self, tasks: Tasks, windows: Windows, seed: int, workers: int) -> None:
         model = TimetableModel(tasks, windows, self._problem.interchangeable, self.best.value)
-        answer = solved(model.cp, effort_of(self.meter, seed, workers))
+        answer = solve_model(model.cp, effort_of(self.meter, seed, workers))
         if answer.infeasible:
             self.least = max(self.least, self.best.value * (1 - CLEARANCE))
             return

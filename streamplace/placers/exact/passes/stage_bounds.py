@@ -4,10 +4,15 @@ import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.anneal.passes.moves import BEST
-from streamplace.placers.anneal.passes.shortest import PassPlan, annealed, best_plan, listed_plans
+from streamplace.placers.anneal.passes.shortest import (
+    PassPlan,
+    anneal_plans,
+    best_plan,
+    listed_plans,
+)
 from streamplace.placers.exact.passes.timetable import CLEARANCE, TimetableModel, n_booleans
 from streamplace.placers.exact.passes.windows import Windows, windows_below
-from streamplace.placers.exact.solver import SECONDS_PER_EVALUATION, effort_of, solved
+from streamplace.placers.exact.solver import SECONDS_PER_EVALUATION, effort_of, solve_model
 from streamplace.placers.meter import Meter
 from streamplace.scheduling.ranks import least_after
 from streamplace.scheduling.stages import Stage, least_by_work
@@ -56,7 +61,7 @@ class StageBounds:
     def search(self, plans: list[PassPlan], moves: int, seed: int, meter: Meter) -> None:
         """Anneal from some plans."""
         own, nothing = Meter(meter.up_to(moves), 1), np.zeros((0, 0))
-        annealing = annealed(self._tasks, plans, self._after, nothing, self.low, seed, own)
+        annealing = anneal_plans(self._tasks, plans, self._after, nothing, self.low, seed, own)
         meter.spend(own.spent)
         if annealing.numbers[BEST] < self.high:
             self.high = float(annealing.numbers[BEST])
@@ -67,7 +72,7 @@ class StageBounds:
         if effort.seconds == 0:
             return
         model = TimetableModel(self._tasks, windows, self._classes, self.high)
-        answer = solved(model.cp, effort)
+        answer = solve_model(model.cp, effort)
         meter.spend(int(answer.work / SECONDS_PER_EVALUATION))
         if answer.infeasible:
             self._raise(self.high * (1 - CLEARANCE))

@@ -13,7 +13,7 @@ from streamsim.equation import handling_load, link_load, nic_load
 from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.exact.cp_model import PlacementModel
 from streamplace.placers.exact.rate.units import Units
-from streamplace.placers.exact.solver import Effort, solved
+from streamplace.placers.exact.solver import Effort, solve_model
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -49,7 +49,7 @@ def too_large(units: Units) -> bool:
 def solve(units: Units, goal: Goal, effort: Effort) -> AssignmentBound:
     """Look for the placement with the smallest largest load below the cut."""
     model = AssignmentModel(units, goal)
-    solution = solved(model.cp, effort)
+    solution = solve_model(model.cp, effort)
     if solution.infeasible:
         return AssignmentBound(None, model.unscaled(model.ceiling))
     least, value_of = model.unscaled(solution.bound), solution.value_of
