@@ -45,8 +45,10 @@ def rebuild_schedules(
             break
     return best.answer(best.solution), meter.spent
 
-    features, meter = features_of(problem), Meter(budget, 1)
-    best = Incumbent[Placement](objective.better, meter)
+
+def _present(
+    problem: Problem, objective: Objective, features: PilotMakespanFeatures
+) -> Iterator[ListSchedule]:
     """Where the way to a placement counts, the present one."""
     if objective.relocation is not None:
         order = by_rank(features.tasks, upward(features.tasks))
