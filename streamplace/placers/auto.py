@@ -45,7 +45,7 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
 
     Where evaluations are quick the clock ends only the proof.
     """
-    if objective.of_usual_pass and objective.relocation is None:
+    if objective.usual and objective.kind == "pass" and objective.relocation is None:
         _shortest(team, problem, objective, budget)
         return
     if objective.relocation is not None:  # then the search begins with what there is
