@@ -43,7 +43,7 @@ def test_an_objective_of_a_kind_is_searched_like_the_kind(name: str, problem: Pr
 
 def test_a_search_begins_with_the_best_placement_by_the_guide() -> None:
     """That one is all that the objective wants, and too much for a few random moves."""
-    problem = tasks()
+    problem = tasks(60, 6)
     share = Budget(None, 120)
     wanted = PLACERS["anneal"].place(problem, OBJECTIVES["makespan"], seed=1, budget=share)
 
