@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     short_help="Compare placers on a graph or a data set.",
-    epilog="Example, after streamplace generate branched -o branched.jsonl.gz: "
-    "streamplace compare branched.jsonl.gz --split test "
-    "--placers metis,fuser --rate 10000 --rate 20000 -o out/",
+    epilog="Example: streamplace compare branched.jsonl.gz --split test "
+    "--placers metis,fuser --rate 10000 --rate 20000 -o out/ "
+    "(after: streamplace generate branched -o branched.jsonl.gz)",
 )
 @click.argument("data", type=FILE)
 @click.option(

@@ -42,7 +42,7 @@ def nodes(text: str) -> Iterator[DotNode]:
     """Node statements of the one graph in a DOT document, those in subgraphs too.
 
     >>> list(nodes('digraph { subgraph x { a [device="d 0"]; } a -> b }'))
-    [Node(name='a', attributes={'device': 'd 0'})]
+    [DotNode(name='a', attributes={'device': 'd 0'})]
     """
     tokens = _Tokens(text)
     tokens.begin()

@@ -54,7 +54,7 @@ def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
     ("words", "argument"),
     [
         (["place", "-o", "x"], "GRAPH"),
-        (["draw", "graph.json", "-o", "x.png"], "PLACEMENTS..."),
+        (["draw", "-o", "x.png"], "GRAPH"),
         (["simulate", "graph.json", "-o", "x"], "PLACEMENT"),
         (["compare", "-o", "x"], "DATA"),
         (["export", "--to", "csv", "-o", "x"], "PLACEMENT"),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from streamplace.drawing.style import LIMIT
+
 FEW = ("--evaluations", "500", "--devices", "2")
 
 
@@ -74,7 +76,7 @@ def test_a_comparison_judges_by_the_objective_and_never_mixes_two(
 def test_a_drawing_marks_the_critical_chain(run: Callable, tasks: str, tmp_path: Path) -> None:
     run("place", tasks, "--placer", "round-robin", "--devices", "2", "-o", "p.json")
     run("draw", tasks, "p.json", "--devices", "2", "-o", "p.svg")
-    assert (tmp_path / "p.svg").read_text().count("#cc2222") > 0
+    assert (tmp_path / "p.svg").read_text().count(LIMIT) > 2
 
 
 def test_priorities_travel_through_the_file(run: Callable, tasks: str, tmp_path: Path) -> None:

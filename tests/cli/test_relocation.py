@@ -54,14 +54,18 @@ def test_the_present_placement_may_name_devices_that_are_gone(run: Callable, tas
 @pytest.mark.parametrize(
     ("command", "options", "complaint"),
     [
-        ("place", ["--from", "present.json"], "add --passes"),
-        ("place", ["--passes", "5"], "add --from with the present placement"),
-        ("place", ["--startup", "2 s"], "add --from with the present placement"),
+        ("place", ["--from", "present.json"], "add the number of passes"),
+        ("place", ["--passes", "5"], "add --from with the current placement"),
+        ("place", ["--startup", "2 s"], "add --from with the current placement"),
         ("place", ["--from", "present.json", "--passes", "0"], "'--passes'"),
         ("place", ["--from", "tasks.json", "--passes", "5"], "assignment is missing"),
         ("place", ["--from", "present.json", "--passes", "5", "--startup", "fast"], "'fast'"),
-        ("simulate", ["--startup", "2 s"], "add --from with the present placement"),
-        ("simulate", ["--from", "present.json", "--objective", "throughput"], "is no time"),
+        ("simulate", ["--startup", "2 s"], "add --from with the current placement"),
+        (
+            "simulate",
+            ["--from", "present.json", "--objective", "throughput"],
+            "is not measured in seconds",
+        ),
     ],
 )
 def test_half_a_question_is_refused(

@@ -50,11 +50,13 @@ print(json.dumps([[kind, words, *answer(kind, words)] for kind in kinds for word
 """
 DOCUMENTS = [
     ["compare", "graph.json", "--placers", "round-robin", "--json"],
+    ["demo", "-o", "demo", "--json"],
     ["describe", "graph.json", "--json"],
     ["draw", "graph.json", "placement.json", "-o", "d.svg", "--json"],
     ["export", "placement.json", "--graph", "graph.json", "--to", "json"],
     ["generate", "random-dag", "-o", "b.jsonl", "--json"],
     ["import", "dream", "dream.json", "-o", "i.json", "--json"],
+    ["objectives", "--json"],
     ["place", "graph.json", "--placer", "round-robin", "--json"],
     ["placers", "--json"],
     ["schema", "graph"],

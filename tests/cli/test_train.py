@@ -183,7 +183,7 @@ def test_a_config_file_changes_the_preset(run: Callable, data: str, tmp_path: Pa
 def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weights: str) -> None:
     """One clear line each."""
     again = run(*STUB, "--out", "made", "--epochs", "1")
-    assert "holds a run already; go on with --resume" in again.err
+    assert "holds a run already; continue it with --resume" in again.err
     other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--limit", "5")
     assert "began on other data" in other.err
     for answer in (again, other):

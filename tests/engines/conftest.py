@@ -99,7 +99,7 @@ def submit(rest: Rest, flink: Flink, graph_jar: Path) -> Callable[..., str]:
     return call
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # other modules want a Ray that is not started yet
 def ray_engine() -> Iterator[RayEngine]:
     """A local Ray of three slow devices, dev-0 to dev-2."""
     pytest.importorskip("ray")

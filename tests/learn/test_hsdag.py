@@ -117,7 +117,7 @@ def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
     groups = [set(np.flatnonzero(found.group == g)) for g in range(found.group.max() + 1)]
     assert groups == grown(edges, [float(np.float32(s)) for s in scores], n)
     lonely = set(range(n)).difference(*map(set, edges))
-    assert {v for v in range(n) if found.kept[v] == ALONE} == lonely
+    assert {v for v in range(n) if found.edge[v] == ALONE} == lonely
 
 
 def test_choices_have_the_probabilities_of_the_equations() -> None:

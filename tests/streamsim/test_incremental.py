@@ -15,7 +15,7 @@ TOLERANCE = 1e-9
 
 
 @borrowing_kernel
-def wander(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+def wander(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
     """Make moves and visits; the largest value seen by a visit."""
     best = 0.0
     for i in range(len(operators)):
@@ -24,11 +24,11 @@ def wander(instance: Instance, state: inc.State, operators: Ints, devices: Ints)
     return best
 
 
-def state_loads(state: inc.State) -> NDArray[np.float64]:
+def state_loads(state: inc.LoadState) -> NDArray[np.float64]:
     return state.loads + state.carry
 
 
-def fresh_loads(instance: Instance, state: inc.State) -> NDArray[np.float64]:
+def fresh_loads(instance: Instance, state: inc.LoadState) -> NDArray[np.float64]:
     loads = np.empty(n_resources(instance.n_devices))
     full_rate_loads(instance, state.placement, loads)
     return loads[: len(state.loads)]
