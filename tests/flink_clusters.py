@@ -18,6 +18,7 @@ from streamplace.engines.flink.local import (
     local_cluster,
 )
 from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.settling import source_rate
 
 
 def come_back(rest: Rest, cluster: LocalCluster, device: str) -> None:
@@ -32,6 +33,13 @@ def address(rest: Rest, device: str) -> str | None:
     """Where a device's TaskManager takes calls, if the cluster knows one."""
     paths = {manager["id"]: manager["path"] for manager in rest.task_managers()}
     return paths.get(device)
+
+
+def await_flow(rest: Rest, job: str) -> None:
+    """Wait until Flink tells that the sources of a job send something."""
+    deadline = time.monotonic() + 90
+    while not source_rate(rest, job):
+        assert time.monotonic() < deadline
 
 
 STANDBY = "standby"

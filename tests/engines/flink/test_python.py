@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_clusters import await_flow
 
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.jars import build_jar
@@ -43,7 +44,9 @@ def test_six_lines_measure_place_and_move_a_job(
     request = Program(Path("job.jar"), arguments=["200"], settings=settings).run_request()
     request |= {"entryClass": "LogJob", "programArgsList": ["200"]}
     uploaded = rest.upload(tmp_path / "job.jar")
-    rest.wait_running(rest.post(f"/jars/{uploaded}/run", request)["jobid"])
+    job = rest.post(f"/jars/{uploaded}/run", request)["jobid"]
+    rest.wait_running(job)
+    await_flow(rest, job)
     names: dict[str, Any] = {}
     exec(f"{imports}\n\n{lines}", names)
     moved, placement = names["moved"], names["placement"]
