@@ -41,7 +41,8 @@ def source_rate(rest: Rest, job: str) -> float | None:
     document = rest.running_job(job)
     names = _sources(document)
     try:
-        activities = sample(rest, job, [*names], RATE_SECONDS, names)
+        counters = {vertex: (metric,) for vertex, metric in names.items()}
+        activities = sample(rest, job, [*names], RATE_SECONDS, counters)
     except FlinkError:  # it came to its end
         return None
     rates = [activities[vertex].rates.get(metric) for vertex, metric in names.items()]
