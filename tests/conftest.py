@@ -33,6 +33,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return super()._split_scope(nodeid).partition("::")[0]
 
+        def remove_node(self, node: Any) -> str | None:
+            """Leave to the others what a crashed process has not run, without what crashed it."""
+            units = self.assigned_work.pop(node)
+            open_tests = [test for tests in units.values() for test in tests if not tests[test]]
+            for scope, tests in units.items():
+                left = {test: False for test in tests if test in open_tests[1:]}
+                if left:
+                    self.workqueue[scope] = left
+            for other in self.nodes:
+                self._reschedule(other)
+            return next(iter(open_tests), None)
+
     return FileScheduling(config, log)
 
 
