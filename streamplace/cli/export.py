@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
+DEVICES = "Number of equal devices d0…  [default: the devices that the placement names]"
 UNUSED = ("mips", "bandwidth")
 """Options that change nothing in an export; they are accepted for one more version."""
 
@@ -148,3 +149,5 @@ def _write(files: "Files", output: Path, export: "Export") -> None:
 for parameter in command.params:
     if isinstance(parameter, click.Option) and parameter.name in UNUSED:
         parameter.hidden = True
+    elif isinstance(parameter, click.Option) and parameter.name == "devices":
+        parameter.help = DEVICES

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
-from streamplace.engines.text import CHECK, decoded, quoted_csv, unique, unquoted_csv
+from streamplace.engines.text import decoded, quoted_csv, unique, unquoted_csv
 from streamplace.errors import FormatError
 from streamplace.io.files import located
 
 COLUMNS = ("operator", "pe", "device", "requires", "colocate", "exlocate")
-NOTES = 2
 
 
 def read_csv(content: bytes, where: str) -> dict[str, str]:
-    """Operator → device from such a table; only the columns of these names are read."""
+    """Operator → device from a table; other columns and comment lines above it are ignored."""
     with located(where):
         csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # names may be long
         try:
@@ -35,12 +34,7 @@ def _text(cell: str | None) -> str | None:
 @export("csv", suffix=".csv", read=read_csv)
 def as_csv(deployment: Deployment) -> str:
     """Table of operators: PE, device, required tags and groups, for spreadsheets and scripts."""
-    notes = (
-        f"# {deployment.title}. Use: pandas.read_csv(FILE, skiprows={NOTES})",
-        f"# {CHECK}",
-    )
-    rows = [*((note,) for note in notes), COLUMNS, *_rows(deployment)]
-    return "".join(map(_line, rows))
+    return "".join(map(_line, [COLUMNS, *_rows(deployment)]))
 
 
 def _line(cells: Iterable[str | int]) -> str:
@@ -62,9 +56,9 @@ def _rows(deployment: Deployment) -> Iterator[tuple[str | int, ...]]:
 
 
 def _table(text: str) -> io.StringIO:
-    """Return the text from the first line that is no note on."""
+    """Return the text without the comment lines above the table."""
     lines = text.splitlines(keepends=True)
-    notes = next(
+    first = next(
         (i for i, line in enumerate(lines) if not line.startswith(("#", '"# '))), len(lines)
     )
-    return io.StringIO("".join(lines[notes:]), newline="")
+    return io.StringIO("".join(lines[first:]), newline="")

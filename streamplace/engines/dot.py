@@ -74,8 +74,9 @@ def _stream(flow: DeployedFlow, label: Callable[[DeployedFlow], str]) -> str:
 
 
 def _rates(flow: DeployedFlow) -> str:
-    """Tuples/s and bytes/s at the sources' full rate."""
-    return f"{flow.tuples:.4g}/s, {format_bandwidth(8 * flow.traffic)}"
+    """Tuples/s and bits/s at the sources' full rate."""
+    tuples = float(f"{flow.tuples:.4g}")
+    return f"{tuples:,.15g}/s, {format_bandwidth(8 * flow.traffic)}"
 
 
 def _bytes(flow: DeployedFlow) -> str:

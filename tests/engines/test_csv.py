@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.csv import NOTES, read_csv
+from streamplace.engines.csv import read_csv
 from streamplace.errors import FormatError
 
 
-def test_after_the_notes_it_is_a_plain_table(written: Callable[..., Path]) -> None:
-    """Any CSV reader that skips two lines finds a row per operator."""
-    lines = (written("csv") / "placement.csv").read_text().splitlines()[NOTES:]
+def test_it_is_a_plain_table(written: Callable[..., Path]) -> None:
+    """Any CSV reader finds a row per operator."""
+    lines = (written("csv") / "placement.csv").read_text().splitlines()
     rows = {row["operator"]: row for row in csv.DictReader(lines)}
     assert rows["score"]["device"] == "gpu"
     assert rows["score"]["requires"] == "gpu"
@@ -19,14 +19,14 @@ def test_after_the_notes_it_is_a_plain_table(written: Callable[..., Path]) -> No
 
 
 def test_data_frames_can_read_it(written: Callable[..., Path]) -> None:
-    """As the first line says."""
+    """Without any option."""
     pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(written("csv") / "placement.csv", skiprows=NOTES)
+    frame = pandas.read_csv(written("csv") / "placement.csv")
     assert frame.set_index("operator").device["join"] == "box1"
 
 
 def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
-    """In any order, with or without notes and byte order mark."""
+    """In any order, with or without byte order mark."""
     assert read_csv(b"\xef\xbb\xbfdevice,note,operator\r\nd0,x,src\r\n", "f") == {"src": "d0"}
 
 

@@ -31,6 +31,13 @@ def test_a_device_has_a_colour_of_its_own() -> None:
     assert len(set(colours)) == len(colours) == len(DEPLOYMENTS["odd names"].elements)
 
 
+def test_rates_are_written_alike_whatever_their_size() -> None:
+    """With commas, never as powers of ten."""
+    (text,) = EXPORTS["dot"].files(DEPLOYMENTS["shop"]).values()
+    assert '"clicks" -> "parse" [label="20,000/s, 48 Mbps"]' in text
+    assert '"orders" -> "join" [label="500/s, 4.8 Mbps"]' in text
+
+
 def test_what_tasks_hand_on_is_told_in_bytes() -> None:
     """A task graph has no rates."""
     (text,) = EXPORTS["dot"].files(DEPLOYMENTS["tasks"]).values()

@@ -31,9 +31,9 @@ def test_every_used_device_and_nothing_unsafe_is_written(export: str, deployment
     assert all(content.endswith("\n") for content in files.values())
 
 
-@pytest.mark.parametrize("export", GENERAL)
+@pytest.mark.parametrize("export", [name for name in GENERAL if name != "csv"])
 def test_the_header_says_how_to_use_it_and_how_to_check(export: str) -> None:
-    """Both words stand near the beginning of a file."""
+    """Both words stand near the beginning of a file; a plain table has no place for them."""
     files = EXPORTS[export].files(DEPLOYMENTS["shop"])
     about = [text for text in files.values() if "Use: " in text and "Check: " in text]
     assert about

@@ -24,6 +24,13 @@ def test_a_placement_has_the_value_that_was_written(run: Callable) -> None:
     assert json.loads(answer.out)["relative_throughput"] == written["value"]
 
 
+def test_a_table_with_comment_lines_is_the_same_placement(run: Callable) -> None:
+    answer = run("export", "placement.csv", "--to", "json")
+    assert answer.status == 0, answer.err
+    written = json.loads((HERE / "placement.json").read_text())
+    assert json.loads(answer.out)["assignment"] == written["assignment"]
+
+
 @pytest.mark.parametrize(
     ("command", "file"),
     [
