@@ -21,9 +21,9 @@ from studies import Mapped, workers_of, workers_options
 
 from streamplace import Placement, Problem, Relocation, place, simulate
 from streamplace.drawing.figures import new_figure, save
-from streamplace.generate.cav import EVERY_S, Cav
-from streamplace.generate.giph_adaptive import GiphAdaptive
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.cav import EVERY_S, Cav
+from streamplace.families.giph_adaptive import GiphAdaptive
+from streamplace.families.registry import FAMILIES
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 

@@ -20,10 +20,10 @@ from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem, train
 from streamplace.drawing.figures import new_figure, save
-from streamplace.generate.cav import Cav
-from streamplace.generate.giph import Giph
-from streamplace.generate.giph_adaptive import GiphAdaptive
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.cav import Cav
+from streamplace.families.giph import Giph
+from streamplace.families.giph_adaptive import GiphAdaptive
+from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import read_weights
 from streamplace.learn.building import built
 from streamplace.learn.config import Preset, TrainingConfig

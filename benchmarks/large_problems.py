@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
 
 Rows = NDArray[np.int64]

@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.registry import FAMILIES
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer

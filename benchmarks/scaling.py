@@ -21,8 +21,8 @@ from streamplace.evaluate.processes import available_cores
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate
-from streamplace.generate.branched import Branched
-from streamplace.generate.dataset import write_dataset
+from streamplace.families.branched import Branched
+from streamplace.families.dataset import write_dataset
 from streamplace.io.datasets import DataSet
 from streamplace.io.lines import Line
 from streamplace.placers.registry import Budget

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, Problem, read_graphs
-from streamplace.generate.giph import Giph
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.giph import Giph
+from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import halved, read_weights, write_weights
 from streamplace.learn.registry import MODELS
 from streamplace.objectives.registry import OBJECTIVES

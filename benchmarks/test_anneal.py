@@ -2,8 +2,8 @@
 
 import pytest
 
-from streamplace.generate.branched import Branched, branched
-from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.families.branched import Branched, branched
+from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget

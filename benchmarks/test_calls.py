@@ -6,7 +6,7 @@ from timeit import repeat
 import pytest
 
 import streamplace
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.registry import FAMILIES
 from streamplace.model.problem import Problem
 from streamplace.scheduling.insertion import by_upward_rank
 from streamplace.scheduling.tasks import tasks_of

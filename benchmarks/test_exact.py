@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamplace.generate.branched import Branched, branched
+from streamplace.families.branched import Branched, branched
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget

@@ -1,7 +1,7 @@
 """Speed of generating graphs."""
 
-from streamplace.generate.branched import Branched, branched
-from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.families.branched import Branched, branched
+from streamplace.families.random_dag import RandomDag, random_dag
 
 
 def test_branched(benchmark):

@@ -20,8 +20,8 @@ from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem
 from streamplace.drawing.figures import new_figure, save
-from streamplace.generate.neural import NeuralNets
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.neural import NeuralNets
+from streamplace.families.registry import FAMILIES
 from streamplace.learn.config import Preset
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.threads import one_thread

@@ -82,8 +82,8 @@ def exports() -> str:
 
 def families() -> str:
     """Every registered family and its parameters."""
-    from streamplace.generate.parameters import options
-    from streamplace.generate.registry import FAMILIES
+    from streamplace.families.parameters import options
+    from streamplace.families.registry import FAMILIES
 
     sections = []
     for family in map(FAMILIES.__getitem__, FAMILIES):

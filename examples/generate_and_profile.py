@@ -4,8 +4,8 @@ from pathlib import Path
 
 from streamplace import read_graphs
 from streamplace.evaluate.profile import Spread, profile
-from streamplace.generate.dataset import write_dataset
-from streamplace.generate.random_dag import RandomDag
+from streamplace.families.dataset import write_dataset
+from streamplace.families.random_dag import RandomDag
 
 parameters = RandomDag(operators=30, sources=2, layers=6, devices=3, skew=1.0, count=100)
 path = Path("dags.jsonl.gz")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from streamplace import Cluster, Problem, StreamGraph, train
-from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from streamplace import Placement, Problem, place
-from streamplace.generate.branched import Branched
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.branched import Branched
+from streamplace.families.registry import FAMILIES
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, placer
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from problems import PROBLEMS, fork_join
 
-from streamplace.generate.giph import Giph, giph
+from streamplace.families.giph import Giph, giph
 from streamplace.learn.constructive.traits import Traits
 from streamplace.learn.models.hdp import policy as hdp
 from streamplace.learn.models.hdp.options import HdpConfig

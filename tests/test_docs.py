@@ -23,7 +23,7 @@ import pytest
 
 from streamplace.cli.main import main
 from streamplace.engines.registry import EXPORTS
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.registry import FAMILIES
 from streamplace.io.registry import FORMATS
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.registry import FAMILIES
 from streamplace.io.graphs import write_graph
 from streamplace.io.problems import write_problem
 

@@ -59,7 +59,7 @@ def command(as_json: bool, output: Path) -> None:
 def _problem() -> "Problem":
     """A source, three branches of three operators and a sink, on five equal devices."""
     from streamplace.api import problem_of
-    from streamplace.generate.registry import FAMILIES
+    from streamplace.families.registry import FAMILIES
 
     family = FAMILIES["branched"]
     parameters = family.parameters(branches=3, depth=3, devices=3, copies=1)

@@ -14,9 +14,9 @@ from streamplace.cli._sweeps import spread
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.generate.manifest import Manifest
-    from streamplace.generate.parameters import Parameters
-    from streamplace.generate.registry import Family
+    from streamplace.families.manifest import Manifest
+    from streamplace.families.parameters import Parameters
+    from streamplace.families.registry import Family
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
 
@@ -34,13 +34,13 @@ class FamilyCommands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the families, and ``recipe``."""
-        from streamplace.generate.registry import FAMILIES
+        from streamplace.families.registry import FAMILIES
 
         return [*FAMILIES, "recipe"]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return the command of a family."""
-        from streamplace.generate.registry import FAMILIES
+        from streamplace.families.registry import FAMILIES
 
         if name == "recipe":
             return recipe
@@ -91,14 +91,14 @@ def _in_shards(function: F) -> F:
 @common(WHERE)
 def recipe(file: Path, as_json: bool, output: Path | None, by: _Spread) -> None:
     """Generate the data set that the TOML file FILE describes, with the seed that it names."""
-    from streamplace.generate.recipes import read_recipe
+    from streamplace.families.recipes import read_recipe
 
     chosen = read_recipe(file)
     _write(chosen.family, chosen.parameters, chosen.seed, output, as_json, by)
 
 
 def _family_command(family: "Family") -> click.Command:
-    from streamplace.generate.parameters import options, parameters_of
+    from streamplace.families.parameters import options, parameters_of
 
     def run(as_json: bool, seed: int, output: Path | None, by: _Spread, **values: Any) -> None:
         given = {name: value for name, value in values.items() if value is not None}
@@ -156,7 +156,7 @@ def _in_one(
     family: str, parameters: "Parameters", seed: int, output: Path
 ) -> "tuple[Manifest, str]":
     """Manifest of the file that was written, and the noun for its contents."""
-    from streamplace.generate.dataset import write_dataset
+    from streamplace.families.dataset import write_dataset
     from streamplace.model.problem import Problem
 
     noun = "graph"
@@ -174,7 +174,7 @@ def _spread_over(
     by: _Spread, family: str, parameters: "Parameters", seed: int, output: Path
 ) -> "Manifest":
     from streamplace.evaluate.parallel import parallel_map
-    from streamplace.generate.shards import write_shards
+    from streamplace.families.shards import write_shards
 
     made_by = partial(parallel_map, jobs=by.jobs, on=by.on, few=1)
     with progress(f"generating shards of {family}", by.shards) as tick:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamplace.generate.registry import FAMILIES, graph_of
+from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.graphs import Document, graph_line
 from streamplace.io.problems import problem_line, problem_of
 from streamplace.model import Cluster, Problem

@@ -25,8 +25,8 @@ from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
-from streamplace.generate.branched import Branched
-from streamplace.generate.shards import write_shards
+from streamplace.families.branched import Branched
+from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet
 from streamplace.placers.registry import Budget
 

@@ -11,8 +11,8 @@ from typing import Any
 from fuzz.documents import to_json
 
 from streamplace.evaluate.placing import Placing, place_all
-from streamplace.generate.branched import Branched
-from streamplace.generate.shards import write_shards
+from streamplace.families.branched import Branched
+from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet
 
 SHARDS = 3

@@ -23,10 +23,10 @@ from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.optima import cache_path, known_answers
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
-from streamplace.generate.manifest import Manifest, read_manifest, write_manifest
-from streamplace.generate.parameters import options
-from streamplace.generate.recipes import read_recipe
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.manifest import Manifest, read_manifest, write_manifest
+from streamplace.families.parameters import options
+from streamplace.families.recipes import read_recipe
+from streamplace.families.registry import FAMILIES
 from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
 from streamplace.io.graphs import parse_graph, read_graphs
 from streamplace.io.placements import parse_placement

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamplace.errors import FormatError
-from streamplace.generate.branched import Branched, branched
+from streamplace.families.branched import Branched, branched
 from streamplace.io.dream import dream_document, read_dream, write_dream
 from streamplace.io.registry import FORMATS
 from streamplace.model import Operator, Stream, StreamGraph, Window

@@ -12,7 +12,7 @@ from problems import PROBLEMS
 from strategies import problems
 from streamsim.passes import GIPH, schedule
 
-from streamplace.generate.giph import Giph, giph
+from streamplace.families.giph import Giph, giph
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.improving.policy import Walked
 from streamplace.learn.models.placeto.network import shapes

@@ -15,7 +15,7 @@ import pytest
 import stub_model
 
 import streamplace
-from streamplace.generate.branched import Branched, branched
+from streamplace.families.branched import Branched, branched
 from streamplace.io.graphs import write_graphs
 from streamplace.io.weights import read_tensors
 from streamplace.learn.registry import MODELS

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import PROBLEMS, chain, layered
 
-from streamplace.generate.random_dag import RandomDag, random_dag
+from streamplace.families.random_dag import RandomDag, random_dag
 from streamplace.io.graphs import read_graphs
 from streamplace.model import Cluster, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES, Objective

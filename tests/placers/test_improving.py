@@ -8,7 +8,7 @@ import pytest
 from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.generate.giph import Giph, giph
+from streamplace.families.giph import Giph, giph
 from streamplace.io.weights import read_weights, write_weights
 from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS

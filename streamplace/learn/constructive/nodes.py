@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.generate.grouping import grouped
+from streamplace.families.grouping import grouped
 from streamplace.learn.constructive.fractal import fractal_dimensions
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem

@@ -11,8 +11,8 @@ from problems import PROBLEMS
 from strategies import problems
 
 from streamplace.errors import SettingError
-from streamplace.generate.chainmm import ChainMM, chainmm
-from streamplace.generate.giph import Giph, giph
+from streamplace.families.chainmm import ChainMM, chainmm
+from streamplace.families.giph import Giph, giph
 from streamplace.learn.models.doppler.episode import EpisodeRecord, new_record
 from streamplace.learn.models.doppler.module import DopplerModule, choices
 from streamplace.learn.models.doppler.options import DopplerConfig

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.generate.chainmm import ChainMM, chainmm
-from streamplace.generate.giph import Giph, giph
+from streamplace.families.chainmm import ChainMM, chainmm
+from streamplace.families.giph import Giph, giph
 from streamplace.learn.config import configured
 from streamplace.learn.models.doppler.features import FEATURES
 from streamplace.learn.models.doppler.learner import DopplerLearner

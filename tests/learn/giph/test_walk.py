@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from problems import PROBLEMS
 from strategies import problems
 
-from streamplace.generate.giph import Giph, giph
+from streamplace.families.giph import Giph, giph
 from streamplace.learn.improving.policy import walks
 from streamplace.learn.models.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
 from streamplace.learn.models.giph.module import GiphModule

@@ -8,7 +8,7 @@ import torch
 from problems import PROBLEMS, joined, many_sources
 
 from streamplace.errors import FormatError
-from streamplace.generate.giph import Giph, giph
+from streamplace.families.giph import Giph, giph
 from streamplace.learn.improving.learner import ImprovingLearner
 from streamplace.learn.models.giph.options import GiphConfig
 from streamplace.learn.models.giph.placing import GiphWalker

@@ -11,7 +11,7 @@ from pilots import torn
 from problems import PROBLEMS, chain, constrained, diamond, fork_join
 
 from streamplace.errors import SettingError
-from streamplace.generate.branched import Branched, branched
+from streamplace.families.branched import Branched, branched
 from streamplace.io.weights import read_tensors, write_tensors, write_weights
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot.learner import PilotLearner

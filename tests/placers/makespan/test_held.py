@@ -14,8 +14,8 @@ from makespan_cases import MAKESPAN, problems
 
 from streamplace.api import simulate
 from streamplace.errors import PlacementError
-from streamplace.generate.giph import Giph
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.giph import Giph
+from streamplace.families.registry import FAMILIES
 from streamplace.io.problems import write_problem
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 
 from streamplace.errors import FormatError
-from streamplace.generate.registry import FAMILIES
+from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import read_weights, write_tensors
 from streamplace.learn.loading import shipped
 from streamplace.model import Problem

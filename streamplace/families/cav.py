@@ -1,0 +1,159 @@
+"""Connected and autonomous vehicles at crossings: GiPH's case study, sections 5.3 and B.4.
+
+A car and the roadside units around it fuse what their cameras and its LIDAR see. There are 36
+roadside units, one at every crossing, and 40 edge devices somewhere between; any of them, or the
+car, may run the tasks. The farther two are apart, the slower is their link: 60 · exp(-d / 100 m)
+Mbps. Times and bytes are those of `sensing`. The paper's traffic came from SUMO and was not
+published; here a car drives as in `traffic`, and is looked at every ten seconds.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.families.drawing import generator
+from streamplace.families.parameters import check, parameter
+from streamplace.families.registry import family
+from streamplace.families.sensing import MEASURED, NEED_GPU, NOTHING, TYPES, moving, type_tag
+from streamplace.families.tasks import TaskList
+from streamplace.families.traffic import BLOCK_M, CROSSINGS, Car, crossings, drive
+from streamplace.model.arrays import Floats
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.devices import Devices
+from streamplace.model.graph import Attribute, StreamGraph
+from streamplace.model.problem import Problem
+
+EDGE = {"a": 10, "b": 10, "c": 20}
+"""Edge devices of each type."""
+CAMERAS = 4
+"""Of a roadside unit."""
+INTERACTS_M = 400.0
+"""Distance up to which a roadside unit takes part."""
+EVERY_S = 10.0
+MBPS, DECAY_M = 60.0, 100.0
+CAR = "cav"
+_PLACES, _DRIVE = range(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Cav:
+    """Parameters of the cav family."""
+
+    vehicles: int = parameter(90, "cars; every other one is to test with", least=1, most=100_000)
+    snapshots: int = parameter(10, "times that a car is looked at, every 10 s", least=1, most=1000)
+    reach: float = parameter(
+        600.0, "metres from the car beyond which devices are left out", least=400, most=10_000
+    )
+    frame: int = parameter(100_000, "bytes of a camera's image", least=0, most=10**9)
+    scan: int = parameter(50_000, "bytes of a LIDAR's scan", least=0, most=10**9)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def n_graphs(self) -> int:
+        """Number of problems."""
+        return self.vehicles * self.snapshots
+
+
+class Sites(NamedTuple):
+    """Devices that stay where they are: names, types, and positions in metres, [N, 2]."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    position: Floats
+
+
+@family("cav", Cav)
+def cav(parameters: Cav, seed: int) -> Iterator[Problem]:
+    """Sensor fusion of a car and roadside units while it drives by, after GiPH's case study.
+
+    All snapshots of a car come one after the other.
+    """
+    sites = draw_sites(generator(seed, _PLACES))
+    for vehicle in range(parameters.vehicles):
+        car = drive(parameters.snapshots * EVERY_S, generator(seed, _DRIVE, vehicle))
+        for snapshot in range(parameters.snapshots):
+            yield _problem(parameters, sites, car, vehicle, snapshot)
+
+
+def draw_sites(rng: np.random.Generator) -> Sites:
+    """A roadside unit of type c at every crossing, and edge devices anywhere."""
+    at = crossings()
+    types = [kind for kind, count in EDGE.items() for _ in range(count)]
+    edge = rng.uniform(0, (CROSSINGS - 1) * BLOCK_M, (len(types), 2))
+    names = [f"rsu{i:02d}" for i in range(len(at))] + [f"edge{i:02d}" for i in range(len(types))]
+    return Sites(tuple(names), ("c",) * len(at) + tuple(types), np.concatenate([at, edge]))
+
+
+def _problem(parameters: Cav, sites: Sites, car: Car, vehicle: int, snapshot: int) -> Problem:
+    here = car.at(snapshot * EVERY_S)
+    distance = np.hypot(*(sites.position - here).T)
+    near = np.flatnonzero(distance <= parameters.reach).tolist()
+    units = [
+        sites.names[i]
+        for i in near
+        if sites.names[i].startswith("rsu") and distance[i] <= INTERACTS_M
+    ]
+    facts: dict[str, Attribute] = {
+        "family": "cav",
+        "vehicle": vehicle,
+        "snapshot": snapshot,
+        "split": "test" if vehicle % 2 else "train",
+    }
+    graph, pin = _pipeline(f"cav{vehicle:02d}-{snapshot:02d}", units, parameters, facts)
+    types = ["a", *(sites.types[i] for i in near)]
+    names = [CAR, *(sites.names[i] for i in near)]
+    cluster = _cluster(names, types, np.concatenate([here[None], sites.position[near]]))
+    kinds = graph.operators.kind
+    seconds, overhead = _seconds(kinds, types), moving(kinds, types)
+    return Problem(graph, cluster, Constraints(pin=pin), seconds, overhead)
+
+
+def _pipeline(
+    name: str, units: list[str], parameters: Cav, facts: dict[str, Attribute]
+) -> tuple[StreamGraph, dict[str, str]]:
+    """Task graph of a car and the roadside units around it, and where sensors are."""
+    tasks, pin = TaskList(), {}
+
+    def sense(name: str, device: str, size: int) -> int:
+        pin[name] = device
+        return tasks.add(name, "sensor", [], 0, size)
+
+    def work(name: str, kind: str, inputs: list[int]) -> int:
+        task = MEASURED[kind]
+        return tasks.add(name, kind, inputs, task.ms[-1] * 1e3, task.message, task.static)
+
+    image = sense(f"{CAR}/camera", CAR, parameters.frame)
+    scan = sense(f"{CAR}/lidar", CAR, parameters.scan)
+    seen = [work(f"{CAR}/image", "camera", [image]), work(f"{CAR}/scan", "lidar", [scan])]
+    fused, plans = work(f"{CAR}/fusion", "cav-fusion", seen), []
+    for unit in units:
+        images = [sense(f"{unit}/camera{i}", unit, parameters.frame) for i in range(CAMERAS)]
+        seen = [work(f"{unit}/image{i}", "camera", [row]) for i, row in enumerate(images)]
+        plans.append(work(f"{unit}/fusion", "rsu-fusion", [fused, *seen]))
+    pin[f"{CAR}/plan"] = CAR
+    tasks.add(f"{CAR}/plan", "plan", plans or [fused], 0, 0)
+    return tasks.graph(name, facts, {kind: frozenset({"gpu"}) for kind in NEED_GPU}), pin
+
+
+def _cluster(names: list[str], types: list[str], position: Floats) -> Cluster:
+    apart = np.hypot(*np.moveaxis(position[:, None] - position, -1, 0))
+    bandwidth = np.rint(MBPS * 1e6 * np.exp(-apart / DECAY_M)).clip(1)
+    totals = {kind: sum(task.ms[i] for task in MEASURED.values()) for i, kind in enumerate(TYPES)}
+    devices = Devices(
+        names,
+        mips=[round(totals["c"] / totals[kind], 3) for kind in types],
+        tags=[{"gpu", type_tag(kind)} for kind in types],
+    )
+    return Cluster(devices, bandwidth, np.zeros_like(apart))
+
+
+def _seconds(kinds: Sequence[str], types: list[str]) -> Floats:
+    """Table 1: seconds of every task on every device; sensors take none."""
+    columns = [TYPES.index(kind) for kind in types]
+    rows = [MEASURED.get(kind, NOTHING).ms for kind in kinds]
+    return np.array(rows, np.float64)[:, columns] / 1e3

@@ -1,0 +1,109 @@
+"""Data sets: a family's graphs or problems in a file, streamed, with a manifest beside it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from streamplace.errors import SettingError
+from streamplace.families.manifest import (
+    Manifest,
+    content_sha256,
+    manifest_path,
+    packed_sha256,
+    running_version,
+    write_manifest,
+)
+from streamplace.families.parameters import Parameters
+from streamplace.families.registry import FAMILIES, Family, graph_of
+from streamplace.io.files import spot
+from streamplace.io.graphs import graph_line, write_graph, write_lines
+from streamplace.io.problems import problem_line, write_problem
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
+
+_ONE_GRAPH = (".json", ".json.gz")
+
+
+def write_dataset(
+    family: str | Family,
+    parameters: Parameters,
+    seed: int,
+    path: Path,
+    on_graph: Callable[[StreamGraph | Problem], None] = lambda graph: None,
+) -> Manifest:
+    """Generate a data set into a ``.jsonl`` or ``.jsonl.gz`` file and write its manifest beside it.
+
+    A name that ends in ``.json`` takes the only graph of parameters that make one, of any size, and
+    no manifest, so that a folder of such files stays a folder of graphs. What is said of graphs is
+    true of problems.
+
+    Parameters
+    ----------
+    on_graph
+        Called with every graph as it is written; `Parameters.n_graphs` says how many will come.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise SettingError(
+            f"{spot(path)}: is a pipe or a device, and a data set is read again for its checksums; "
+            "name a file"
+        )
+    chosen = FAMILIES[family] if isinstance(family, str) else family
+    splits: Counter[str] = Counter()
+    graphs = _watched(chosen.generate(parameters, seed), splits, on_graph)
+    if path.name.endswith(_ONE_GRAPH):
+        _write_only_graph(graphs, parameters.n_graphs, path)
+        count = 1
+    else:
+        count = write_lines(map(line_of, graphs), path, "graph")
+    manifest = Manifest(
+        family=chosen.name,
+        parameters=values_of(parameters),
+        seed=seed,
+        streamplace=running_version(),
+        graphs=count,
+        splits=dict(sorted(splits.items())),
+        packed_sha256=packed_sha256(path),
+        content_sha256=content_sha256(path),
+    )
+    if not path.name.endswith(_ONE_GRAPH):
+        write_manifest(manifest, manifest_path(path))
+    return manifest
+
+
+def _watched(
+    graphs: Iterator[StreamGraph | Problem],
+    splits: Counter[str],
+    on_graph: Callable[[StreamGraph | Problem], None],
+) -> Iterator[StreamGraph | Problem]:
+    for item in graphs:
+        yield item
+        attributes = graph_of(item).attributes
+        if "split" in attributes:
+            splits[str(attributes["split"])] += 1
+        on_graph(item)
+
+
+def line_of(item: StreamGraph | Problem) -> tuple[str, bytes]:
+    """Name and line of a data set."""
+    line = problem_line(item) if isinstance(item, Problem) else graph_line(item)
+    return graph_of(item).name, line
+
+
+def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, path: Path) -> None:
+    if n_graphs != 1:
+        raise SettingError(
+            f"{spot(path)}: holds one graph, but the parameters make {n_graphs}; "
+            "name a .jsonl or .jsonl.gz file"
+        )
+    for item in graphs:
+        if isinstance(item, Problem):
+            write_problem(item, path)
+        else:
+            write_graph(item, path)
+
+
+def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:
+    """Parameters that have a value."""
+    every = asdict(parameters)  # type: ignore[call-overload]
+    return {name: value for name, value in every.items() if value is not None}

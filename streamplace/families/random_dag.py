@@ -1,0 +1,227 @@
+"""Random layered graphs of any size, with the total CPU and traffic that one asks for.
+
+Rates stay sane at any depth. Every operator v has a flow f(v), which its outgoing streams divide
+among themselves and which therefore neither grows nor fades, and a level g(v) in [1, r]. Stream u→v
+with share s of the flow of u gets the selectivity s · g(v)/g(u), so λ(v) = f(v) · g(v), and what an
+operator emits per tuple lies between 1/r and r.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.errors import SettingError
+from streamplace.families.drawing import generator
+from streamplace.families.layers import (
+    Layers,
+    Rows,
+    covering_streams,
+    distinct_streams,
+    fewest_streams,
+    layers_of,
+    parallel_streams,
+)
+from streamplace.families.parameters import check, parameter
+from streamplace.families.registry import family
+from streamplace.model.arrays import Floats
+from streamplace.model.graph import Attribute, StreamGraph
+from streamplace.model.operators import Operators
+from streamplace.model.streams import Streams
+from streamplace.model.units import bandwidth_bps
+
+STREAMS_PER_OPERATOR = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class RandomDag:
+    """Parameters of the random-dag family.
+
+    Examples
+    --------
+    >>> RandomDag(operators=1000, layers=20).n_streams
+    1500
+    """
+
+    operators: int = parameter(100, "operators of a graph", least=1, most=10_000_000)
+    streams: int | None = parameter(
+        None, "streams of a graph (default: 1.5 per operator)", least=0, most=50_000_000
+    )
+    layers: int | None = parameter(
+        None, "layers, that of the sources included (default: √operators)", least=1, most=10_000_000
+    )
+    sources: int = parameter(1, "sources", least=1, most=10_000_000)
+    reach: int = parameter(2, "layers that a stream may span", least=1, most=10_000_000)
+    parallel: bool = parameter(False, "allow several streams between the same two operators")
+    selectivity: float = parameter(
+        2.0, "an operator emits 1/this to this many tuples per tuple", least=1, most=1000
+    )
+    rate: float = parameter(1e4, "tuples/s of all sources together", least=1e-3, most=1e9)
+    devices: float = parameter(4.0, "devices that the CPU fills in all", least=1e-6, most=1e6)
+    mips: float = parameter(2500.0, "speed of a device in MIPS", least=1e-3, most=1e6)
+    network: float = parameter(
+        4.0, "bytes/s of all streams, as a multiple of one link", least=0, most=1e6
+    )
+    bandwidth: str = parameter("1000 Mbps", "bandwidth of a link")
+    skew: float = parameter(
+        0.0, "sigma of lognormal CPU and payloads; 0 draws them uniformly", least=0, most=5
+    )
+    count: int = parameter(1, "number of graphs", least=1, most=1_000_000)
+
+    def __post_init__(self) -> None:
+        check(self)
+        bandwidth_bps(self.bandwidth)
+        if self.sources > self.operators:
+            raise SettingError(
+                f"sources is {self.sources}; it must be at most the {self.operators} operators"
+            )
+        others = self.operators - self.sources
+        least, most = min(others, 1) + 1, others + 1
+        if not least <= self.n_layers <= most:
+            raise SettingError(
+                f"layers is {self.n_layers}; with {others} operators after the sources it must be "
+                f"between {least} and {most}"
+            )
+        least, most = self.stream_range
+        if not least <= self.n_streams <= most:
+            raise SettingError(
+                f"streams is {self.n_streams}; these layers and sources take {least} to {most}"
+            )
+
+    @property
+    def n_graphs(self) -> int:
+        """Number of graphs."""
+        return self.count
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers, that of the sources included."""
+        if self.layers is not None:
+            return self.layers
+        others = self.operators - self.sources
+        return 1 + min(others, max(1, math.isqrt(self.operators) - 1))
+
+    @property
+    def n_streams(self) -> int:
+        """Number of streams."""
+        if self.streams is not None:
+            return self.streams
+        least, most = self.stream_range
+        return min(max(least, int(STREAMS_PER_OPERATOR * self.operators)), most)
+
+    def make_layers(self) -> Layers:
+        """Operators in layers."""
+        return layers_of(self.operators, self.sources, self.n_layers, self.reach)
+
+    @property
+    def stream_range(self) -> tuple[int, int]:
+        """Fewest and most streams that the layers take."""
+        least = fewest_streams(self.operators, self.sources, self.n_layers)
+        if self.parallel and least:
+            return least, 50_000_000
+        return least, self.make_layers().n_pairs
+
+
+@family("random-dag", RandomDag)
+def random_dag(parameters: RandomDag, seed: int, *, start: int = 0) -> Iterator[StreamGraph]:
+    """Layered DAG with fan-in, fan-out and selectivities, up to millions of operators."""
+    for i in range(start, parameters.count):
+        rng = generator(seed, i)
+        yield _graph(parameters, f"random-dag-{i:03d}", rng)
+
+
+def _graph(parameters: RandomDag, name: str, rng: np.random.Generator) -> StreamGraph:
+    layers = parameters.make_layers()
+    source, target = _drawn_streams(parameters, layers, rng)
+    rate = np.zeros(parameters.operators)
+    rate[: parameters.sources] = _shared_out(parameters.rate, parameters.sources, rng)
+    selectivity = _selectivities(parameters, source, target, rng)
+    tuples, input_rate = _rates(rate, source, target, selectivity)
+    cpu = parameters.devices * parameters.mips * 1e6
+    traffic = parameters.network * bandwidth_bps(parameters.bandwidth) / 8
+    emitted = np.bincount(source, tuples, parameters.operators).astype(np.float64)
+    feeds = np.bincount(source, minlength=parameters.operators) > 0
+    operators = Operators(
+        _names(parameters),
+        ipt=_scaled(_weights(parameters, rng), input_rate, cpu),
+        payload=_scaled(np.where(feeds, _weights(parameters, rng), 0.0), emitted, traffic),
+        rate=rate,
+        kind=_kinds(parameters, feeds),
+    )
+    streams = Streams(operators, source, target, selectivity=selectivity)
+    facts: dict[str, Attribute] = {
+        "family": "random-dag",
+        "devices": parameters.devices,
+        "layers": parameters.n_layers,
+    }
+    return StreamGraph(name, operators, streams, facts)
+
+
+def _drawn_streams(parameters: RandomDag, layers: Layers, rng: np.random.Generator) -> Rows:
+    """Streams [2, M], sorted by source and target."""
+    cover = covering_streams(layers, rng)
+    size = parameters.n_streams - cover.shape[1]
+    if parameters.parallel:
+        more = parallel_streams(layers, size, rng)
+    else:
+        more = distinct_streams(layers, cover, size, rng)
+    streams = np.concatenate([cover, more], axis=1)
+    return np.array(
+        np.divmod(np.sort(streams[0] * len(layers.layer) + streams[1]), len(layers.layer))
+    )
+
+
+def _shared_out(total: float, size: int, rng: np.random.Generator) -> Floats:
+    """A total in random parts, the smallest at least a third of the largest."""
+    parts = 0.5 + rng.random(size)
+    return np.asarray(parts * (total / parts.sum()))
+
+
+def _selectivities(
+    parameters: RandomDag, source: Rows, target: Rows, rng: np.random.Generator
+) -> Floats:
+    weight = 0.5 + rng.random(len(source))
+    share = weight / np.bincount(source, weight, parameters.operators)[source]
+    level = 1 + (parameters.selectivity - 1) * rng.random(parameters.operators)
+    return np.asarray(share * level[target] / level[source])
+
+
+def _rates(rate: Floats, source: Rows, target: Rows, selectivity: Floats) -> tuple[Floats, Floats]:
+    """Tuples/s on every stream and into every operator; streams come sorted by source."""
+    from streamsim.flow import propagate_rates
+
+    tail, head = source.astype(np.int32), target.astype(np.int32)
+    ports = np.arange(len(rate) + 1, dtype=np.int32)
+    input_rate, _, tuples, _ = propagate_rates(
+        rate, tail, head, selectivity, np.empty((0, 6)), ports, head
+    )
+    return tuples, input_rate
+
+
+def _weights(parameters: RandomDag, rng: np.random.Generator) -> Floats:
+    """Relative sizes: uniform on (0, 1], or lognormal by Box and Muller's transform."""
+    uniform, angle = 1 - rng.random(parameters.operators), rng.random(parameters.operators)
+    if parameters.skew == 0:
+        return np.asarray(uniform)
+    normal = np.sqrt(-2 * np.log(uniform)) * np.cos(2 * np.pi * angle)
+    return np.asarray(np.exp(parameters.skew * normal))
+
+
+def _scaled(weights: Floats, rates: Floats, total: float) -> Floats:
+    """Weights times the factor that makes Σ weight · rate the total."""
+    now = float((weights * rates).sum())
+    return weights * (total / now) if now else weights
+
+
+def _names(parameters: RandomDag) -> tuple[str, ...]:
+    sources = (f"source{i}" for i in range(parameters.sources))
+    others = (f"op{i}" for i in range(parameters.sources, parameters.operators))
+    return (*sources, *others)
+
+
+def _kinds(parameters: RandomDag, feeds: NDArray[np.bool_]) -> tuple[str, ...]:
+    kinds = np.where(feeds, "work", "sink").astype(object)
+    kinds[: parameters.sources] = "source"
+    return tuple(kinds.tolist())

@@ -1,0 +1,208 @@
+"""Data sets in shards, which are made side by side: the same graphs, whoever makes them.
+
+While shards are made, ``name.manifest.jsonl`` says what is being made and which of them are done,
+so that a run that was stopped goes on with those that are missing.
+"""
+
+import gzip
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.families.dataset import line_of, values_of
+from streamplace.families.manifest import (
+    Manifest,
+    Shard,
+    content_sha256,
+    manifest_path,
+    packed_sha256,
+    running_version,
+    sha256_of,
+    write_manifest,
+)
+from streamplace.families.parameters import Parameters
+from streamplace.families.registry import FAMILIES, graph_of
+from streamplace.io.appending import append_lines, claim, repair
+from streamplace.io.files import is_file, read_lines, spot, write_bytes
+from streamplace.io.lines import LINES, shard_path
+from streamplace.io.schema import parse_as
+
+MOST_SHARDS = 99_999
+Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
+"""Results of a function for every number, in their order."""
+
+
+class Made(NamedTuple):
+    """A shard that was made."""
+
+    number: int
+    content: bytes
+    graphs: int
+    splits: dict[str, int]
+    content_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedShard(Shard):
+    """A shard that is done, as the log has it."""
+
+    number: Annotated[int, Field(ge=0)]
+    splits: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes the shards of a data set by their numbers."""
+
+    family: str
+    parameters: Any
+    seed: int
+    shards: int
+    packed: bool
+
+    def __call__(self, number: int) -> Made:
+        """Shard of a number."""
+        first, end = (k * self.parameters.n_graphs // self.shards for k in (number, number + 1))
+        graphs = FAMILIES[self.family].generate(self.parameters, self.seed, first)
+        splits: Counter[str] = Counter()
+        content = bytearray()
+        for item in islice(graphs, end - first):
+            content += line_of(item)[1]
+            attributes = graph_of(item).attributes
+            if "split" in attributes:
+                splits[str(attributes["split"])] += 1
+        digest = hashlib.sha256(content).hexdigest()
+        packed = _packed(bytes(content)) if self.packed else bytes(content)
+        return Made(number, packed, end - first, dict(splits), digest)
+
+
+def write_shards(
+    family: str,
+    parameters: Parameters,
+    seed: int,
+    path: Path,
+    shards: int,
+    mapped: Mapped = map,
+    on_shard: Callable[[], None] = lambda: None,
+) -> Manifest:
+    """Generate a data set into shards of equally many graphs, and write its manifest beside them.
+
+    Parameters
+    ----------
+    path
+        Name of the whole, such as ``set.jsonl.gz``; its shards are ``set-00000-of-00016.jsonl.gz``.
+    mapped
+        What has the shards made, perhaps on other machines; they are written here.
+    on_shard
+        Called whenever one is there.
+    """
+    _check(path, shards)
+    maker = _Maker(family, parameters, seed, shards, path.name.endswith(".gz"))
+    plan = {**_plan(maker), "streamplace": running_version()}
+    log = manifest_path(path).with_suffix(".jsonl")
+    with claim(log) as file:
+        repair(file, log)
+        done = _done(log, plan, path, shards)
+        if not done:
+            file.truncate(0)
+            append_lines(file, _line(plan), log)
+        missing = [number for number in range(shards) if number not in done]
+        for _ in done:
+            on_shard()
+        for made in mapped(maker, missing):
+            target = shard_path(path, made.number, shards)
+            write_bytes(target, made.content)
+            facts = (target.name, made.graphs, sha256_of(made.content), made.content_sha256)
+            done[made.number] = Shard(*facts), made.splits
+            row = {**asdict(done[made.number][0]), "number": made.number, "splits": made.splits}
+            append_lines(file, _line(row), log)
+            on_shard()
+        manifest = _manifest(maker, path, [done[number] for number in range(shards)])
+        write_manifest(manifest, manifest_path(path))
+        log.unlink()
+    return manifest
+
+
+def _check(path: Path, shards: int) -> None:
+    if not path.name.endswith(LINES):
+        raise SettingError(f"{spot(path)}: shards' name must end in .jsonl or .jsonl.gz")
+    if not 1 <= shards <= MOST_SHARDS:
+        raise SettingError(f"{shards} shards; there must be between 1 and {MOST_SHARDS}")
+    if path.exists():
+        raise SettingError(
+            f"{spot(path)}: is there already, in one file; remove it or name another"
+        )
+    beside = {shard.name for shard in _present(path)}
+    ours = {shard_path(path, number, shards).name for number in range(shards)}
+    if foreign := sorted(beside - ours):
+        raise SettingError(
+            f"{spot(path.with_name(foreign[0]))}: is a shard of this name among another number of "
+            "them; remove it or name another"
+        )
+
+
+def _present(path: Path) -> list[Path]:
+    """Shards of a name that are there, of whatever number of them."""
+    stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
+    return [shard for shard in path.parent.glob("*-of-*") if shard.name.startswith(f"{stem}-")]
+
+
+def _plan(maker: _Maker) -> dict[str, Any]:
+    facts = {"family": maker.family, "parameters": values_of(maker.parameters), "seed": maker.seed}
+    return {**facts, "shards": maker.shards}
+
+
+def _done(
+    log: Path, plan: dict[str, Any], path: Path, shards: int
+) -> dict[int, tuple[Shard, dict[str, int]]]:
+    """Shards by number that an earlier run of the same plan made and that are as it left them."""
+    lines = [line for _, line in read_lines(log)]
+    if not lines or lines[0].rstrip() != _line(plan).rstrip():
+        return {}
+    done = {}
+    for line in lines[1:]:
+        try:
+            row = parse_as(_LoggedShard, line, spot(log))
+        except FormatError:
+            continue  # it is made again
+        shard = Shard(row.name, row.graphs, row.packed_sha256, row.content_sha256)
+        target = shard_path(path, row.number, shards)
+        is_ours = row.number < shards and row.name == target.name
+        if is_ours and is_file(target) and packed_sha256(target) == shard.packed_sha256:
+            done[row.number] = shard, row.splits
+    return done
+
+
+def _manifest(maker: _Maker, path: Path, shards: list[tuple[Shard, dict[str, int]]]) -> Manifest:
+    splits = sum((Counter(of_one) for _, of_one in shards), Counter[str]())
+    return Manifest(
+        family=maker.family,
+        parameters=values_of(maker.parameters),
+        seed=maker.seed,
+        streamplace=running_version(),
+        graphs=sum(shard.graphs for shard, _ in shards),
+        splits=dict(sorted(splits.items())),
+        packed_sha256=packed_sha256(path),
+        content_sha256=content_sha256(path),
+        shards=tuple(shard for shard, _ in shards),
+    )
+
+
+def _packed(content: bytes) -> bytes:
+    packed = BytesIO()
+    with gzip.GzipFile("", "wb", 9, packed, mtime=0) as file:
+        file.write(content)
+    return packed.getvalue()
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    return f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n".encode()

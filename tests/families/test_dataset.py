@@ -1,0 +1,212 @@
+"""Data sets, manifests, recipes and the registry of families."""
+
+import gzip
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.families.branched import Branched, branched
+from streamplace.families.dataset import write_dataset
+from streamplace.families.giph import Giph
+from streamplace.families.manifest import manifest_path, packed_sha256, read_manifest, verify
+from streamplace.families.parameters import options
+from streamplace.families.random_dag import RandomDag
+from streamplace.families.recipes import read_recipe
+from streamplace.families.registry import FAMILIES
+from streamplace.io.graphs import graph_line, read_graph, read_graphs
+from streamplace.io.problems import problem_line, read_problems
+from streamplace.model import Problem
+
+DATASETS = Path(__file__).parents[2] / "datasets"
+SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
+
+
+@pytest.mark.parametrize("name", ["branched", "giph", "giph-grid"])
+def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
+    """Byte for byte, by the manifest's checksum."""
+    recipe = read_recipe(DATASETS / f"{name}.toml")
+    digest = hashlib.sha256()
+    for one in recipe.generate():
+        digest.update(problem_line(one) if isinstance(one, Problem) else graph_line(one))
+    manifest = read_manifest(DATASETS / f"{name}.manifest.json")
+    assert digest.hexdigest() == manifest.content_sha256
+    assert (manifest.family, manifest.seed) == (recipe.family, recipe.seed)
+
+
+def test_every_manifest_that_is_shipped_is_tested() -> None:
+    """And the data sets beside them are what they say."""
+    manifests = {path.name.split(".")[0] for path in DATASETS.glob("*.manifest.json")}
+    assert manifests == {"branched", "giph", "giph-grid"}
+    assert verify(DATASETS / "branched.jsonl.gz").splits == {"test": 630, "train": 2520}
+    assert verify(DATASETS / "giph-grid.jsonl.gz").splits == {"test": 50, "train": 50}
+
+
+def test_a_data_set_reads_back_as_it_was_generated(tmp_path: Path) -> None:
+    """Graphs, counts and progress."""
+    seen = []
+    path = tmp_path / "b.jsonl.gz"
+    manifest = write_dataset("branched", SMALL, 7, path, seen.append)
+    assert list(read_graphs(path)) == list(branched(SMALL, 7)) == seen
+    assert (manifest.graphs, manifest.splits) == (5, {"test": 1, "train": 4})
+
+
+def test_the_manifest_stands_beside_the_data_set(tmp_path: Path) -> None:
+    """With every parameter that has a value and both checksums."""
+    path = tmp_path / "b.jsonl.gz"
+    manifest = write_dataset("branched", SMALL, 7, path)
+    assert read_manifest(tmp_path / "b.manifest.json") == manifest == verify(path)
+    assert manifest.parameters["copies"] == 5
+    content = gzip.decompress(path.read_bytes())
+    assert manifest.content_sha256 == hashlib.sha256(content).hexdigest()
+    assert manifest.packed_sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_data_set_that_was_packed_anew_still_verifies(tmp_path: Path) -> None:
+    """Content is what counts; changed content is refused."""
+    path = tmp_path / "b.jsonl.gz"
+    write_dataset("branched", SMALL, 7, path)
+    content = gzip.decompress(path.read_bytes())
+    path.write_bytes(gzip.compress(content, 1))
+    verify(path)
+    path.write_bytes(gzip.compress(content.replace(b"train", b"test!")))
+    with pytest.raises(FormatError, match="its manifest says"):
+        verify(path)
+
+
+def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path: Path) -> None:
+    """So that a folder of such files stays a folder of graphs."""
+    path = tmp_path / "dag.json"
+    assert write_dataset("random-dag", RandomDag(operators=9), 0, path).graphs == 1
+    assert read_graph(path).n_operators == 9
+    assert not manifest_path(path).exists()
+
+
+def test_several_graphs_do_not_go_into_a_json_file(tmp_path: Path) -> None:
+    """Nothing is written."""
+    with pytest.raises(SettingError, match=r"parameters make 5; name a \.jsonl"):
+        write_dataset("branched", SMALL, 0, tmp_path / "b.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_of_another_kind_is_refused(tmp_path: Path) -> None:
+    """Nothing is written."""
+    with pytest.raises(FormatError, match=r"must end in \.jsonl"):
+        write_dataset("branched", SMALL, 0, tmp_path / "b.txt")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": "0"}, "seed is '0'; it should be a valid integer"),
+        ({"extra": 1}, "extra is not a known field"),
+        ({"graphs": -1}, "graphs is -1"),
+    ],
+)
+def test_a_bad_manifest_is_refused(tmp_path: Path, change: dict[Any, Any], message: str) -> None:
+    """With the file, the field and the remedy."""
+    write_dataset("branched", SMALL, 0, tmp_path / "b.jsonl")
+    manifest = tmp_path / "b.manifest.json"
+    manifest.write_text(json.dumps({**asdict(read_manifest(manifest)), **change}))
+    with pytest.raises(FormatError, match=message):
+        verify(tmp_path / "b.jsonl")
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "{}", "[" * 100_000])
+def test_a_manifest_that_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
+    """In one line that names the file."""
+    path = tmp_path / "b.manifest.json"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"b\.manifest\.json: "):
+        read_manifest(path)
+
+
+def test_a_recipe_fills_in_defaults(tmp_path: Path) -> None:
+    """Seed 0, and every parameter it does not name."""
+    path = tmp_path / "r.toml"
+    path.write_text('family = "random-dag"\n[parameters]\noperators = 12\ndevices = 3\n')
+    recipe = read_recipe(path)
+    assert (recipe.parameters, recipe.seed) == (RandomDag(operators=12, devices=3.0), 0)
+    assert next(recipe.generate()).n_operators == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = 1", "family is missing"),
+        ('family = "branche"', "no family 'branche'"),
+        ('family = "branched"\nseed = -1', "seed is -1"),
+        ('family = "branched"\n[parameters]\ncopy = 1', "no parameter 'copy'"),
+        ('family = "branched"\n[parameters]\ncopies = "x"', "copies is 'x'"),
+        ("family =", "not valid TOML"),
+    ],
+)
+def test_a_bad_recipe_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """With the file, the value and the remedy."""
+    path = tmp_path / "r.toml"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_recipe(path)
+
+
+def test_every_family_has_documented_options_with_defaults() -> None:
+    """That is what the command line is built from."""
+    assert {"branched", "random-dag"} <= set(FAMILIES)
+    for name in FAMILIES:
+        family = FAMILIES[name]
+        assert family.summary.endswith(".")
+        assert all(option.help for option in options(family.parameters))
+        assert {option.type for option in options(family.parameters)} <= {int, float, str, bool}
+        assert len(options(family.parameters)) == len(asdict(family.parameters()))
+
+
+def test_a_family_refuses_foreign_parameters_and_bad_seeds() -> None:
+    """Before anything is generated."""
+    with pytest.raises(SettingError, match="takes parameters of type Branched"):
+        FAMILIES["branched"].generate(RandomDag())
+    with pytest.raises(SettingError, match="seed is -1"):
+        FAMILIES["branched"].generate(seed=-1)
+
+
+def test_a_data_set_that_cannot_be_named_is_refused() -> None:
+    """A NUL in the name, a name without end."""
+    for name in ("a\0b.jsonl", "x" * 5000):
+        with pytest.raises(FormatError, match="cannot be read"):
+            packed_sha256(Path(name))
+        with pytest.raises(FormatError, match="cannot be read"):
+            read_manifest(Path(name))
+
+
+def test_a_manifest_is_checked_inside(tmp_path: Path) -> None:
+    """Its splits too, and however deep it is."""
+    write_dataset("branched", SMALL, 0, tmp_path / "b.jsonl")
+    manifest = tmp_path / "b.manifest.json"
+    document = asdict(read_manifest(manifest))
+    manifest.write_text(json.dumps({**document, "splits": {"test": True}}))
+    with pytest.raises(FormatError, match=r"splits.test is True; it should be a valid integer"):
+        read_manifest(manifest)
+    manifest.write_text("[" * 100_000)
+    with pytest.raises(FormatError, match="is not valid JSON: recursion limit exceeded"):
+        read_manifest(manifest)
+
+
+def test_problems_come_as_a_data_set_with_a_manifest(tmp_path: Path) -> None:
+    """Whole ones, with their clusters, counted by split."""
+    path = tmp_path / "g.jsonl.gz"
+    seen = []
+    manifest = write_dataset("giph", Giph(problems=2), 7, path, seen.append)
+    assert (manifest.graphs, manifest.splits) == (4, {"test": 2, "train": 2})
+    assert verify(path) == manifest
+    back = list(read_problems(path))
+    assert [(p.graph, p.cluster) for p in back] == [(p.graph, p.cluster) for p in seen]
+
+
+def test_a_recipe_of_problems_makes_them(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text('family = "giph"\n[parameters]\nsetting = "grid"\nproblems = 1\n')
+    assert [type(one) for one in read_recipe(path).generate()] == [Problem, Problem]
