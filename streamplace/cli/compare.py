@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.comparison import ComparisonRun
     from streamplace.evaluate.estimate import Estimate
     from streamplace.evaluate.objective_results import ObjectiveResults
     from streamplace.evaluate.pareto import Front
@@ -98,7 +98,7 @@ def command(
     graph is named and left out.
     """
     from streamplace.evaluate.compare import compare
-    from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.comparison import ComparisonRun
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
@@ -111,7 +111,7 @@ def command(
         if not facts.total:
             of_split = f" of split {quoted(split)}" if split else ""
             raise SettingError(f"{data} holds no graph{of_split}")
-        comparison = Comparison(
+        comparison = ComparisonRun(
             placers=tuple(dict.fromkeys(placers.split(","))),
             rates=tuple(dict.fromkeys(map(tuple_rate, rates))) or facts.rate,
             seed=seed,
@@ -132,7 +132,7 @@ def command(
     return failures.status
 
 
-def _estimate(comparison: "Comparison", dataset: "DataSet", total: int) -> "Estimate":
+def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":
     """Cost of the whole comparison, as if no result were saved."""
     from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.runner import Runner

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.optima import is_prover, known_answers, remember
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.record_file import RecordFile
@@ -27,7 +27,7 @@ OnSaved = Callable[[Record], None]
 
 
 def compare(
-    comparison: Comparison,
+    comparison: ComparisonRun,
     problems: Iterable[Problem],
     file: RecordFile | None = None,
     *,

@@ -16,7 +16,7 @@ from streamplace.placers.registry import Budget, Placer
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonRun:
     """What is compared: every placer places every problem at every rate for every objective.
 
     Attributes

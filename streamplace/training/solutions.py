@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
@@ -81,7 +81,7 @@ class Solver:
         return named_objective(self.run.objective).better(record.value, other.value)
 
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
-        comparison = Comparison((placer,), (), self.run.seed, EFFORT, (self.run.objective,))
+        comparison = ComparisonRun((placer,), (), self.run.seed, EFFORT, (self.run.objective,))
         with _without_script():
             records = compare(comparison, problems, RecordFile(self.file), on=self.on)
             return list(chain(*self.track(records, title, len(problems))))

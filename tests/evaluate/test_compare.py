@@ -11,7 +11,7 @@ from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.record_file import RecordFile
@@ -37,14 +37,14 @@ def file(tmp_path: Path) -> RecordFile:
     return RecordFile(tmp_path / "results.jsonl")
 
 
-def comparison(*placers: str) -> Comparison:
+def comparison(*placers: str) -> ComparisonRun:
     """Two rates on five devices with a budget in evaluations."""
     budget = Budget(seconds=None, evaluations=200)
-    return Comparison(placers, rates=(1e4, 2e4), budget=budget)
+    return ComparisonRun(placers, rates=(1e4, 2e4), budget=budget)
 
 
 def played(
-    who: Comparison, file: RecordFile, problems: list[Problem], jobs: int = 1
+    who: ComparisonRun, file: RecordFile, problems: list[Problem], jobs: int = 1
 ) -> list[Record]:
     """All records of a comparison."""
     return [record for found in compare(who, problems, file, jobs=jobs) for record in found]
@@ -102,7 +102,7 @@ def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
 def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
     """A result is reused only for the terms it was computed on."""
     played(comparison("random"), file, PROBLEMS)
-    longer = Comparison(("random",), (1e4, 2e4), 0, Budget(None, 300))
+    longer = ComparisonRun(("random",), (1e4, 2e4), 0, Budget(None, 300))
     played(longer, file, PROBLEMS)
     assert len(list(file)) == 16
 
@@ -178,9 +178,9 @@ def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
     assert proven.value.tolist() == [1.0]
 
 
-def exactly(seconds: float) -> Comparison:
+def exactly(seconds: float) -> ComparisonRun:
     """The exact placer with a budget in seconds."""
-    return Comparison(("exact",), (1e4,), budget=Budget(seconds))
+    return ComparisonRun(("exact",), (1e4,), budget=Budget(seconds))
 
 
 def test_answers_are_remembered_between_comparisons(file: RecordFile, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -
     """Of every search; the last step of the record is its value, and more of them are no worse."""
     names = ("random", "anneal", "metis-oracle", "pilot", "auto")
     budget = Budget(seconds=None, evaluations=300)
-    rows = played(Comparison(names, (2e4,), budget=budget), file, PROBLEMS[2:3])
+    rows = played(ComparisonRun(names, (2e4,), budget=budget), file, PROBLEMS[2:3])
     results = ResultsTable(rows)
     for row in rows:
         assert row.steps[-1][1] == row.value

@@ -19,7 +19,7 @@ from makespan_cases import giph
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.on_ray import connected, map_on_ray
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all
@@ -35,7 +35,7 @@ ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = pytest.mark.xdist_group("ray")
 
 PROBLEMS = giph(20)
-COMPARISON = Comparison(("heft", "anneal"), budget=Budget(None, 300), objectives=("makespan",))
+COMPARISON = ComparisonRun(("heft", "anneal"), budget=Budget(None, 300), objectives=("makespan",))
 GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
 ANNEAL = "anneal:evaluations=30000"
 

@@ -8,7 +8,7 @@ import pytest
 from problems import chain, diamond
 
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.optima import _warn, cache_path, known_answers, remember
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
@@ -16,7 +16,7 @@ from streamplace.model import Cluster, Problem
 from streamplace.placers.registry import Budget
 
 GRAPHS = [Problem(graph, Cluster.uniform(3)) for graph in (chain(), diamond())]
-COMPARISON = Comparison(("exact",), rates=(2e4,), budget=Budget(seconds=None, evaluations=500))
+COMPARISON = ComparisonRun(("exact",), rates=(2e4,), budget=Budget(seconds=None, evaluations=500))
 
 
 @pytest.fixture(autouse=True)

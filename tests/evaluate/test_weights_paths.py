@@ -4,7 +4,7 @@ import pytest
 from problems import chain
 
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.model import Cluster, Problem
 
@@ -15,7 +15,7 @@ def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
 ) -> None:
     """By the record of the placer that was to use them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    comparison = Comparison(placers=(f"dream:weights={name}",))
+    comparison = ComparisonRun(placers=(f"dream:weights={name}",))
     ((record,),) = compare(
         comparison, [Problem(chain(), Cluster.uniform(2))], RecordFile(tmp_path / "results.jsonl")
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
@@ -37,7 +37,7 @@ def solver(
     """A solver that reads its answers from a table."""
 
     def compare(
-        comparison: Comparison, problems: Sequence[Problem], file: RecordFile, *, on: str | None
+        comparison: ComparisonRun, problems: Sequence[Problem], file: RecordFile, *, on: str | None
     ) -> Iterator[list[Record]]:
         prepared.append(get_preparation_data("worker"))
         for problem in problems:
