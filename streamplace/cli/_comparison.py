@@ -1,8 +1,9 @@
 """Results of ``streamplace compare`` on the terminal and as a JSON document."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from math import isfinite, nan
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._output import console, counted
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 MOST_PAIRS = 8
 """Placers in the table of pairs on a terminal; the JSON document has all."""
+MOST_NAME = 24
+"""Characters of a placer's name in one line of a table."""
+MOST_HEADS = 65
+"""Characters of all names at the head of a table, beyond which letters stand for them."""
 
 
 def as_document(
@@ -64,14 +69,15 @@ def _number(value: Any) -> Any:
 
 def show(judge: "Objective", table: "Table", reference: str) -> None:
     """Print a table per rate, with the distance to the best and to the optimum."""
+    from rich.table import Column
     from rich.table import Table as RichTable
 
     from streamplace.cli._console import titled
     from streamplace.evaluate.rows import heading
 
     out = console()
-    head, cells = _columns(judge, reference)
     for rate, by_placer in sorted(table.items()):
+        head, cells = _columns(judge, reference if reference in by_placer else None)
         graphs = max(row.graphs for row in by_placer.values())
         proven = max(row.proven for row in by_placer.values())
         facts = f", {counted(graphs, 'graph')}, {proven} with a proven optimum"
@@ -79,7 +85,8 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
         asked = "" if plain_rate else f"{judge.name}, "
         out.print(titled(f"{asked}{heading(rate)}", facts))
         measures = sorted({name for row in by_placer.values() for name in row.measures})
-        rows = RichTable("placer", *head, *measures, "ms", box=None)
+        names = Column("placer", overflow="fold", min_width=_width(by_placer))
+        rows = RichTable(names, *head, *measures, "ms", box=None)
         for name, row in by_placer.items():
             left_out = f"  ({row.failed} not placed)" if row.failed else ""
             further = (f"{row.measures.get(measure, nan):.4g}" for measure in measures)
@@ -92,21 +99,32 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
 
 def _pairs(by_placer: "dict[str, Row]") -> "RichTable":
     """How often each placer is better, equal or worse than each other."""
+    from rich.table import Column
     from rich.table import Table as RichTable
 
-    rows = RichTable("better / equal / worse than, %", *by_placer, box=None)
+    heads = {name: name for name in by_placer}
+    if sum(len(name) + 2 for name in heads) > MOST_HEADS:
+        heads = dict(zip(by_placer, ascii_uppercase, strict=False))
+    columns = (Column(head, no_wrap=True) for head in heads.values())
+    rows = RichTable(Column("better / equal / worse than, %", overflow="fold"), *columns, box=None)
     for name, row in by_placer.items():
         shares = (row.better_than, row.equal_to, row.worse_than)
         cells = (
-            "" if other == name else " / ".join(f"{100 * share[other]:.0f}" for share in shares)
+            "" if other == name else "/".join(f"{100 * share[other]:.0f}" for share in shares)
             for other in by_placer
         )
-        rows.add_row(name, *cells)
+        rows.add_row(name if heads[name] == name else f"{heads[name]}  {name}", *cells)
     return rows
+
+
+def _width(names: Iterable[str]) -> int:
+    """Width of a column of names, beyond which they go on in the next line."""
+    return min(MOST_NAME, max(map(len, names), default=0))
 
 
 def show_front(front: "Front") -> None:
     """Print the values of every placer by all objectives, and which are not dominated."""
+    from rich.table import Column
     from rich.table import Table as RichTable
 
     from streamplace.evaluate.rows import heading
@@ -115,7 +133,10 @@ def show_front(front: "Front") -> None:
     for rate, points in front.items():
         names = list(points[0].of_best) if points else []
         out.print(f"{heading(rate)}: value / best value, by every objective (● not dominated)")
-        rows = RichTable("asked for", "placer", *names, "", box=None)
+        placers = Column(
+            "placer", overflow="fold", min_width=_width(point.placer for point in points)
+        )
+        rows = RichTable("asked for", placers, *names, "", box=None)
         for point in points:
             shares = (f"{point.of_best[name]:.3f}" for name in names)
             rows.add_row(point.asked, point.placer, *shares, "●" if point.front else "")
@@ -123,18 +144,19 @@ def show_front(front: "Front") -> None:
 
 
 def _columns(
-    judge: "Objective", reference: str
+    judge: "Objective", reference: str | None
 ) -> "tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]":
     """Heads of the columns, and their cells for one placer.
 
     The columns of an objective that is maximised are those of the paper's Table 1; the values of
-    one that is minimised are multiples of the best value of all placers.
+    one that is minimised are multiples of the best value of all placers. Without a reference, no
+    column compares placers with one.
     """
-    against = f"vs {reference} +/=/−"
     if judge.sense == "max":
-        return ("mean", "q1", "median", "min", against, "of optimum", "optimal"), lambda row: (
+        against = () if reference is None else (f"vs {reference} +/=/−",)
+        return ("mean", "q1", "median", "min", *against, "of optimum", "optimal"), lambda row: (
             *(f"{value:.3f}" for value in (row.mean, row.q1, row.median, row.min)),
-            _signs(row, reference),
+            *(() if reference is None else (_signs(row, reference),)),
             "—" if row.share_of_optimum is None else f"{100 * row.share_of_optimum:.2f} %",
             "—" if row.reached is None else percent(row.reached),
         )
@@ -148,7 +170,5 @@ def _columns(
 
 
 def _signs(row: "Row", reference: str) -> str:
-    if reference not in row.better_than:
-        return "—"
     shares = (row.better_than, row.equal_to, row.worse_than)
     return " / ".join(f"{100 * share[reference]:.0f}" for share in shares) + " %"

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     default="metis,metis-oracle,fuser,fuser-oracle,anneal,exact",
     show_default=True,
     help="Placers to compare, separated by commas. Options follow after colons: metis:k=3, "
-    "anneal:budget=5ms, pilot:evaluations=100.",
+    "anneal:budget=5ms, pilot:evaluations=100. An alias may stand before a placer: "
+    "mine=pilot:weights=best.safetensors; tables and plots show the alias.",
 )
 @click.option(
     "--rate",
@@ -104,6 +105,7 @@ def command(
     from streamplace.evaluate.scan import scan
     from streamplace.model.units import tuple_rate
 
+    names = _checked(placers)
     dataset = _options.data_set(data, split, limit, cluster, constraints_file).rereadable()
     failures = FailedGraphs()
     with ray_connection(on):
@@ -112,7 +114,7 @@ def command(
             of_split = f" of split {quoted(split)}" if split else ""
             raise SettingError(f"{data} holds no graph{of_split}")
         comparison = ComparisonRun(
-            placers=tuple(dict.fromkeys(placers.split(","))),
+            placers=names,
             rates=tuple(dict.fromkeys(map(tuple_rate, rates))) or facts.rate,
             seed=seed,
             budget=budget,
@@ -128,8 +130,19 @@ def command(
         with progress("comparing", facts.total) as tick:
             for records in tick.over(run(on_failure=failures, on_saved=collected.add_saved)):
                 collected.add(records)
-    _report(collected.results(), output, as_json, reference)
+    aliases = {placer.alias: placer.spec for placer in comparison.aliased if placer.alias}
+    _report(collected.results(), aliases, output, as_json, reference)
     return failures.status
+
+
+def _checked(placers: str) -> tuple[str, ...]:
+    """Names of placers, with aliases and options; raise where one of them means no placer."""
+    from streamplace.placers.named import aliased_placers, named_placer
+
+    names = tuple(dict.fromkeys(placers.split(",")))
+    for placer in aliased_placers(names):
+        named_placer(placer.spec)
+    return names
 
 
 def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":
@@ -152,7 +165,11 @@ def _results_file(folder: Path) -> "RecordFile":
 
 
 def _report(
-    results: "Sequence[ObjectiveResults]", output: Path | None, as_json: bool, reference: str
+    results: "Sequence[ObjectiveResults]",
+    aliases: dict[str, str],
+    output: Path | None,
+    as_json: bool,
+    reference: str,
 ) -> None:
     """Print the results, and write them to a folder if one is given."""
     from streamplace.cli._comparison import as_document, show, show_front
@@ -162,7 +179,7 @@ def _report(
     front = None
     if len(results) > 1:
         front = points({result.judge.name: result.results for result in results}, judges)
-    document = as_document(results, front)
+    document = as_document(results, front) | ({"aliases": aliases} if aliases else {})
     if output is not None:
         save_json(document, output / "table.json")
         _plots(results, front, output)

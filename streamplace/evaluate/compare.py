@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from streamplace.evaluate.aliases import SavedAliases
 from streamplace.evaluate.comparison import ComparisonRun
 from streamplace.evaluate.optima import is_prover, known_answers, remember
 from streamplace.evaluate.parallel import parallel_map
@@ -57,20 +58,34 @@ def compare(
         Called with every record in ``file``, which is read once.
     """
     reader = problems.reader if isinstance(problems, DataSet) else same_problem
-    names = [placer.name for placer in Runner(comparison, reader).placers]
+    specs = [placer.named.spec for placer in Runner(comparison, reader).placers]
     with _written(file) as save:
-        saved = None if file is None else RecordIndex.of(file, on_saved)
+        saved, aliases = None, None
+        if file is not None:
+            aliases = SavedAliases(comparison.aliased, file.path)
+            saved = RecordIndex.of(file, _both(aliases.check, on_saved))
         LOG.info("%d results are saved already", len(saved or ()))
-        proofs = known_answers() if any(map(is_prover, names)) else None
+        proofs = known_answers() if any(map(is_prover, specs)) else None
         runner = Runner(comparison, reader, None if saved is None else saved.numbers, proofs)
-        collector = _Collector(runner, saved, on_failure or _log_failure)
+        collector = _Collector(runner, saved, aliases, on_failure or _log_failure)
         items = problems.lines() if isinstance(problems, DataSet) else problems
         noted = collector.note(items)
         for outcomes in parallel_map(runner, noted, jobs, on, lost=runner.failed):
             complete = collector.complete(outcomes)
-            save([o.record for o in complete if o.origin in (Origin.CACHE, Origin.NEW)])
+            save([outcome.record for outcome in complete if collector.to_save(outcome)])
             remember([o.record for o in complete if o.origin is Origin.NEW])
             yield [outcome.record for outcome in complete]
+
+
+def _both(first: OnSaved, second: OnSaved | None) -> OnSaved:
+    """Call one function with every saved record, and then another, if any."""
+
+    def call(record: Record) -> None:
+        first(record)
+        if second is not None:
+            second(record)
+
+    return call
 
 
 @contextmanager
@@ -89,6 +104,7 @@ class _Collector:
 
     runner: Runner
     saved: RecordIndex | None
+    aliases: SavedAliases | None
     on_failure: OnFailure
     under_way: deque[Any] = field(default_factory=deque)
 
@@ -107,6 +123,12 @@ class _Collector:
                 self.on_failure(record.graph, record.error or "")
         return complete
 
+    def to_save(self, outcome: Outcome) -> bool:
+        """Whether the file lacks the result, or the alias of its placer."""
+        if outcome.origin is Origin.FILE:
+            return self.aliases is not None and self.aliases.is_new(outcome.record)
+        return outcome.origin is not Origin.FAILED
+
     def _looked_up(self, outcome: Outcome, item: Any, i: int) -> Outcome:
         """Return an outcome; one from the file with its record, measured if need be."""
         blank = outcome.record
@@ -115,7 +137,7 @@ class _Collector:
         saved = None if self.saved is None else self.saved.find(blank.key)
         if saved is None:  # the file was replaced meanwhile
             return self.runner.rerun(item, i)
-        record = replace(saved, graph=blank.graph, rate=blank.rate)
+        record = replace(saved, graph=blank.graph, rate=blank.rate, alias=blank.alias)
         return Outcome(self.runner.completed(item, i, record), Origin.FILE)
 
 

@@ -12,6 +12,7 @@ from streamplace.learn.loading import shipped
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective
+from streamplace.placers.named import AliasedPlacer, aliased_placers
 from streamplace.placers.registry import Budget, Placer
 
 
@@ -22,7 +23,8 @@ class ComparisonRun:
     Attributes
     ----------
     placers
-        Placers by name, options after colons (``metis:k=3``).
+        Placers by name, options after colons (``metis:k=3``), aliases before the name
+        (``three=metis:k=3``).
     rates
         Total source rates; empty for every graph's own rate, in one table.
     objectives
@@ -37,6 +39,11 @@ class ComparisonRun:
     budget: Budget = field(default_factory=Budget)
     objectives: tuple[str, ...] = (DEFAULT,)
     require: tuple[str, ...] = ()
+
+    @property
+    def aliased(self) -> tuple[AliasedPlacer, ...]:
+        """The placers with their aliases."""
+        return aliased_placers(self.placers)
 
     @property
     def judges(self) -> tuple[Objective, ...]:

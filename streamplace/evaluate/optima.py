@@ -6,6 +6,7 @@ changes no result: a proof that took more than the terms allow is not in it.
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -56,7 +57,11 @@ def known_answers() -> RecordIndex:
 
 def remember(records: Iterable[Record]) -> None:
     """Add the answers of the exact placer among some records to the cache, if it can be written."""
-    answers = [record for record in records if is_prover(record.placer) and record.error is None]
+    answers = [
+        replace(record, alias=None)
+        for record in records
+        if is_prover(record.placer) and record.error is None
+    ]
     if answers:
         try:
             make_folder(cache_path().parent)

@@ -44,6 +44,8 @@ class Record:
         Further numbers by name: those of the objective, and values by other objectives.
     steps
         Numbers of evaluations and the values reached after them, if the placer reports any.
+    alias
+        Name of the placer in tables and plots, if the comparison gives it one.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -63,6 +65,7 @@ class Record:
     measures: dict[str, Finite] = field(default_factory=dict)
     steps: tuple[tuple[Annotated[int, Field(ge=1)], Finite], ...] = ()
     queue: Discipline = "priority"
+    alias: str | None = None
 
     def placement(self, problem: Problem) -> Placement:
         """Return the placement."""
@@ -72,6 +75,11 @@ class Record:
     def key(self) -> Key:
         """Key; records of equal keys are repetitions of one result."""
         return (self.problem, self.objective, self.placer, self.budget)
+
+    @property
+    def label(self) -> str:
+        """Name of the placer in tables and plots."""
+        return self.placer if self.alias is None else self.alias
 
     @property
     def devices_used(self) -> int:

@@ -98,7 +98,7 @@ class ResultsTable:
             if record.objective != self.objective:
                 continue
             by_placer = self._columns.setdefault(record.rate, {})
-            by_placer.setdefault(record.placer, _Columns()).add(record)
+            by_placer.setdefault(record.label, _Columns()).add(record)
 
     def table(self) -> dict[float | None, dict[str, ResultColumns]]:
         """Columns by rate and placer, in the order in which they came."""

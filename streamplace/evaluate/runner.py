@@ -18,7 +18,7 @@ from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record, key_number, problem_hash
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
-from streamplace.placers.named import named_placer
+from streamplace.placers.named import AliasedPlacer, named_placer
 from streamplace.placers.registry import Budget, Improvement, Placer
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 class ComparedPlacer(NamedTuple):
     """A placer of a comparison: as it is named there, resolved, and its terms."""
 
-    name: str
+    named: AliasedPlacer
     placer: Placer
     terms: str
 
@@ -93,10 +93,10 @@ class Runner:
     def placers(self) -> tuple[ComparedPlacer, ...]:
         """The placers, resolved once per process."""
         budget, seed = self.comparison.budget, self.comparison.seed
-        resolved = ((name, named_placer(name)) for name in self.comparison.placers)
+        resolved = ((named, named_placer(named.spec)) for named in self.comparison.aliased)
         return tuple(
-            ComparedPlacer(name, placer, terms_of(placer, budget, seed))
-            for name, placer in resolved
+            ComparedPlacer(named, placer, terms_of(placer, budget, seed))
+            for named, placer in resolved
         )
 
     @cached_property
@@ -142,9 +142,9 @@ class Runner:
         graph = problem.graph.name
         for judge in self.judges:
             for rate, at, digest in at_rates:
-                for name, placer, terms in self.placers:
-                    row = (digest, graph, rate, name, terms)
-                    record = Record(*row, None, None, 0.0, (), objective=judge.name)
+                for (alias, spec), placer, terms in self.placers:
+                    row = (digest, graph, rate, spec, terms)
+                    record = Record(*row, None, None, 0.0, (), objective=judge.name, alias=alias)
                     yield PlacementAttempt(record, at, judge, placer)
 
     def _outcome(self, attempt: PlacementAttempt) -> Outcome:
@@ -153,7 +153,7 @@ class Runner:
             return Outcome(blank, Origin.FILE)
         proof = None if self._proofs is None else self._proofs.find(blank.key)
         if proof is not None and is_answer(proof, problem):
-            record = replace(proof, graph=blank.graph, rate=blank.rate)
+            record = replace(proof, graph=blank.graph, rate=blank.rate, alias=blank.alias)
             return Outcome(self._measured(record, attempt), Origin.CACHE)
         try:
             return Outcome(self._measured(self._placed(attempt), attempt), Origin.NEW)

@@ -1,7 +1,8 @@
 """Placers by name, with options after colons, as people write them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
@@ -35,6 +36,53 @@ def named_placer(text: str) -> Placer:
             raise SettingError(f"placer {name!r} has no option {quoted(option)}; it takes {takes}")
         options[option] = _converted(placer, option, value)
     return placer.with_options(**options)
+
+
+class AliasedPlacer(NamedTuple):
+    """A placer of a list: its alias, if it has any, and its name with the options.
+
+    >>> AliasedPlacer.read("mine=pilot:samples=0")
+    AliasedPlacer(alias='mine', spec='pilot:samples=0')
+    >>> AliasedPlacer.read("metis:k=3").label
+    'metis:k=3'
+    """
+
+    alias: str | None
+    spec: str
+
+    @classmethod
+    def read(cls, text: str) -> "AliasedPlacer":
+        """Read ``ALIAS=NAME:OPTION=VALUE``, in which only the name is required."""
+        before, equals, after = text.partition("=")
+        return cls(before.strip(), after) if equals and ":" not in before else cls(None, text)
+
+    @property
+    def label(self) -> str:
+        """Name of the placer in tables and plots."""
+        return self.spec if self.alias is None else self.alias
+
+
+def aliased_placers(texts: Iterable[str]) -> tuple[AliasedPlacer, ...]:
+    """Placers of a list; raise where an alias is no name of its own, or stands there twice."""
+    placers = tuple(map(AliasedPlacer.read, texts))
+    aliases: set[str] = set()
+    for alias, spec in placers:
+        if alias is None:
+            continue
+        if not alias:
+            raise SettingError(f"{quoted('=' + spec)} has an empty alias; write ALIAS=PLACER")
+        if _is_placer(alias):
+            raise SettingError(
+                f"the alias {quoted(alias)} is the name of a placer; choose another alias"
+            )
+        if alias in aliases:
+            raise SettingError(f"the alias {quoted(alias)} is given twice; choose another alias")
+        aliases.add(alias)
+    return placers
+
+
+def _is_placer(name: str) -> bool:
+    return name in PLACERS or name.removesuffix("-oracle") in PLACERS
 
 
 def _by_name(name: str) -> Placer:

@@ -83,6 +83,30 @@ def test_people_read_a_table_per_rate(run: Callable, data: str) -> None:
     assert "vs metis" in out
 
 
+def test_an_alias_is_shown_wherever_placers_are_named(run: Callable, data: str) -> None:
+    """In the tables and in table.json, which says what it stands for."""
+    asked = ("compare", data, "--placers", "few=metis:k=2,metis")
+    out = run(*asked).out
+    assert "few" in out
+    assert "k=2" not in out
+    document = json.loads(run(*asked, "-o", "out", "--json").out)
+    assert document["aliases"] == {"few": "metis:k=2"}
+    assert list(document["rates"]["10000"]["placers"]) == ["few", "metis"]
+    assert json.loads(Path("out/table.json").read_text()) == document
+
+
+def test_no_name_of_a_placer_is_cut(run: Callable, data: str) -> None:
+    """Two placers whose long names differ at the end have different rows."""
+    names = [f"{'a-long-name-of-a-placer-' * 3}{i}" for i in range(3)]
+    out = run("compare", data, "--placers", ",".join(f"{name}=metis" for name in names)).out
+    assert all(name in "".join(out.split()) for name in names)
+
+
+def test_without_the_reference_no_column_compares_with_it(run: Callable, data: str) -> None:
+    """Instead of a column of dashes."""
+    assert "vs metis" not in run("compare", data, "--placers", "random,single").out
+
+
 def proven(answer: Answer) -> int:
     """How many optima METIS is judged by."""
     return json.loads(answer.out)["rates"]["10000"]["placers"]["metis"]["proven"]
@@ -111,6 +135,8 @@ def test_graphs_may_come_from_a_pipe(run: Callable, data: str, tmp_path: Path) -
     [
         (["--split", "nonsense"], "holds no graph of split 'nonsense'"),
         (["--placers", "metis,magic"], "there is no placer 'magic'"),
+        (["--placers", "mine=magic"], "there is no placer 'magic'"),
+        (["--placers", "single=metis"], "the alias 'single' is the name of a placer"),
         (["--placers", "metis", "-o", "b.manifest.json"], "cannot be a folder"),
     ],
 )

@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import chain, diamond
+
+from streamplace.errors import SettingError
+from streamplace.evaluate.compare import compare
+from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.records import Record
+from streamplace.evaluate.results import ResultsTable
+from streamplace.model import Cluster, Problem
+from streamplace.placers.named import AliasedPlacer, aliased_placers
+from streamplace.placers.registry import Budget
+
+PROBLEMS = [Problem(graph, Cluster.uniform(3)) for graph in (chain(), diamond())]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> RecordFile:
+    """An empty results file."""
+    return RecordFile(tmp_path / "results.jsonl")
+
+
+def records(file: RecordFile | None, *placers: str) -> list[Record]:
+    """All records of a comparison of the two problems."""
+    comparison = ComparisonRun(placers, budget=Budget(None, 50))
+    return [record for row in compare(comparison, PROBLEMS, file, jobs=1) for record in row]
+
+
+@given(st.from_regex(r"[a-z][a-z0-9 _.-]*[0-9]", fullmatch=True))
+def test_what_stands_before_the_first_equals_sign_is_the_alias(alias: str) -> None:
+    """Unless a colon comes before it: then it belongs to an option."""
+    assert AliasedPlacer.read(f"{alias}=metis:k=3") == (alias, "metis:k=3")
+    assert AliasedPlacer.read("metis:k=3") == (None, "metis:k=3")
+
+
+@pytest.mark.parametrize(
+    ("placers", "complaint"),
+    [
+        (("metis=random",), "the alias 'metis' is the name of a placer"),
+        (("fuser-oracle=random",), "the alias 'fuser-oracle' is the name of a placer"),
+        (("a=random", "a=metis"), "the alias 'a' is given twice"),
+        (("=random",), "has an empty alias"),
+    ],
+)
+def test_an_alias_that_could_be_mistaken_is_refused(
+    placers: tuple[str, ...], complaint: str
+) -> None:
+    """In one line."""
+    with pytest.raises(SettingError, match=complaint):
+        aliased_placers(placers)
+
+
+def test_a_table_shows_aliases_and_a_result_holds_both_names(file: RecordFile) -> None:
+    """The alias for people, the placer for whoever repeats the comparison."""
+    found = records(file, "few=metis:k=2", "metis")
+    (table,) = ResultsTable(found).table().values()
+    assert list(table) == ["few", "metis"]
+    assert {(record.alias, record.placer) for record in file} == {
+        ("few", "metis:k=2"),
+        (None, "metis"),
+    }
+
+
+def test_two_aliases_of_one_placer_have_its_values() -> None:
+    """A name changes no result."""
+    (table,) = ResultsTable(records(None, "a=random", "b=random", "random")).table().values()
+    values = [columns.value.tolist() for columns in table.values()]
+    assert len(values) == 3
+    assert values[0] == values[1] == values[2]
+
+
+def test_an_alias_is_given_to_results_that_are_saved(file: RecordFile) -> None:
+    """Nothing is computed again, and the file says what the alias stands for."""
+    plain = records(file, "random")
+    milliseconds = [record.milliseconds for record in plain]
+    assert [r.milliseconds for r in records(file, "mine=random")] == milliseconds
+    with pytest.raises(SettingError, match="the alias 'mine' stands for 'random' in these results"):
+        records(file, "mine=metis")
+    size = file.path.stat().st_size
+    records(file, "mine=random")
+    assert file.path.stat().st_size == size
+
+
+def test_a_changed_alias_is_refused_before_anything_is_written(file: RecordFile) -> None:
+    """Naming both placers; another alias for the same folder is welcome."""
+    records(file, "mine=metis:k=2")
+    before = file.path.read_bytes()
+    with pytest.raises(SettingError, match="'metis:k=2' in these results, not for 'metis:k=3'"):
+        records(file, "mine=metis:k=3")
+    assert file.path.read_bytes() == before
+    records(file, "other=metis:k=3")
+    assert len(file.path.read_bytes().splitlines()) == 4
+
+
+def test_a_result_of_an_older_version_has_no_alias(file: RecordFile) -> None:
+    """Its line lacks the field."""
+    records(file, "random")
+    lines = [json.loads(line) for line in file.path.read_text().splitlines()]
+    for line in lines:
+        del line["alias"]
+    file.path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert [record.label for record in file] == ["random", "random"]
