@@ -24,6 +24,7 @@ from streamplace.cli._flink import (
 from streamplace.cli._options import FILE
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
+from streamplace.objectives.report import duration
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
@@ -209,7 +210,7 @@ def _show(
     job = before if moved is None else moved.job
     outage = None if moved is None else moved.outage
     if outage is not None:
-        say(f"it stood still for {outage:.1f} s")
+        say(f"it stood still for {duration(outage)}")
     if not as_json:
         print_line(job)
         return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from streamplace.cli._output import counted, print_json, print_line, say
+from streamplace.objectives.report import duration
 
 if TYPE_CHECKING:
     from streamplace.evaluate.estimate import Estimate
@@ -77,5 +78,5 @@ def print_estimate(estimate: "Estimate", as_json: bool) -> None:
     margin = "" if error is None else f" ± {error:.2g}"
     print_line(
         f"{estimate.core_hours:.3g}{margin} core hours, estimated from "
-        f"{counted(estimate.tried, 'graph')} ({estimate.seconds_per_graph:.3g} s each)"
+        f"{counted(estimate.tried, 'graph')} ({duration(estimate.seconds_per_graph)} each)"
     )

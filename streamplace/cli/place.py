@@ -18,7 +18,7 @@ from streamplace.cli._output import (
 )
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
-from streamplace.objectives.report import Report
+from streamplace.objectives.report import Report, duration
 
 if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph
@@ -229,7 +229,7 @@ def show(
     tables = [part for part in report.parts if not isinstance(part, str)]
     print_report(Report(tuple(tables)))
     print_about(graph)
-    heading = f" by {result.placer}: {explanation.words}, found in {1000 * result.seconds:.1f} ms"
+    heading = f" by {result.placer}: {explanation.words}, search time {duration(result.seconds)}"
     out.print(titled(graph.name, heading))
     for line in (*report.parts, bound_in_words(judge, result)):
         if isinstance(line, str):

@@ -27,7 +27,7 @@ from streamplace.cli._output import (
     say,
 )
 from streamplace.errors import SettingError
-from streamplace.objectives.report import percent
+from streamplace.objectives.report import duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -262,10 +262,10 @@ def show_engine(run: "QueueRun") -> None:
     )
     for name, wait in (("latency", run.latency), ("without backlog", run.latency_without_backlog)):
         numbers = asdict(wait).items()
-        waits = ", ".join(f"{key} {value:.3g} s" for key, value in numbers if value is not None)
+        waits = ", ".join(f"{key} {duration(value)}" for key, value in numbers if value is not None)
         out.print(f"  {name}: {waits or 'nothing arrived'}")
     steady = run.time_to_steady
-    out.print(f"  steady after: {'never' if steady is None else f'{steady:.1f} s'}")
+    out.print(f"  steady after: {'never' if steady is None else duration(steady)}")
     longest = sorted(run.queues.items(), key=lambda item: -item[1])[:4]
     out.print(f"  longest queues: {', '.join(f'{name} {q:.0f}' for name, q in longest)}")
     if run.backlog >= 1:

@@ -15,7 +15,7 @@ from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, counted, print_json, say
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
-from streamplace.objectives.report import percent
+from streamplace.objectives.report import duration, percent
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -267,7 +267,7 @@ def show(trained: "Trained") -> None:
         out.print(rows)
     best = f"best after {history.best}" if history.best else "none better than the first weights"
     early = ", stopped early" if len(history.epochs) < trained.epochs else ""
-    epochs = f": {counted(len(history.epochs), 'epoch')} in {trained.seconds:.1f} s"
+    epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
     out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")
     out.print("Beside them: history.jsonl, curve.png, tensorboard/, last.safetensors (--resume)")

@@ -32,9 +32,10 @@ def verdict(result: Result, explanation: Explanation) -> str:
 
 
 def bound_in_words(objective: Objective, result: Result) -> str | None:
-    """The bound in one sentence; None without a bound."""
+    """The bound in one sentence, with the gap where there is one; None without a bound."""
     if result.bound is None:
         return None
-    distance = objective.format(abs(result.value - result.bound))
-    bound = objective.format(result.bound)
-    return f"Bound: no placement is better than {bound} (gap {distance})"
+    bound = f"Bound: no placement is better than {objective.format(result.bound)}"
+    if proven(result.value, result.bound):
+        return bound
+    return f"{bound} (gap {objective.format(abs(result.value - result.bound))})"

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeVar
 
 T = TypeVar("T")
 
 MOST_ROWS, MOST_NAMES = 12, 12
+_SIZE = {"d": 86400, "h": 3600, "min": 60, "s": 1}
+_PAIRS = (("d", "h"), ("h", "min"), ("min", "s"))
+_FRACTIONS = ((1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +52,38 @@ def percent(share: float) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Number with its unit, seconds in the unit that reads best.
+    """Number with its unit; seconds as `duration` writes them.
 
-    >>> quantity(0.0741, "s"), quantity(4200, "s"), quantity(3, "devices"), quantity(1e-7, "J")
-    ('74.1 ms', '4200 s', '3 devices', '1e-07 J')
+    >>> quantity(0.0741, "s"), quantity(3, "devices"), quantity(1e-7, "J")
+    ('74.1 ms', '3 devices', '1e-07 J')
     """
-    if unit == "s" and 0 < abs(value) < 1:
-        factor, unit = (1e3, "ms") if abs(value) >= 1e-3 else (1e6, "µs")
-        value *= factor
-    return f"{value:.4g} {unit}"
+    return duration(value) if unit == "s" else f"{value:.4g} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people write times: in the unit that reads best, two of them from a minute on.
+
+    >>> duration(2.5e-6), duration(0.4463), duration(42), duration(982), duration(13790)
+    ('2.5 µs', '446.3 ms', '42 s', '16 min 22 s', '3 h 50 min')
+    """
+    size = abs(seconds)
+    if not isfinite(size) or size >= 1000 * _SIZE["d"]:
+        return f"{seconds / _SIZE['d']:.4g} d"
+    if round(size) >= _SIZE["min"]:
+        return ("-" if seconds < 0 else "") + _in_two_units(size)
+    size = float(f"{size:.4g}")
+    factor, unit = next(((f, u) for f, u in _FRACTIONS if size * f >= 1), _FRACTIONS[-1])
+    return f"{seconds * factor:.4g} {unit}" if seconds else "0 s"
+
+
+def _in_two_units(seconds: float) -> str:
+    """A minute or more, rounded to the smaller of two units that follow each other."""
+    for large, small in _PAIRS:
+        size, part = _SIZE[large], _SIZE[small]
+        count, rest = divmod(round(seconds / part) * part, size)
+        if count:
+            break
+    return f"{count} {large}" + (f" {rest // part} {small}" if rest else "")
 
 
 def some(

@@ -21,6 +21,15 @@ def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: s
     assert "Verdict: " in out
 
 
+def test_a_proven_placement_has_a_bound_and_no_gap(run: Callable, graph: str) -> None:
+    """The verdict says that it is proven; others say how far they are from the bound."""
+    best = run("place", graph, "--placer", "exact").out
+    assert "Verdict: the best possible, proven" in best
+    assert "Bound: no placement is better than 100.0 %\n" in best
+    hard = run("place", graph, "--placer", "exact", "--rate", "1 M/s", "--evaluations", "1").out
+    assert "(gap " in hard
+
+
 @pytest.mark.parametrize("budget", ["0.05", "50ms", "50 ms"])
 def test_a_budget_may_have_a_unit(run: Callable, graph: str, budget: str) -> None:
     assert run("place", graph, "--budget", budget).status == 0
