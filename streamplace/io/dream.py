@@ -229,6 +229,7 @@ def _check_expressible(graph: StreamGraph) -> None:
         "sources of different rates": len(set(operators.rate[graph.sources].tolist())) > 1,
         "windows": bool(operators.window),
         "parallelism": bool((operators.parallelism > 1).any()),
+        "key groups": bool(operators.max_parallelism.any()),
         "required tags": any(operators.requires),
         "memory": bool(operators.memory.any()),
         "streams with a payload of their own": not np.isnan(graph.streams.payload).all(),

@@ -162,6 +162,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         payload=rows.numbers("payload", size_bytes),
         rate=rows.numbers("rate", tuple_rate),
         parallelism=rows.column("parallelism", 1),
+        max_parallelism=rows.column("max_parallelism", 0),
         kind=rows.column("kind", ""),
         requires=rows.column("requires", ()),
         memory=rows.numbers("memory", size_bytes),
@@ -218,6 +219,8 @@ def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
             row[key] = plain(column[i])
     if operators.parallelism[i] != 1:
         row["parallelism"] = int(operators.parallelism[i])
+    if operators.max_parallelism[i]:
+        row["max_parallelism"] = int(operators.max_parallelism[i])
     if operators.kind[i]:
         row["kind"] = operators.kind[i]
     if operators.requires[i]:

@@ -14,7 +14,7 @@ from streamplace.io.fields import check_json, check_known
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 from streamplace.model.messages import quoted, shown
-from streamplace.model.operators import MOST_SUBTASKS
+from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
 from streamplace.model.placement import Discipline
 
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -59,6 +59,17 @@ class OperatorJson(TypedDict):
     ]
     parallelism: NotRequired[
         Annotated[int, Field(ge=1, le=MOST_SUBTASKS, description="number of subtasks")]
+    ]
+    max_parallelism: NotRequired[
+        Annotated[
+            int,
+            Field(
+                ge=0,
+                le=MOST_KEY_GROUPS,
+                description="key groups, or splits of a source, that are dealt to the subtasks; "
+                "0, the default, for tuples that can be divided at will",
+            ),
+        ]
     ]
     kind: NotRequired[str]
     requires: NotRequired[Annotated[_List[str], Field(description="tags a device must have")]]

@@ -8,10 +8,11 @@ from math import gcd
 import numpy as np
 
 from streamplace.errors import GraphError, PlacementError, ProblemError
-from streamplace.model.arrays import Bools, Ints, Longs
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.key_groups import subtask_parts
 from streamplace.model.messages import quoted
 from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
@@ -28,8 +29,10 @@ MOST_PAIRS = 1_000_000
 class Expansion:
     """A graph of subtasks, and the way back.
 
-    A subtask has 1/p of its operator's rate and memory. A window keeps its size and advance and has
-    1/p of its base and limit, so that the subtasks' windows together emit what the operator's does.
+    A subtask has 1/p of its operator's rate and memory, or, where the operator has key groups, what
+    its share of them makes it (`streamplace.model.key_groups`). A window keeps its size and advance
+    and has that share of its base and limit, so that the subtasks' windows together emit what the
+    operator's does.
 
     Attributes
     ----------
@@ -97,8 +100,7 @@ class Expansion:
         if problem.moving is None:
             return None
         state, startup = problem.moving.state, problem.moving.startup
-        shared = state / self.original.operators.parallelism
-        return Moving(shared[self.operator], startup[self.operator])
+        return Moving(state[self.operator] / _parts(self.original), startup[self.operator])
 
     def constraints(self, constraints: Constraints) -> Constraints:
         """Constraints of the original graph, carried over to its subtasks.
@@ -173,7 +175,8 @@ def expand(graph: StreamGraph) -> Expansion:
     """Return the graph of subtasks of a graph; see `Expansion`.
 
     A "forward" stream joins subtask i to subtask i; "rebalance" and "hash" join every subtask to
-    every subtask of the target, each with its even part of the selectivity; "" means forward
+    every subtask of the target, each with its part of the selectivity: an even one, or with "hash"
+    by the key groups of the target. "" means hash where the target has key groups, else forward
     between equal parallelisms and rebalance otherwise.
 
     Raises
@@ -201,6 +204,7 @@ def _forward(graph: StreamGraph, p: Longs) -> Bools:
     streams = graph.streams
     kind = np.array(streams.partitioning, dtype="U9")
     equal = p[streams.source] == p[streams.target]
+    dealt = graph.operators.max_parallelism[streams.target] > 0
     wrong = (kind == "forward") & ~equal
     if wrong.any():
         e = int(np.argmax(wrong))
@@ -209,7 +213,12 @@ def _forward(graph: StreamGraph, p: Longs) -> Bools:
             f"{p[streams.source[e]]} to {p[streams.target[e]]} subtasks; "
             "use equal parallelisms or 'rebalance'"
         )
-    return np.asarray(equal & ((kind == "forward") | (kind == "")))
+    return np.asarray(equal & ((kind == "forward") | ((kind == "") & ~dealt)))
+
+
+def _parts(graph: StreamGraph) -> Floats:
+    """Number by which what an operator has is divided for each of its subtasks, [S]."""
+    return subtask_parts(graph.operators.max_parallelism, graph.operators.parallelism)
 
 
 def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
@@ -222,7 +231,8 @@ def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
 
 def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
     operators = graph.operators
-    share = 1 / p[operator]
+    parts = _parts(graph)
+    share = 1 / parts
     rows = operator.tolist()
     return Operators(
         _names(operators.name, p.tolist()),
@@ -233,7 +243,7 @@ def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
         requires=[operators.requires[v] for v in rows],
         memory=operators.memory[operator] * share,
         window={
-            i: _window(operators.window[v], int(p[v]))
+            i: _window(operators.window[v], float(parts[i]))
             for i, v in enumerate(rows if operators.window else ())
             if v in operators.window
         },
@@ -257,9 +267,9 @@ def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
         sign *= 2
 
 
-def _window(window: Window, p: int) -> Window:
-    """Return one subtask's window: p of them on 1/p of the tuples emit what this one does."""
-    base, limit = window.base / p, window.limit / p
+def _window(window: Window, parts: float) -> Window:
+    """Return one subtask's window: those of all subtasks together emit what this one does."""
+    base, limit = window.base / parts, window.limit / parts
     return Window(window.size, window.advance, base, window.factor, limit)
 
 
@@ -277,11 +287,14 @@ def _subtask_streams(
     straight, receivers = forward[stream], p[streams.target][stream]
     sender = np.where(straight, copy, copy // receivers)
     receiver = np.where(straight, copy, copy % receivers)
+    to = first[streams.target][stream] + receiver
+    even = np.array([kind == "rebalance" for kind in streams.partitioning], np.bool_)[stream]
+    parts = np.where(even, receivers, _parts(graph)[to])
     return Streams(
         subtasks,
         first[streams.source][stream] + sender,
-        first[streams.target][stream] + receiver,
-        selectivity=streams.selectivity[stream] / np.where(straight, 1, receivers),
+        to,
+        selectivity=streams.selectivity[stream] / np.where(straight, 1, parts),
         payload=streams.payload[stream],
         partitioning=[streams.partitioning[e] for e in stream.tolist()],
         input=_inputs(graph, stream.tolist()),

@@ -19,9 +19,11 @@ from streamplace.model.columns import (
     tag_column,
     text_column,
 )
+from streamplace.model.key_groups import busiest_parts
 from streamplace.model.messages import quoted
 
 MOST_SUBTASKS = 1_000_000
+MOST_KEY_GROUPS = 32_768
 SHORTEST_WINDOW = 1e-6
 EACH, ALL = "each", "all"
 _NOTHING: frozenset[str] = frozenset()
@@ -85,6 +87,9 @@ class Operator:
         says, and there "each".
     about
         What it does, in words, where its name does not say; for people.
+    max_parallelism
+        Key groups by which tuples are dealt to the subtasks, or splits of a source; no more
+        subtasks are possible. 0, the default, stands for tuples that can be divided at will.
     """
 
     name: str
@@ -98,6 +103,7 @@ class Operator:
     window: Window | None = None
     fires: str = ""
     about: str = ""
+    max_parallelism: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -124,6 +130,7 @@ class Operators:
     window: Mapping[int, Window]
     fires_all: Bools
     about: tuple[str, ...]
+    max_parallelism: Ints
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -139,6 +146,7 @@ class Operators:
         window: Mapping[int, Window] | None = None,
         fires_all: ArrayLike | None = None,
         about: Sequence[str] | None = None,
+        max_parallelism: ArrayLike | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "an operator", GraphError)
@@ -157,6 +165,10 @@ class Operators:
         put("window", self._checked_windows(window or {}))
         put("fires_all", flag_column(fires_all, size, partial(self._bad, "fires_all")))
         put("about", text_column(about, size, partial(self._bad, "about")))
+        bad = partial(self._bad, "max_parallelism")
+        groups = int_column(max_parallelism, size, 0, bad, least=0, most=MOST_KEY_GROUPS)
+        put("max_parallelism", groups)
+        self._check_parallelism()
         self._check_joins()
 
     @classmethod
@@ -175,6 +187,7 @@ class Operators:
             window={i: row.window for i, row in enumerate(rows) if row.window},
             fires_all=[fires_all(row.fires or fires, row.name) for row in rows],
             about=[row.about for row in rows],
+            max_parallelism=[row.max_parallelism for row in rows],
         )
 
     def __len__(self) -> int:
@@ -194,6 +207,7 @@ class Operators:
             self.window.get(i),
             ALL if self.fires_all[i] else "",
             self.about[i],
+            int(self.max_parallelism[i]),
         )
 
     def __iter__(self) -> Iterator[Operator]:
@@ -222,6 +236,14 @@ class Operators:
         rows = (self.parallelism > 1).nonzero()[0].tolist()
         return {self.name[i]: int(self.parallelism[i]) for i in rows}
 
+    @property
+    def balanced_parallelism(self) -> Floats:
+        """Number of equal subtasks whose load would be that of the busiest subtask, [N].
+
+        It is the parallelism where that divides the key groups, and less elsewhere.
+        """
+        return busiest_parts(self.max_parallelism, self.parallelism)
+
     def rows(self, names: Sequence[str]) -> Ints:
         """Rows of the operators with these names."""
         try:
@@ -234,6 +256,15 @@ class Operators:
             if not 0 <= row < len(self):
                 raise GraphError(f"a window is for row {row}, but there are {len(self)} operators")
         return dict(windows)
+
+    def _check_parallelism(self) -> None:
+        above = (self.max_parallelism > 0) & (self.parallelism > self.max_parallelism)
+        if above.any():
+            i = int(np.argmax(above))
+            raise GraphError(
+                f"operator {quoted(self.name[i])} has parallelism {self.parallelism[i]} and "
+                f"max_parallelism {self.max_parallelism[i]}; lower the one or raise the other"
+            )
 
     def _check_joins(self) -> None:
         for row in self.window:

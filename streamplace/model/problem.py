@@ -227,7 +227,7 @@ class Problem:
             self.graph.flow,
             seconds=per_tuple,
             payload=streams.bytes_per_tuple(),
-            parallelism=operators.parallelism,
+            parallelism=operators.balanced_parallelism,
             device_type=device_type,
             cores=devices.cores,
             seconds_per_byte=8 / cluster.bandwidth_bps,

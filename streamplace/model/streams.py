@@ -27,8 +27,9 @@ class Stream:
     payload
         Bytes per tuple where they differ from the source's payload; None inherits it.
     partitioning
-        How tuples reach the subtasks of the target: "forward" (one to one), "rebalance" or "hash"
-        (evenly to all). "" means forward between equal parallelisms and rebalance otherwise.
+        How tuples reach the subtasks of the target: "forward" (one to one), "rebalance"
+        (evenly to all), "hash" (to all, by the key groups of the target). "" means hash where the
+        target has key groups, else forward between equal parallelisms and rebalance otherwise.
     input
         Which input of a target that fires "all" this is; streams that name the same one are merged
         into it. "" is an input of its own.

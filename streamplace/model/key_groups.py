@@ -1,0 +1,73 @@
+"""Key groups: how Flink deals the tuples of an operator to its subtasks.
+
+An operator of maximum parallelism M has M key groups. Subtask i of p owns the groups g with
+⌊g · p / M⌋ = i (`KeyGroupRangeAssignment` of Flink), so it has ⌊M / p⌋ or ⌈M / p⌉ of them. The
+splits of a source are dealt in the same numbers. M = 0 stands for tuples that can be divided at
+will, of which each subtask has 1/p.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamplace.model.arrays import Floats, Longs
+
+
+def subtask_of_group(groups: int, parallelism: int, group: int) -> int:
+    """Return the subtask that owns a key group.
+
+    >>> [subtask_of_group(8, 3, group) for group in range(8)]
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    """
+    return group * parallelism // groups
+
+
+def groups_of_subtask(groups: int, parallelism: int, subtask: int) -> range:
+    """Return the key groups of a subtask.
+
+    >>> groups_of_subtask(8, 3, 1)
+    range(3, 6)
+    """
+    return range(
+        -(-subtask * groups // parallelism),
+        -(-(subtask + 1) * groups // parallelism),
+    )
+
+
+def subtask_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
+    """Parts into which an operator's tuples would be divided if all were like this subtask's.
+
+    A subtask has 1 / parts of the tuples. Subtasks of all operators, one after the other, [S].
+
+    >>> (1 / subtask_parts([8, 0], [3, 2])).round(12).tolist()
+    [0.375, 0.375, 0.25, 0.5, 0.5]
+    """
+    m, p = np.asarray(groups, np.int64), np.asarray(parallelism, np.int64)
+    subtask = np.arange(p.sum()) - np.repeat(np.cumsum(p) - p, p)
+    m, p = np.repeat(m, p), np.repeat(p, p)
+    owned = -(-(subtask + 1) * m // p) - -(-subtask * m // p)
+    return np.where(m > 0, m / np.maximum(owned, 1), p)
+
+
+def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
+    """Parts of the busiest subtask of each operator, M / ⌈M / p⌉, [N].
+
+    >>> busiest_parts([128, 128, 0], [64, 100, 100]).tolist()
+    [64.0, 64.0, 100.0]
+    """
+    m, p = np.asarray(groups, np.int64), np.asarray(parallelism, np.int64)
+    return np.where(m > 0, m / np.maximum(-(-m // p), 1), p)
+
+
+def useful_parallelisms(groups: int, most: int) -> Longs:
+    """Return the parallelisms up to ``most`` at which the busiest subtask gets less to do.
+
+    >>> len(useful_parallelisms(128, 128)), len(useful_parallelisms(720, 720))
+    (22, 53)
+    >>> useful_parallelisms(8, 8).tolist(), useful_parallelisms(0, 3).tolist()
+    ([1, 2, 3, 4, 8], [1, 2, 3])
+    """
+    parallelism = np.arange(1, most + 1)
+    if not groups:
+        return parallelism
+    busiest = -(-groups // parallelism[:groups])
+    return parallelism[:groups][np.diff(busiest, prepend=groups + 1) < 0]

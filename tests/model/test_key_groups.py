@@ -1,0 +1,136 @@
+"""Key groups: shares of subtasks as Flink's KeyGroupRangeAssignment makes them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.errors import GraphError
+from streamplace.io.graphs import graph_from_dict, graph_to_dict
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand
+from streamplace.model.key_groups import (
+    busiest_parts,
+    groups_of_subtask,
+    subtask_of_group,
+    subtask_parts,
+    useful_parallelisms,
+)
+
+
+def operator_index_for_key_group(max_parallelism: int, parallelism: int, group: int) -> int:
+    """Transcription of Flink's computeOperatorIndexForKeyGroup."""
+    return group * parallelism // max_parallelism
+
+
+def key_group_range_for_operator_index(
+    max_parallelism: int, parallelism: int, index: int
+) -> tuple[int, int]:
+    """Transcription of Flink's computeKeyGroupRangeForOperatorIndex, both ends inclusive."""
+    start = (index * max_parallelism + parallelism - 1) // parallelism
+    end = ((index + 1) * max_parallelism - 1) // parallelism
+    return start, end
+
+
+@st.composite
+def assignments(draw: st.DrawFn) -> tuple[int, int]:
+    """Draw a maximum parallelism and a parallelism."""
+    groups = draw(st.integers(1, 400))
+    return groups, draw(st.integers(1, groups))
+
+
+@given(assignments())
+def test_subtasks_own_the_groups_that_flink_gives_them(assignment: tuple[int, int]) -> None:
+    """Ranges are Flink's, and every group belongs to the subtask whose range it is in."""
+    groups, p = assignment
+    for i in range(p):
+        start, end = key_group_range_for_operator_index(groups, p, i)
+        assert groups_of_subtask(groups, p, i) == range(start, end + 1)
+    for group in range(groups):
+        owner = operator_index_for_key_group(groups, p, group)
+        assert subtask_of_group(groups, p, group) == owner
+        assert group in groups_of_subtask(groups, p, owner)
+
+
+@given(st.lists(assignments(), min_size=1, max_size=4))
+def test_parts_are_the_groups_of_the_subtasks(assignments: list[tuple[int, int]]) -> None:
+    """A subtask has its groups' share; the busiest one has the largest."""
+    groups, parallelism = zip(*assignments, strict=True)
+    shares = [[len(groups_of_subtask(m, p, i)) / m for i in range(p)] for m, p in assignments]
+    np.testing.assert_allclose(1 / subtask_parts(groups, parallelism), np.concatenate(shares))
+    np.testing.assert_allclose(1 / busiest_parts(groups, parallelism), [max(s) for s in shares])
+
+
+@given(st.integers(1, 400), st.integers(1, 500))
+def test_parallelisms_between_useful_ones_change_nothing(groups: int, most: int) -> None:
+    """The busiest subtask has as much to do as with the useful parallelism below."""
+    useful = useful_parallelisms(groups, most).tolist()
+    assert useful[0] == 1
+    for p in range(1, min(groups, most) + 1):
+        below = max(q for q in useful if q <= p)
+        assert -(-groups // p) == -(-groups // below)
+        assert (p in useful) == (p == 1 or -(-groups // p) < -(-groups // (p - 1)))
+
+
+def keyed(p: int, groups: int, partitioning: str = "", senders: int = 2) -> StreamGraph:
+    """Two senders and a keyed operator."""
+    return StreamGraph.of(
+        "keyed",
+        [
+            Operator("src", ipt=10, payload=8, rate=1200, parallelism=senders),
+            Operator("count", ipt=100, parallelism=p, max_parallelism=groups, memory=64),
+        ],
+        [Stream("src", "count", partitioning=partitioning)],
+    )
+
+
+@pytest.mark.parametrize("partitioning", ["", "hash"])
+def test_streams_to_an_operator_with_key_groups_are_dealt_by_them(partitioning: str) -> None:
+    """Eight groups on three subtasks are three, three and two, of tuples and of memory."""
+    graph = expand(keyed(3, 8, partitioning)).graph
+    assert graph.input_rate[2:].tolist() == pytest.approx([450, 450, 300])
+    assert graph.operators.memory[2:].tolist() == pytest.approx([24, 24, 16])
+
+
+def test_equal_parallelisms_are_not_joined_one_to_one_across_key_groups() -> None:
+    """Flink's forward needs no keys; with keys every sender sends to every subtask."""
+    assert expand(keyed(2, 3)).graph.n_streams == 4
+
+
+@pytest.mark.parametrize("partitioning", ["rebalance", "forward"])
+def test_streams_that_are_not_hashed_ignore_key_groups(partitioning: str) -> None:
+    """Each subtask takes in the same."""
+    graph = expand(keyed(3, 8, partitioning, senders=3)).graph
+    assert graph.input_rate[3:].tolist() == pytest.approx([400, 400, 400])
+
+
+def test_splits_of_a_source_are_dealt_to_its_subtasks() -> None:
+    """Four partitions on three subtasks: one reads two."""
+    graph = StreamGraph.of("src", [Operator("s", rate=8, parallelism=3, max_parallelism=4)])
+    assert expand(graph).graph.operators.rate.tolist() == [4, 2, 2]
+
+
+@given(assignments(), st.integers(1, 4))
+def test_an_operator_is_limited_by_its_busiest_subtask(
+    assignment: tuple[int, int], senders: int
+) -> None:
+    """Placed whole or by subtasks, a machine of many cores reaches the same."""
+    groups, p = assignment
+    graph = keyed(p, groups, senders=senders).at_rate(1e6)
+    cluster = Cluster.uniform(1, mips=10, cores=1000)
+    whole, parts = Problem(graph, cluster).instance, Problem(expand(graph).graph, cluster).instance
+    assert whole.core_load[1].max() == pytest.approx(parts.core_load[senders:].max())
+    assert whole.load.sum() == pytest.approx(parts.load.sum())
+
+
+def test_more_subtasks_than_key_groups_are_refused() -> None:
+    """The message names the operator and both numbers."""
+    with pytest.raises(GraphError, match="'s' has parallelism 5 and max_parallelism 4; lower the"):
+        StreamGraph.of("src", [Operator("s", rate=8, parallelism=5, max_parallelism=4)])
+
+
+def test_key_groups_go_through_files() -> None:
+    """They are written where there are any."""
+    graph = keyed(3, 8)
+    assert graph_from_dict(graph_to_dict(graph)) == graph
+    assert "max_parallelism" not in graph_to_dict(keyed(3, 0))["operators"][1]
