@@ -102,8 +102,8 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
         devices = list(read_cluster(cluster_file).devices.name)
     elif any(len(set(devices_of(vector))) > 1 for vector in vectors.values()):
         raise SettingError(
-            "subtasks are placed one by one, and Flink must then know all devices of the cluster, "
-            "also those that it must not use; give --cluster"
+            "the placement assigns subtasks one by one, so Flink must know all devices of the "
+            "cluster, including unused ones; give --cluster"
         )
     else:
         devices = sorted(_devices(vectors))

@@ -61,7 +61,7 @@ def apply_(
     from streamplace.engines.flink.state import Savepoint, left_behind
 
     if allow_non_restored and saved is None:
-        raise SettingError("--allow-non-restored is for --savepoint; give both or neither")
+        raise SettingError("--allow-non-restored needs --savepoint; add --savepoint or drop it")
     program = program_of(**submitted)
     flink, vectors = find_flink(flink_home), read_vectors(placement)
     if saved is None and (left := left_behind(rest, vectors)):
@@ -99,12 +99,12 @@ def cancel_(
 
     ended, path = only_job(rest, job), None
     if rest.jobs().get(ended) == FINISHED:
-        raise SettingError(f"{finished(ended)}; there is nothing to end")
+        raise SettingError(f"{finished(ended)}; there is nothing to cancel")
     if folder is not None:
         with waiting("saving"):
             path = stop(rest, ended, folder)
     elif not drop_state and (saved := saved_by(rest, ended)):
-        raise SettingError(f"{saved}; to end it without, give --drop-state")
+        raise SettingError(f"{saved}; to cancel it without saving, give --drop-state")
     else:
         rest.cancel(ended)
     print_json({"job": ended, "savepoint": path}) if as_json else print_line(path or ended)

@@ -137,7 +137,9 @@ def move_(
     from streamplace.engines.flink.state import Saving
 
     if resume and (placement is not None or dry_run):
-        raise SettingError("--resume goes by the placement of the move that was broken off")
+        raise SettingError(
+            "--resume uses the placement of the interrupted move; drop --placement and --dry-run"
+        )
     program = program_of(**submitted)
     engine = FlinkEngine(
         rest,

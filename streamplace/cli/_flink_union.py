@@ -76,5 +76,5 @@ def _numbers(weights: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not 0 < numbers[job] < float("inf"):
-            raise SettingError(f"--weight {text}: write JOB=NUMBER, the number above 0")
+            raise SettingError(f"--weight {text}: write JOB=NUMBER with a number above 0")
     return numbers

@@ -17,7 +17,7 @@ def check_limits() -> None:
         Path.cwd()
     except OSError as error:
         raise SettingError(
-            f"the working folder cannot be used: {error.strerror}; change to another"
+            f"cannot use the working folder: {error.strerror}; change to another folder"
         ) from None
     limit = _address_space()
     if limit is not None and limit < LEAST_BYTES:

@@ -131,7 +131,7 @@ def spare_inputs(*outputs: Path) -> None:
     """Raise SettingError where one of the files is what the running command reads."""
     for read in click.get_current_context().meta.get(READ, ()):
         if any(_same_file(path, read) for path in outputs):
-            raise SettingError(f"-o would write over {read}, which is read; name another file")
+            raise SettingError(f"-o would overwrite the input {read}; name another file")
 
 
 def _same_file(a: Path, b: Path) -> bool:

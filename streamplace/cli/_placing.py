@@ -76,5 +76,5 @@ def _counted(data: "DataSet") -> int:
     """Number of graphs, of which there must be some."""
     total = sum(1 for _ in data.lines())
     if not total:
-        raise SettingError("the data set holds no such graph; name another, or another --split")
+        raise SettingError("the data set has no such graph; name another graph or another --split")
     return total

@@ -23,7 +23,7 @@ class _Stdout(FileIO):
             raise ReaderGone from None
         except OSError as error:
             raise FormatError(
-                f"stdout cannot be written: {error.strerror}; send it elsewhere"
+                f"cannot write to stdout: {error.strerror}; redirect it elsewhere"
             ) from None
 
 

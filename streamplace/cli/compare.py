@@ -160,7 +160,7 @@ def _results_file(folder: Path) -> "RecordFile":
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FormatError(f"{folder}: cannot be a folder: {error.strerror}") from None
+        raise FormatError(f"{folder}: cannot create the folder: {error.strerror}") from None
     return RecordFile(folder / "results.jsonl")
 
 

@@ -49,7 +49,7 @@ def command(
     from streamplace.model.units import tuple_rate
 
     if output is None:
-        raise SettingError("where should the drawing go? Give -o FILE.svg")
+        raise SettingError("the output file is missing; add -o FILE.svg")
     if placements:
         problem = read_problem(graph, cluster, rate)
         named = [(path.stem, read_placement(path, problem)) for path in placements]

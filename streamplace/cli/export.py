@@ -78,8 +78,8 @@ def command(
     deployment = read_deployment(placement, problem)
     if export.all_devices and deployment.is_split and cluster == NO_CHOICE:
         raise SettingError(
-            "subtasks are placed one by one, and Flink must then know all devices of the cluster, "
-            "also those that it must not use; give --cluster or --devices"
+            "the placement assigns subtasks one by one, so Flink must know all devices of the "
+            "cluster, including unused ones; give --cluster or --devices"
         )
     files = export.files(deployment)
     if output is not None:

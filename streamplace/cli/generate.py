@@ -72,7 +72,9 @@ def _in_shards(function: F) -> F:
     def wrapper(*args: Any, **options: Any) -> Any:
         by = _Spread(*(options.pop(name) for name in ("files", "jobs", "on")))
         if by.shards is None and (by.jobs or by.on):
-            raise SettingError("--jobs and --on make files in parallel; add --files, or drop them")
+            raise SettingError(
+                "--jobs and --on generate files in parallel; add --files, or drop them"
+            )
         return function(*args, by=by, **options)
 
     shards = click.option(
@@ -137,7 +139,7 @@ def _write(
     by: _Spread,
 ) -> None:
     if output is None:
-        raise SettingError("where should the graphs go? Give -o FILE.jsonl.gz or -o FILE.json")
+        raise SettingError("the output file is missing; add -o FILE.jsonl.gz or -o FILE.json")
     if by.shards is None:
         manifest, noun = _in_one(family, parameters, seed, output)
     else:

@@ -157,7 +157,7 @@ def device_colours(n_devices: int, places: Sequence[Ints]) -> dict[int, str]:
 def _checked_boxes(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
     if graph.n_operators > MOST_OPERATORS:
         raise SettingError(
-            f"a drawing of {graph.n_operators} operators; draw at most {MOST_OPERATORS}"
+            f"the graph has {graph.n_operators} operators; a drawing shows at most {MOST_OPERATORS}"
         )
     return boxes_of(graph, places)
 

@@ -71,9 +71,9 @@ def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
         if not homes <= {device[row]}:
             other = next(home for home in sorted(homes) if home != device[row])
             raise FormatError(
-                f"operator {quoted(name)} on {quoted(device[row])} takes in what is on "
+                f"operator {quoted(name)} on {quoted(device[row])} reads data from "
                 f"{quoted(other)}, but {where} is on several devices, and a device map moves data "
-                f"only where a module begins; {REMEDY}"
+                f"only at the start of a module; {REMEDY}"
             )
 
 

@@ -58,8 +58,8 @@ class Hetero:
         """Compile the model with operators on devices [N]."""
         if problem.n_devices != len(self.devices):
             raise ProblemError(
-                f"the cluster has {problem.n_devices} devices, but {len(self.devices)} of OpenVINO "
-                "are named; name one for each"
+                f"the cluster has {problem.n_devices} devices, but {len(self.devices)} OpenVINO "
+                "devices are named; name one for each"
             )
         core = extra("openvino").Core()
         model = core.read_model(self.path)
@@ -67,8 +67,8 @@ class Hetero:
         names = names_of([node.get_friendly_name() for node in nodes])
         if tuple(names) != problem.graph.operators.name:
             raise FormatError(
-                f"{spot(self.path)}: is not what graph {quoted(problem.graph.name)} was imported "
-                "from; import it again"
+                f"{spot(self.path)}: is not the model that graph {quoted(problem.graph.name)} was "
+                "imported from; import the model again"
             )
         for node, device in zip(nodes, self._beside_users(problem, row), strict=True):
             node.get_rt_info()["affinity"] = self.devices[device]

@@ -37,7 +37,7 @@ def mebibytes(device: Device) -> int:
     memory = float(device.memory)
     if memory < MEBIBYTE:
         raise FormatError(
-            f"device {quoted(device.name)} has less than 1 MiB of memory, in which no pod runs; "
+            f"device {quoted(device.name)} has less than 1 MiB of memory, too little for a pod; "
             "give it more"
         )
     return int((USUAL_MEMORY if math.isinf(memory) else memory) // MEBIBYTE)

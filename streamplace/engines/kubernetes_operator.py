@@ -172,7 +172,9 @@ def _options(settings: Settings) -> str:
     """Options of a TaskManager, one on a line."""
     for value in map(str, settings.values()):
         if "\n" in value:
-            raise FormatError(f"{quoted(value)} holds a line break, which no option can; rename it")
+            raise FormatError(
+                f"{quoted(value)} contains a line break, which an option cannot contain; rename it"
+            )
     return "".join(f"-D{key}={value}\n" for key, value in settings.items())
 
 

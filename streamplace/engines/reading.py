@@ -19,8 +19,8 @@ def read_assignment(path: Path) -> Mapping[str, str]:
     """Operator → device from a file in a form that its name tells (``.json``, ``.csv``, …)."""
     if path.suffix not in READERS:
         raise FormatError(
-            f"{spot(path)}: is no placement that can be read back; "
-            f"its name must end in {', '.join(READERS)}"
+            f"{spot(path)}: is not a placement file that can be read; its name must end in "
+            f"{', '.join(READERS)}"
         )
     return READERS[path.suffix](read_bytes(path, LARGEST_PLACEMENT), spot(path))
 

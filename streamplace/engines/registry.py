@@ -48,8 +48,8 @@ class Export:
         graph = deployment.problem.graph
         if self.of and self.of not in graph.attributes:
             raise FormatError(
-                f"graph {quoted(graph.name)} comes from no {self.of} model, which {self.name} "
-                f"needs; import one with: streamplace import {self.of}"
+                f"{self.name} needs a graph that was imported from {self.of}, and "
+                f"{quoted(graph.name)} was not; import one with: streamplace import {self.of}"
             )
         written = self.write(deployment)
         return {f"placement{self.suffix}": written} if isinstance(written, str) else written

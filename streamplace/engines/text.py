@@ -75,7 +75,8 @@ def quoted_java(text: str) -> str:
     size = len(text.encode()) + text.count("\0") + 2 * sum(c > "\uffff" for c in text)
     if size > LONGEST_JAVA:
         raise FormatError(
-            f"{quoted(text)} has {size} bytes, more than Java's {LONGEST_JAVA}; shorten the names"
+            f"{quoted(text)} has {size} bytes, more than Java allows ({LONGEST_JAVA}); shorten "
+            "the names"
         )
     return json.dumps(text)
 
@@ -87,7 +88,9 @@ def quoted_shell(text: str) -> str:
     'box0' 'it'"'"'s $HOME'
     """
     if "\0" in text:
-        raise FormatError(f"{quoted(text)} holds '\\x00', which no shell can; rename it")
+        raise FormatError(
+            f"{quoted(text)} contains '\\x00', which a shell cannot pass on; rename it"
+        )
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
@@ -152,7 +155,8 @@ def xml_text(text: str) -> str:
     """Return the text unless it holds what no XML file can."""
     if bad := NOT_XML.search(text):
         raise FormatError(
-            f"{quoted(text)} holds {bad[0]!r}, which XML cannot; rename it or export to json"
+            f"{quoted(text)} contains {bad[0]!r}, which XML cannot represent; rename it or export "
+            "to json"
         )
     return text
 
@@ -173,7 +177,7 @@ def unique(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
             partner = f"operator {quoted(operator)}" if operator else f"device {quoted(device)}"
             raise FormatError(f"{partner} has no partner; complete or remove it")
         if operator in assignment:
-            raise FormatError(f"operator {quoted(operator)} stands twice; remove one of them")
+            raise FormatError(f"operator {quoted(operator)} appears twice; remove one of them")
         assignment[operator] = device
     if not assignment:
         raise FormatError("places no operator; name a file that streamplace export wrote")

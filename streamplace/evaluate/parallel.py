@@ -48,9 +48,7 @@ def parallel_map(
     """
     if on is not None:
         if jobs is not None:
-            raise SettingError(
-                "jobs are processes of this machine; leave them out where Ray computes"
-            )
+            raise SettingError("jobs are processes on this machine; drop them to compute on Ray")
         from streamplace.evaluate.on_ray import map_on_ray
 
         return map_on_ray(function, items, on, lost=lost)

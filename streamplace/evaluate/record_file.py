@@ -144,5 +144,5 @@ def _parsed(line: bytes, path: Path) -> Record:
         return parse_as(Record, line, spot(path))
     except FormatError:
         raise FormatError(
-            f"{spot(path)}: holds a line that is no result; remove the file to start anew"
+            f"{spot(path)}: contains a line that is not a result; remove the file to start over"
         ) from None

@@ -45,8 +45,8 @@ def write_dataset(
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise SettingError(
-            f"{spot(path)}: is a pipe or a device, and a data set is read again for its checksums; "
-            "name a file"
+            f"{spot(path)}: is a pipe or a device, but a data set is read again for its "
+            "checksums; name a regular file"
         )
     chosen = FAMILIES[family] if isinstance(family, str) else family
     splits: Counter[str] = Counter()
@@ -93,7 +93,7 @@ def line_of(item: StreamGraph | Problem) -> tuple[str, bytes]:
 def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, path: Path) -> None:
     if n_graphs != 1:
         raise SettingError(
-            f"{spot(path)}: holds one graph, but the parameters make {n_graphs}; "
+            f"{spot(path)}: can contain only one graph, but the parameters generate {n_graphs}; "
             "name a .jsonl or .jsonl.gz file"
         )
     for item in graphs:

@@ -107,8 +107,8 @@ class Giph:
             most = SETTINGS[self.setting].most(split)
             if self.problems_of(split) > most:
                 raise SettingError(
-                    f"problems is {self.problems}; setting {self.setting} has {most} to {split} "
-                    "with, every task graph on every network"
+                    f"problems is {self.problems}; setting {self.setting} has {most} for the "
+                    f"split {split} (every task graph on every network)"
                 )
 
     @property

@@ -87,7 +87,7 @@ class RandomDag:
         least, most = self.stream_range
         if not least <= self.n_streams <= most:
             raise SettingError(
-                f"streams is {self.n_streams}; these layers and sources take {least} to {most}"
+                f"streams is {self.n_streams}; these layers and sources allow {least} to {most}"
             )
 
     @property

@@ -134,19 +134,19 @@ def write_shards(
 
 def _check(path: Path, shards: int) -> None:
     if not path.name.endswith(LINES):
-        raise SettingError(f"{spot(path)}: shards' name must end in .jsonl or .jsonl.gz")
+        raise SettingError(f"{spot(path)}: the name of shards must end in .jsonl or .jsonl.gz")
     if not 1 <= shards <= MOST_SHARDS:
         raise SettingError(f"{shards} shards; there must be between 1 and {MOST_SHARDS}")
     if path.exists():
         raise SettingError(
-            f"{spot(path)}: is there already, in one file; remove it or name another"
+            f"{spot(path)}: exists already as a single file; remove it or name another"
         )
     beside = {shard.name for shard in _present(path)}
     ours = {shard_path(path, number, shards).name for number in range(shards)}
     if foreign := sorted(beside - ours):
         raise SettingError(
-            f"{spot(path.with_name(foreign[0]))}: is a shard of this name among another number of "
-            "them; remove it or name another"
+            f"{spot(path.with_name(foreign[0]))}: is a shard of a data set of this name with "
+            "another number of shards; remove it or name another"
         )
 
 

@@ -48,8 +48,8 @@ def _lock_folder(descriptor: int, folder: Path) -> None:
         lock_at_once(descriptor)
     except BlockingIOError:
         raise FormatError(
-            f"{spot(folder)}: another process trains into it; wait until it has ended, or choose "
-            "another folder"
+            f"{spot(folder)}: another process is training into it; wait until it has ended, or "
+            "choose another folder"
         ) from None
     except OSError:
         pass  # no locks here

@@ -237,6 +237,6 @@ def _check_expressible(graph: StreamGraph) -> None:
     for fault, present in faults.items():
         if present:
             raise FormatError(
-                f"graph {quoted(graph.name)} has {fault}, which the dream format cannot say; "
+                f"graph {quoted(graph.name)} has {fault}, which the dream format cannot express; "
                 "write it as .json instead"
             )

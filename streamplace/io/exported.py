@@ -135,8 +135,8 @@ def made(source: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     path, colon, name = source.partition(":")
     if not colon or not name.isidentifier() or not all(p.isidentifier() for p in path.split(".")):
         raise FormatError(
-            f"{shown(source)}: is no model; write package.module:function, whose function returns "
-            "a module and its example inputs"
+            f"{shown(source)}: is not a model; write package.module:function, whose function "
+            "returns a module and its example inputs"
         )
     with errors_of_model(source), _here():
         thing = getattr(importlib.import_module(path), name)

@@ -37,7 +37,7 @@ def unrepeated(content: bytes, where: str) -> Any:
         table: dict[str, Any] = {}
         for key, value in pairs:
             if key in table:
-                raise FormatError(f"{where}: {quoted(key)} stands twice; remove one of them")
+                raise FormatError(f"{where}: {quoted(key)} appears twice; remove one of them")
             table[key] = value
         return table
 

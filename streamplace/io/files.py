@@ -127,7 +127,7 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = _reason(error)
-        raise FormatError(f"{spot(path)}: cannot be a folder: {reason}") from None
+        raise FormatError(f"{spot(path)}: cannot create the folder: {reason}") from None
 
 
 def encoded(text: str, where: str) -> bytes:
@@ -136,7 +136,7 @@ def encoded(text: str, where: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         bad = shown(text[error.start : error.end])
-        raise FormatError(f"{where}: {bad} is no valid Unicode; correct the text") from None
+        raise FormatError(f"{where}: {bad} is not valid Unicode; correct the text") from None
 
 
 @contextmanager
@@ -265,6 +265,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, PermissionError):
         return "permission denied; change its permissions or name another file"
     if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-        return f"it is not a whole gzip file ({shown(str(error))}); fetch or make it again"
+        return (
+            f"it is not a complete gzip file ({shown(str(error))}); download or generate it again"
+        )
     text = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     return shown(text)

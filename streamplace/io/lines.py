@@ -87,7 +87,8 @@ def whole(shards: Iterable[Path]) -> list[Path]:
     sets = {(match["name"], match["count"], match["suffix"]) for match in facts}
     if len(sets) > 1:
         raise FormatError(
-            f"{spot(files[0])} and {spot(files[-1])} are of different data sets; name one of them"
+            f"{spot(files[0])} and {spot(files[-1])} belong to different data sets; name one of "
+            "them"
         )
     there = {int(match["number"]) for match in facts}
     for _, count, _ in sets:
@@ -95,7 +96,8 @@ def whole(shards: Iterable[Path]) -> list[Path]:
         if missing is not None:
             base = files[0].with_name("{name}{suffix}".format(**facts[0].groupdict()))
             raise FormatError(
-                f"{spot(shard_path(base, missing, int(count)))}: is missing; fetch or make it again"
+                f"{spot(shard_path(base, missing, int(count)))}: is missing; download or generate "
+                "it again"
             )
     return files
 

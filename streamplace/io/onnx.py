@@ -62,11 +62,11 @@ def _loaded(content: bytes) -> Any:
     try:
         model = onnx.load_model_from_string(content)
     except DecodeError:
-        raise FormatError("is no ONNX model; export it again") from None
+        raise FormatError("is not an ONNX model; export it again") from None
     if not model.graph.node:
-        raise FormatError("holds no node of an ONNX model; export it again")
+        raise FormatError("contains no ONNX node; export the model again")
     if not all(isinstance(text, str) for text in _texts(model.graph)):
-        raise FormatError("holds names that are no valid Unicode; export it again")
+        raise FormatError("contains names that are not valid Unicode; export it again")
     held = {weight.name for weight in model.graph.initializer}
     for given in model.graph.input:
         if given.name not in held:
@@ -74,7 +74,7 @@ def _loaded(content: bytes) -> Any:
     try:
         return onnx.load_model_from_string(isolated(INFER, model.SerializeToString()))
     except FormatError as error:
-        raise FormatError(f"is no model that ONNX understands: {error}") from None
+        raise FormatError(f"is not a model that ONNX understands: {error}") from None
 
 
 def _fix(given: Any) -> None:
@@ -84,8 +84,8 @@ def _fix(given: Any) -> None:
         if length.dim_value < 1:
             if axis:
                 raise FormatError(
-                    f"input {quoted(given.name)} is of any size along axis {axis}; export the "
-                    "model with a fixed one, or set it by onnx.tools.update_model_dims"
+                    f"input {quoted(given.name)} has no fixed size along axis {axis}; export the "
+                    "model with a fixed size, or set one with onnx.tools.update_model_dims"
                 )
             length.dim_value = 1
 

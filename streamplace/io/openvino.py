@@ -105,7 +105,7 @@ def _nodes(path: Path) -> list[OpenVinoNode]:
     try:
         listed: list[OpenVinoNode] = json.loads(isolated(LIST, b"", str(path.resolve())))
     except FormatError as error:
-        raise FormatError(f"is no model that OpenVINO reads: {error}") from None
+        raise FormatError(f"is not a model that OpenVINO can read: {error}") from None
     return listed
 
 

@@ -151,12 +151,14 @@ def problem_of(
     with located(document.where):
         if "cluster" in parts:
             if cluster is not None:
-                raise FormatError("brings its own cluster; drop yours, or remove 'cluster' from it")
+                raise FormatError(
+                    "contains its own cluster; drop yours, or remove 'cluster' from it"
+                )
             with located("cluster"):
                 cluster = cluster_from_tables(parts["cluster"])
         if "constraints" in parts:
             if constraints is not None:
-                raise FormatError("brings its own constraints; drop yours, or remove its own")
+                raise FormatError("contains its own constraints; drop yours, or remove its own")
             with located("constraints"):
                 constraints = Constraints(**parts["constraints"])
     alone = len(parts) == 1  # then what does not fit is no fault of the document

@@ -121,7 +121,9 @@ def _bandwidth(row: Mapping[str, int], n: int, links: list[SagaLink]) -> Floats:
     for link in links:
         for end in (link["source"], link["target"]):
             if end not in row:
-                raise ClusterError(f"a link ends at {quoted(end)}, which is no node; add the node")
+                raise ClusterError(
+                    f"a link ends at {quoted(end)}, which is not a node; add the node"
+                )
         a, b = row[link["source"]], row[link["target"]]
         speed = LARGEST if link["speed"] is None else min(8 * link["speed"], LARGEST)
         matrix[a, b] = matrix[b, a] = speed

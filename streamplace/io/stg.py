@@ -59,19 +59,24 @@ def _words(path: Path) -> Iterator[Word]:
         for word in line.split():
             if not NUMBER.fullmatch(word):
                 text = shown(word.decode(errors="replace"))
-                raise FormatError(f"{spot(path)}:{number}: {text} is no number; correct it")
+                raise FormatError(f"{spot(path)}:{number}: {text} is not a number; correct it")
             yield Word(float(word), number)
 
 
 def _tasks(words: list[Word]) -> list[StgTask]:
     """Tasks of a file; the first number, which leaves out the first and the last task, is one."""
     if not words:
-        raise FormatError("holds no number; name an STG file, which begins with how many tasks")
+        raise FormatError(
+            "contains no number; name an STG file, which begins with the number of tasks"
+        )
     for costs in (False, True):
         tasks = _split(words[1:], costs)
         if isinstance(tasks, list):
             return tasks
-    raise FormatError(f"line {tasks}: is not task number, time, number of predecessors and these")
+    raise FormatError(
+        f"line {tasks}: must be a task number, a time, the number of predecessors and the "
+        "predecessors"
+    )
 
 
 def _split(words: list[Word], costs: bool) -> list[StgTask] | int:

@@ -33,8 +33,8 @@ def tables(text: str, where: str) -> dict[str, Any]:
     bare = _QUOTED.sub("", text)
     if sum(map(bare.count, "\n,.")) > MOST_PARTS:
         raise FormatError(
-            f"{where}: holds more than {MOST_PARTS} lines and values; describe equal devices by "
-            "their count, and only the links that differ"
+            f"{where}: has more than {MOST_PARTS} lines and values; describe equal devices once "
+            "with a count, and only the links that differ"
         )
     names = _BETWEEN_NAMES.split(bare)
     if any(name.count(".") >= DEEPEST for name in names):

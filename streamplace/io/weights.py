@@ -103,11 +103,12 @@ def read_weights(
     document, tensors = read_tensors(path)
     where = spot(path)
     if document.get("format") != FORMAT:
-        raise FormatError(f"{where}: is no file of streamplace weights; name a best.safetensors")
+        raise FormatError(f"{where}: is not a file of streamplace weights; name a best.safetensors")
     if document.get("version") != VERSION:
         raise FormatError(
-            f"{where}: is of version {quoted(document.get('version'))} of the weights format; this "
-            f"streamplace reads version {VERSION}: use the streamplace that made it, or train anew"
+            f"{where}: has version {quoted(document.get('version'))} of the weights format, but "
+            f"this streamplace reads version {VERSION}; use the streamplace version that wrote "
+            "it, or train again"
         )
     _check_features(where, checked(WeightsJson, document, where)["features"])
     _check_use(where, document, model, features)
@@ -147,10 +148,13 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], Arrays]:
         document = from_json(header["__metadata__"]["streamplace"], allow_inf_nan=False)
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
         raise FormatError(
-            f"{spot(path)}: is not a whole safetensors file of streamplace; fetch or make it again"
+            f"{spot(path)}: is not a complete file of streamplace weights; download or train it "
+            "again"
         ) from None
     if not isinstance(document, dict):
-        raise FormatError(f"{spot(path)}: says nothing about itself; fetch or make it again")
+        raise FormatError(
+            f"{spot(path)}: lacks the description of its weights; download or train it again"
+        )
     return document, tensors
 
 
@@ -159,7 +163,7 @@ def check_finite(tensors: Mapping[str, NDArray[Any]], where: str) -> None:
     for name, array in tensors.items():
         if array.dtype.kind not in NUMBERS or not np.isfinite(array).all():
             raise FormatError(
-                f"{where}: parameter {quoted(name)} is no number; fetch or make it again"
+                f"{where}: parameter {quoted(name)} is not a number; download or train it again"
             )
 
 
@@ -168,7 +172,7 @@ def _check_features(where: str, features: FeaturesJson) -> None:
         if scale is not None and len(scale) != len(features["names"]):
             raise FormatError(
                 f"{where}: features has {len(scale)} means or deviations for "
-                f"{len(features['names'])} names; fetch or make it again"
+                f"{len(features['names'])} names; download or train it again"
             )
 
 
@@ -177,13 +181,13 @@ def _check_use(
 ) -> None:
     if model is not None and document["model"] != model:
         raise FormatError(
-            f"{where}: holds weights of {quoted(document['model'])}, not of {quoted(model)}; name "
-            "the model's own"
+            f"{where}: contains weights of {quoted(document['model'])}, not of {quoted(model)}; "
+            f"name weights of {quoted(model)}"
         )
     if features is not None and document["features"].get("names") != list(features):
         raise FormatError(
             f"{where}: was trained on other features than this streamplace computes; use the "
-            "streamplace that made it, or train anew"
+            "streamplace version that wrote it, or train again"
         )
 
 

@@ -253,8 +253,8 @@ def _instructions(task: WorkflowTask, speed: Mapping[str, float]) -> float:
         raise GraphError(f"task {quoted(task.name)} has no runtimeInSeconds; add it")
     if task.machine and speed and task.machine not in speed:
         raise GraphError(
-            f"task {quoted(task.name)} ran on {quoted(task.machine)}, which is no machine of the "
-            "file; add it or correct the name"
+            f"task {quoted(task.name)} ran on {quoted(task.machine)}, which is not a machine of "
+            "the file; add it or correct the name"
         )
     return task.runtime * speed.get(task.machine, INSTRUCTIONS_PER_SECOND)
 

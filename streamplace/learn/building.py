@@ -24,8 +24,8 @@ def take_device(device: str) -> None:
     own, there = local_rank(), torch.cuda.device_count()
     if own >= there:
         raise SettingError(
-            f"process {own + 1} of this machine finds no GPU of its own, there are {there}; start "
-            f"as many processes: --nproc-per-node {there}"
+            f"process {own + 1} of this machine has no GPU of its own; start one process per GPU: "
+            f"--nproc-per-node {there}"
         )
     torch.cuda.set_device(own)
 

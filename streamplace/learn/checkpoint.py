@@ -128,7 +128,9 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         raise FormatError(f"{spot(folder)}: holds no run to resume; drop --resume to start one")
     document, tensors = read_tensors(path)
     if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise FormatError(f"{where}: is no checkpoint that this streamplace can resume; {_REMEDY}")
+        raise FormatError(
+            f"{where}: is not a checkpoint that this streamplace can resume; {_REMEDY}"
+        )
     history = parse_as(CheckpointJson, json.dumps(document).encode(), where)["history"]
     epochs = [epoch.epoch for epoch in history["epochs"]]
     if epochs != [*range(1, len(epochs) + 1)] or history["best"] > len(epochs):
@@ -166,8 +168,8 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
         else:
             difference = f"with {shown(name)} {_value(then)}, not {_value(now)}"
         raise SettingError(
-            f"{spot(folder)}: the run began {difference}; resume it as it began, or train into "
-            "another folder (--start best.safetensors goes on from its weights)"
+            f"{spot(folder)}: the run was started {difference}; resume it with the same options, "
+            "or train into another folder (--start best.safetensors continues from its weights)"
         )
 
 

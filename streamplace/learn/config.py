@@ -132,8 +132,8 @@ def _tables(file: Path) -> dict[str, dict[str, Any]]:
     for name, table in read.items():
         if name not in TABLES:
             raise FormatError(
-                f"{spot(file)}: {quoted(name)} is not known; options belong into the tables "
-                f"[training] and [model]"
+                f"{spot(file)}: {quoted(name)} is not a known option; options belong in the "
+                "tables [training] and [model]"
             )
         if not isinstance(table, dict):
             raise FormatError(f"{spot(file)}: {name} must be a table; write [{name}] above it")

@@ -40,7 +40,8 @@ def reward_of(objective: str, judge: str | Measure) -> Reward:
         return steady if judge == "steady" else engine
     if judge == "engine":
         raise SettingError(
-            f"the engine rewards throughput, not {objective}; drop the reward or the objective"
+            f"the reward engine measures throughput, not {objective}; drop the reward or the "
+            "objective"
         )
     return Relative(named_objective(objective))
 
@@ -97,8 +98,8 @@ def check_measured(objective: str) -> None:
     """Raise SettingError where an objective is not what a `Measure` measures."""
     if named_objective(objective).kind != "pass":
         raise SettingError(
-            f"real passes are measured for the makespan, not for {objective}; drop the reward or "
-            "the objective"
+            f"the reward ray measures the makespan, not {objective}; drop the reward or the "
+            "objective"
         )
 
 

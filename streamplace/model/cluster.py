@@ -153,7 +153,7 @@ class Cluster:
 def check_size(n: int) -> None:
     """Raise ClusterError unless a cluster may have n devices (its matrices have n² cells)."""
     if not 1 <= n <= MOST_DEVICES:
-        raise ClusterError(f"a cluster of {quoted(n)} devices; it must have 1 to {MOST_DEVICES}")
+        raise ClusterError(f"the cluster has {quoted(n)} devices; it must have 1 to {MOST_DEVICES}")
 
 
 def _matrix(

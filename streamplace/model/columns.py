@@ -92,7 +92,7 @@ def name_column(
         bad = next(name for name in column if not isinstance(name, str))
         raise error(f"{what} is called {quoted(bad)}; a name must be a text") from None
     except UnicodeEncodeError:
-        raise error(f"the name of {what} is no valid Unicode; correct the name") from None
+        raise error(f"the name of {what} is not valid Unicode; correct the name") from None
     position = dict(zip(column, range(len(column)), strict=True))
     if "" in position:
         raise error(f"{what} has an empty name (number {column.index('')}); give it a name")

@@ -63,7 +63,7 @@ class StreamGraph:
     def __post_init__(self) -> None:
         put = object.__setattr__
         if not is_text(self.name):
-            raise GraphError(f"a graph is called {quoted(self.name)}; its name must be a text")
+            raise GraphError(f"the name of a graph is {quoted(self.name)}; it must be a string")
         put(self, "attributes", MappingProxyType(_checked_attributes(self.attributes)))
         if self.streams.operators is not self.operators:
             raise GraphError("the streams belong to the operators of another graph")
@@ -140,7 +140,9 @@ class StreamGraph:
     def at_rate(self, rate: float) -> "StreamGraph":
         """Return the same graph with its sources' rates scaled to a total of ``rate`` tuples/s."""
         if not 0 < rate <= LARGEST:
-            raise GraphError(f"a rate of {quoted(rate)}; it must be > 0 and at most {LARGEST:g}")
+            raise GraphError(
+                f"the rate is {quoted(rate)}; it must be above 0 and at most {LARGEST:g}"
+            )
         scaled = self.operators.rate * (rate / self.source_rate)
         operators = replace(self.operators, rate=scaled)
         return replace(
@@ -184,7 +186,7 @@ class StreamGraph:
         if not fine.all():
             v = int(flow.order[np.argmin(fine[flow.order])])
             raise GraphError(
-                f"operator {quoted(operators.name[v])} would take in {flow.input_rate[v]:g} "
+                f"operator {quoted(operators.name[v])} would receive {flow.input_rate[v]:g} "
                 f"tuples/s; lower the selectivities before it (at most {LARGEST_RATE:g})"
             )
         if unequal := unequal_inputs(flow):
@@ -201,8 +203,8 @@ class StreamGraph:
         if len(cycle) > LONGEST_CYCLE:
             cycle[LONGEST_CYCLE // 2 : -LONGEST_CYCLE // 2] = ["…"]
         return GraphError(
-            f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; "
-            "a stream graph has none, remove one of these streams"
+            f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; a stream graph must "
+            "not have cycles, remove one of these streams"
         )
 
     def _cycle(self, order: Ints) -> list[int]:
@@ -235,12 +237,12 @@ class StreamGraph:
         name = quoted(self.operators.name[v])
         if fed[v]:
             raise GraphError(
-                f"operator {name} has rate {self.operators.rate[v]:g} but also takes in streams; "
-                "only sources have a rate, drop it"
+                f"operator {name} has rate {self.operators.rate[v]:g} but also input streams; "
+                "only sources have a rate, remove it"
             )
         raise GraphError(
-            f"operator {name} is fed by no stream and has no rate, so nothing reaches it; "
-            "give it a rate if it is a source, else connect or remove it"
+            f"operator {name} has neither input streams nor a rate, so no tuples reach it; give "
+            "it a rate if it is a source, else connect or remove it"
         )
 
     def window_rows(self) -> Floats:
@@ -272,8 +274,8 @@ def _checked_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Attrib
         )
         if not fine:
             raise GraphError(
-                f"attribute {quoted(name)} is {quoted(value)}; "
-                "it must be a text, a finite number or a truth value"
+                f"attribute {quoted(name)} is {quoted(value)}; it must be a string, a finite "
+                "number or a boolean"
             )
         plain[name] = value
     return plain

@@ -22,6 +22,6 @@ def check_lines(one_pass: "Pass", placement: Placement) -> None:
     first, second = (quoted(placement.operators[v]) for v in pair)
     device = quoted(placement.devices[placement.index[pair.first]])
     raise PlacementError(
-        f"device {device} is to run {first} before {second}, but {first} waits for {second}; "
-        "correct their priorities, or let the queue be priority"
+        f"the order of device {device} puts {first} before {second}, but {first} waits for "
+        f"{second}; correct their priorities, or set the queue to priority"
     )

@@ -271,7 +271,7 @@ class Operators:
             if self.fires_all[row]:
                 raise GraphError(
                     f"operator {quoted(self.name[row])} has a window and fires 'all'; a window "
-                    "takes in each tuple by itself, so let an operator before it do the join"
+                    "receives tuples one by one, so join them in an operator before it"
                 )
 
     def _bad(self, column: str, i: int, value: str, rule: str) -> GraphError:

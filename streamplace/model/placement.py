@@ -84,11 +84,11 @@ class Placement(Mapping[str, str]):
             raise _misplaced(operators, devices, assignment) from None
         if len(assignment) > len(rows):
             name = quoted(min(assignment.keys() - set(operators)))
-            raise PlacementError(f"{name} is placed but is no operator of the graph; remove it")
+            raise PlacementError(f"{name} is placed but is not an operator of the graph; remove it")
         if priority and (stray := priority.keys() - set(operators)):
             name = quoted(min(stray))
             raise PlacementError(
-                f"{name} has a priority but is no operator of the graph; remove it"
+                f"{name} has a priority but is not an operator of the graph; remove it"
             )
         order = None if priority is None else [priority.get(name, 0.0) for name in operators]
         return cls(operators, devices, rows, order, queue)

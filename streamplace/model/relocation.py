@@ -50,11 +50,9 @@ class Relocation:
 
     def __post_init__(self) -> None:
         if not self.passes > 0:
-            raise SettingError(f"a move is to pay off over {self.passes} passes; give more than 0")
+            raise SettingError(f"passes is {self.passes}; it must be above 0")
         if self.startup is not None and not 0 <= self.startup <= LARGEST:
-            raise SettingError(
-                f"operators take {self.startup} s to start; it must be 0 to {LARGEST:g}"
-            )
+            raise SettingError(f"startup is {self.startup} s; it must be between 0 and {LARGEST:g}")
 
     def seconds(self, problem: Problem) -> Floats:
         """Seconds that every operator takes to come to every device [N, D]; 0 where it is."""
@@ -104,9 +102,12 @@ class Relocation:
     def fault(self, problem: Problem) -> str | None:
         """Why it is none of this problem, in one sentence; None where it is."""
         if problem.moving is not None and self.startup is not None:
-            return "it says itself how long operators take to start; drop the start-up time"
+            return "it already states how long operators take to start; drop the start-up time"
         if not any(name in self.before for name in problem.graph.operators.name):
-            return "none of its operators runs yet; give the placement of this graph"
+            return (
+                "none of its operators is in the current placement; give the placement of this "
+                "graph"
+            )
         return None
 
 

@@ -111,7 +111,7 @@ def format_rate(rate: float) -> str:
 
 def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> float:
     if isinstance(text, bool) or not isinstance(text, Real | str):
-        raise UnitError(f"{what} {quoted(text)} is neither a number nor a text; write {example}")
+        raise UnitError(f"{what} {quoted(text)} is neither a number nor a string; write {example}")
     value = _from_text(text, units, what, example) if isinstance(text, str) else _float(text)
     if not math.isfinite(value) or not 0 <= value <= LARGEST:
         raise UnitError(

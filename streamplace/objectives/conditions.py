@@ -86,6 +86,6 @@ def require_conditions(problem: Problem, objective: Objective, placement: Placem
             best = condition.objective
             reached = best.format(best.value(problem, placement))
             raise PlacementError(
-                f"no placement was found with {condition.text}: the best one reaches "
-                f"{best.name} {reached}; ask for less, or give a larger budget or more devices"
+                f"no placement was found with {condition.text}; the best one reaches {best.name} "
+                f"{reached}; ask for less, or give a larger budget or more devices"
             )

@@ -10,7 +10,10 @@ from streamplace.objectives.registry import objective
 def _refusal(problem: Problem) -> str | None:
     if problem.cluster.devices.watts.any() or problem.cluster.joules_per_byte:
         return None
-    return "no device says what it draws; give the cluster's devices watts, or joules_per_byte"
+    return (
+        "no device states its power; add watts to the devices of the cluster, or set "
+        "joules_per_byte"
+    )
 
 
 @objective("energy", sense="min", unit="J", refuses=_refusal)

@@ -151,7 +151,9 @@ class Objective:
             condition.check(problem)
         reason = self.refuses(problem)
         if reason is not None:
-            raise SettingError(f"{self.name} cannot judge {quoted(problem.graph.name)}: {reason}")
+            raise SettingError(
+                f"{self.name} cannot evaluate {quoted(problem.graph.name)}: {reason}"
+            )
 
     def format(self, value: float) -> str:
         """Value with its unit.
@@ -321,5 +323,5 @@ def _number(text: str, objective: Objective, whole: str) -> float:
     except ValueError:
         number = np.nan
     if not np.isfinite(number):
-        raise SettingError(f"condition {quoted(whole)}: {quoted(text)} is no number")
+        raise SettingError(f"condition {quoted(whole)}: {quoted(text)} is not a number")
     return number

@@ -30,7 +30,7 @@ def critical_path(
     from streamplace.scheduling.tasks import tasks_of
 
     if runs < 1:
-        raise SettingError(f"runs={runs}; one schedule at least is needed")
+        raise SettingError(f"runs is {runs}; it must be at least 1")
     meter = Meter(budget, 1)
     best, best_value = None, np.inf
     schedules = critical_paths(tasks_of(problem), np.random.default_rng(seed))

@@ -22,7 +22,9 @@ class SpentBudget(NamedTuple):
 def check_refiner(name: str) -> None:
     """Raise SettingError unless a placer of this name can go on from a placement."""
     if name != NONE and "start" not in PLACERS[name].defaults():
-        raise SettingError(f"placer {quoted(name)} cannot go on from a placement; refine by anneal")
+        raise SettingError(
+            f"placer {quoted(name)} cannot start from a placement; refine with anneal"
+        )
 
 
 def nothing_left(budget: Budget, objective: Objective, spent: SpentBudget) -> bool:

@@ -32,9 +32,13 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 < self.seconds <= 1e6:
-            raise SettingError(f"a budget of {self.seconds} s; it must be above 0 and at most 1e6")
+            raise SettingError(
+                f"the budget is {self.seconds} s; it must be above 0 and at most 1e6"
+            )
         if self.evaluations is not None and self.evaluations < 1:
-            raise SettingError(f"a budget of {self.evaluations} evaluations; it must be at least 1")
+            raise SettingError(
+                f"the budget is {self.evaluations} evaluations; it must be at least 1"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ class Placer:
             problem.check(answer.placement)
         except PlacementError as error:
             raise PlacementError(
-                f"placer {self.name!r} cannot honour this problem: {error}"
+                f"placer {self.name!r} does not support this problem: {error}"
             ) from None
         value = answer.value
         if value is None:

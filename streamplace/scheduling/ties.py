@@ -24,7 +24,7 @@ def tied(
         Schedules in all.
     """
     if tries < 1:
-        raise SettingError(f"tries={tries}; one schedule at least is needed")
+        raise SettingError(f"tries is {tries}; it must be at least 1")
     usual = insert_all(tasks, by_rank(tasks, rank), choice)
     if tries == 1:
         return (usual,)

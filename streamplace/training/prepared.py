@@ -143,7 +143,8 @@ class PreparedRun:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             raise FormatError(
-                f"{spot(self.folder)}: cannot be a folder: {getattr(error, 'strerror', error)}"
+                f"{spot(self.folder)}: cannot create the folder: "
+                f"{getattr(error, 'strerror', error)}"
             ) from None
         files.enter_context(claim_folder(self.folder))
         if is_file(self.folder / NAME):

@@ -41,8 +41,8 @@ class RayWorkers:
         """Workers that have made the same learner."""
         if device != "cpu":
             raise SettingError(
-                f"on Ray training computes on CPUs, not on {device}; leave out the device, or "
-                "start a process per GPU with torchrun"
+                f"training on Ray uses CPUs, not {device}; drop the device, or start one process "
+                "per GPU with torchrun"
             )
         with connected(self._address) as ray:
             yield RayGradientWorkers(ray, learner, make)

@@ -30,7 +30,7 @@ def workers_on(on: str | None) -> "Iterator[Workers]":
         return
     if launched():
         raise SettingError(
-            "torchrun has started several processes already; leave out --on, or torchrun"
+            "torchrun has already started several processes; use either --on or torchrun"
         )
     from streamplace.training.ray_workers import RayWorkers
 

@@ -137,7 +137,7 @@ def test_graphs_may_come_from_a_pipe(run: Callable, data: str, tmp_path: Path) -
         (["--placers", "metis,magic"], "there is no placer 'magic'"),
         (["--placers", "mine=magic"], "there is no placer 'magic'"),
         (["--placers", "single=metis"], "the alias 'single' is the name of a placer"),
-        (["--placers", "metis", "-o", "b.manifest.json"], "cannot be a folder"),
+        (["--placers", "metis", "-o", "b.manifest.json"], "cannot create the folder"),
     ],
 )
 def test_bad_input_ends_in_one_line(

@@ -99,7 +99,7 @@ def test_constraints_and_clusters_are_carried(
         (["--to", "csv", "--devices", "1"], "'sink' is on the unknown device 'd1'"),
         (["--to", "csv", "--constraints", "apart.toml"], "must not share a device"),
         (["--to", "csv", "--graph", "none.json"], "none.json: cannot be read"),
-        (["--to", "storm", "-o", "graph.json"], "graph.json: cannot be a folder"),
+        (["--to", "storm", "-o", "graph.json"], "graph.json: cannot create the folder"),
         (["--to", "csv", "-o", "."], "it is a directory; name a file"),
     ],
 )
@@ -119,7 +119,7 @@ def test_what_cannot_be_exported_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("p.txt", "", "p.txt: is no placement that can be read back"),
+        ("p.txt", "", "p.txt: is not a placement file that can be read"),
         ("p.json", "{}", "p.json: assignment is missing"),
         ("p.csv", "operator,device\nsrc,d0\n", "p.csv: operator 'sink' is not placed"),
         ("p.csv", "operator,device\nsrc,d0\nx,d0\n", "p.csv: "),

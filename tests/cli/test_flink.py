@@ -55,7 +55,7 @@ def test_config_into_what_is_no_folder_is_told_in_one_line(
     answer = run("flink", "config", "--cluster", "cluster.toml", "-o", where)
     assert answer.status == 2
     assert len(answer.err.splitlines()) == 1
-    assert "cannot be a folder" in answer.err
+    assert "cannot create the folder" in answer.err
     assert (tmp_path / "file").read_text() == "mine"
     assert {path.name for path in tmp_path.iterdir()} == {"cluster.toml", "file"}
 
@@ -93,4 +93,4 @@ def test_a_taken_port_is_told_before_anything_starts(run: Callable, tmp_path: Pa
         answer = run("flink", "local", "--port", port, "--flink-home", str(tmp_path))
     assert answer.status == 2
     assert len(answer.err.splitlines()) == 1
-    assert f"port {port} cannot be had: address already in use" in answer.err
+    assert f"port {port} is not available: address already in use" in answer.err

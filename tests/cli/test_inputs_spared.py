@@ -48,7 +48,7 @@ def test_an_output_that_is_an_input_is_refused(
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json")}
     answer = run(*words)
     assert answer.status == 2
-    assert "-o would write over" in answer.err
+    assert "-o would overwrite the input" in answer.err
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.json")} == before
     assert len([*tmp_path.rglob("*")]) == len(before) + 1
 

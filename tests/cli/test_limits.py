@@ -25,7 +25,7 @@ def test_a_deleted_working_folder_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     done = shell(f"cd gone && rmdir ../gone && {COMMAND}", tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: the working folder cannot be used: No such file")
+    assert done.stderr.startswith("error: cannot use the working folder: No such file")
     assert done.stderr.count("\n") == 1
 
 

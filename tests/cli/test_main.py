@@ -28,7 +28,7 @@ def test_every_command_explains_itself_with_an_example(run: Callable, words: lis
         (["schema", "nonsense"], "there is no schema 'nonsense'"),
         (["import", "nonsense", "x", "-o", "y.json"], "there is no format 'nonsense'"),
         (["import", "dream", "x"], "the output file is missing"),
-        (["generate", "branched"], "where should the graphs go?"),
+        (["generate", "branched"], "the output file is missing"),
         (["generate", "branched", "--branches", "x"], "is not a valid integer"),
     ],
 )

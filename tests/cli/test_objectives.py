@@ -44,7 +44,7 @@ def test_the_fewest_devices_are_told_with_the_condition(run: Callable, tasks: st
         (("--objective", "speed"), "there is no objective 'speed'"),
         (("--require", "throughput>1"), "cannot be read"),
         (("--require", "throughput>=2"), "100.0 % at best"),
-        (("--objective", "energy"), "no device says what it draws"),
+        (("--objective", "energy"), "no device states its power"),
         (("--objective", "latency", "--placer", "exact"), "places for throughput"),
     ],
 )
@@ -89,4 +89,4 @@ def test_priorities_travel_through_the_file(run: Callable, tasks: str, tmp_path:
     (tmp_path / "p.json").write_text(json.dumps(document))
     answer = run("simulate", tasks, "p.json", "--devices", "2")
     assert answer.status == 2
-    assert "'middle' has a priority but is no operator" in answer.err
+    assert "'middle' has a priority but is not an operator" in answer.err

@@ -80,4 +80,4 @@ def test_half_a_question_is_refused(
 
 def test_the_present_placement_is_not_written_over(run: Callable, tasks: str) -> None:
     way = ("--from", "present.json", "--passes", "5", "-o", "present.json")
-    assert "would write over present.json" in run("place", tasks, *way).err
+    assert "would overwrite the input present.json" in run("place", tasks, *way).err

@@ -64,7 +64,7 @@ DOCUMENTS = [
 ]
 STATUS = {"full": 2, "gone": 141, "closed": 0}
 SAYS = {
-    "full": "error: stdout cannot be written: No space left on device",
+    "full": "error: cannot write to stdout: No space left on device",
     "gone": "",
     "closed": "",
 }

@@ -125,12 +125,12 @@ def test_help_imports_no_torch() -> None:
         (["--device", "tpu"], "device is 'tpu'; it must be cpu or cuda"),
         (["--epochs", "0"], "epochs is 0"),
         (["--resume"], "x: holds no run to resume"),
-        (["--start", "b.jsonl"], "b.jsonl: is not a whole safetensors file"),
+        (["--start", "b.jsonl"], "b.jsonl: is not a complete file of streamplace weights"),
         (["--start", "shipped"], "no weights of 'stub' come with streamplace"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
         (["--data", "none.jsonl"], "none.jsonl: cannot be read"),
-        (["--out", "b.jsonl"], "b.jsonl: cannot be a folder"),
-        (["--out", "x" * 300], "cannot be a folder: File name too long"),
+        (["--out", "b.jsonl"], "b.jsonl: cannot create the folder"),
+        (["--out", "x" * 300], "cannot create the folder: File name too long"),
     ],
 )
 def test_bad_options_end_in_one_line(
@@ -195,8 +195,8 @@ def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str, tmp_path: Path
     """Cut off, or not one at all."""
     last = tmp_path / "made" / "last.safetensors"
     for content, complaint in (
-        (last.read_bytes()[:-5], "is not a whole safetensors file"),
-        ((tmp_path / weights).read_bytes(), "is no checkpoint that this streamplace can resume"),
+        (last.read_bytes()[:-5], "is not a complete file of streamplace weights"),
+        ((tmp_path / weights).read_bytes(), "is not a checkpoint that this streamplace can resume"),
     ):
         last.write_bytes(content)
         answer = run(*STUB, "--out", "made", "--epochs", "1", "--resume")
@@ -231,16 +231,22 @@ def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: s
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (lambda path: path.write_bytes(b"\x80\x04K\x01."), "is not a whole safetensors file"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is not a whole safetensors file"),
+        (
+            lambda path: path.write_bytes(b"\x80\x04K\x01."),
+            "is not a complete file of streamplace weights",
+        ),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-9]),
+            "is not a complete file of streamplace weights",
+        ),
         (lambda path: path.unlink(), "cannot be read: no such file"),
         (
             lambda path: write_weights(path, {**_document(path), "version": 9}, {}),
-            "is of version 9",
+            "has version 9",
         ),
         (
             lambda path: write_weights(path, {**_document(path), "model": "other"}, {}),
-            "holds weights of 'other', not of 'stub'",
+            "contains weights of 'other', not of 'stub'",
         ),
     ],
 )

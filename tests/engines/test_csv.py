@@ -36,7 +36,7 @@ def test_a_table_from_elsewhere_needs_two_columns_only() -> None:
         (b"", "no columns operator and device"),
         (b"a,b\n1,2\n", "no columns operator and device"),
         (b"operator,device\n", "places no operator"),
-        (b"operator,device\nsrc,d0\nsrc,d1\n", "'src' stands twice"),
+        (b"operator,device\nsrc,d0\nsrc,d1\n", "'src' appears twice"),
         (b"operator,device\nsrc,\n", "'src' has no partner"),
         (b"operator,device\n\xff,d0\n", "not UTF-8"),
         (b"operator,operator,device\na,b,d0\n", "no columns operator and device"),

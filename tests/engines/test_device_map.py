@@ -86,7 +86,7 @@ def test_a_refusal_says_what_to_do_instead() -> None:
     """And which operator takes in what from where."""
     with pytest.raises(
         FormatError,
-        match=r"operator 'stages.0/add' on 'd1' takes in what is on 'd0', but 'stages.0' is on "
+        match=r"operator 'stages.0/add' on 'd1' reads data from 'd0', but 'stages.0' is on "
         r"several devices, .*; import the model with --blocks, or export to torch",
     ):
         map_of(placed("residual", [0, 1], colocate=False))

@@ -83,7 +83,7 @@ def test_a_drawing_that_was_laid_out_can_be_read() -> None:
     [
         (b"digraph {", "not valid DOT"),
         (b"digraph { a -> b }", "places no operator"),
-        (b"digraph { a [device=d0]; a [device=d1] }", "'a' stands twice"),
+        (b"digraph { a [device=d0]; a [device=d1] }", "'a' appears twice"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line(

@@ -81,8 +81,10 @@ def test_other_models_and_other_devices_are_refused(model: Path) -> None:
     """In one line that says what to do."""
     problem = problem_of(model)
     row = np.zeros(problem.n_operators, np.int32)
-    with pytest.raises(ProblemError, match="has 2 devices, but 1 of OpenVINO are named"):
+    with pytest.raises(ProblemError, match="has 2 devices, but 1 OpenVINO devices are named"):
         Hetero(model, ("CPU",)).compiled(problem, row)
     graph = StreamGraph.of("other", [streamplace.Operator("a")], [], fires="all")
-    with pytest.raises(FormatError, match=r"net.xml: is not what graph 'other' was imported from"):
+    with pytest.raises(
+        FormatError, match=r"net.xml: is not the model that graph 'other' was imported from"
+    ):
         Hetero(model, DEVICES).compiled(Problem(graph, Cluster.uniform(2)), row[:1])

@@ -194,5 +194,7 @@ def test_what_java_cannot_hold_is_refused() -> None:
     """String constants end at 65,535 bytes; javac would say where, but not whose."""
     case = Case(*(f"{name} {'ü' * 40_000}" for name in PLAIN))
     for export in ("storm", "flink"):
-        with pytest.raises(StreamplaceError, match="more than Java's 65535; shorten the names"):
+        with pytest.raises(
+            StreamplaceError, match=r"more than Java allows \(65535\); shorten the names"
+        ):
             EXPORTS[export].files(next(case.deployments()))

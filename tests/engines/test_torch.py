@@ -92,7 +92,9 @@ def test_a_model_that_has_changed_is_not_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("export", EXPORTS_OF_TORCH)
 def test_other_graphs_are_refused(export: str) -> None:
     """Which are taken, is told."""
-    with pytest.raises(FormatError, match=r"comes from no torch model.*streamplace import torch"):
+    with pytest.raises(
+        FormatError, match=r"needs a graph that was imported from torch.*streamplace import torch"
+    ):
         EXPORTS[export].files(DEPLOYMENTS["shop"])
 
 

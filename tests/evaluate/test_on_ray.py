@@ -115,7 +115,7 @@ def listening(process: int) -> list[IPv4Address]:
 
 
 def test_processes_are_of_this_machine() -> None:
-    with pytest.raises(SettingError, match="leave them out"):
+    with pytest.raises(SettingError, match="drop them"):
         next(compare(COMPARISON, PROBLEMS, jobs=2, on="ray"))
 
 

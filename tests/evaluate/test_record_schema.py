@@ -33,7 +33,9 @@ def test_a_forged_result_is_refused(change: dict[str, Any], tmp_path: Path) -> N
     """Whatever is wrong with it; none of it reaches a table, or a simulator."""
     path = tmp_path / "results.jsonl"
     path.write_text(json.dumps({**asdict(RECORD), **change}) + "\n")
-    with pytest.raises(FormatError, match=r"results.jsonl: holds a line that is no result; remove"):
+    with pytest.raises(
+        FormatError, match=r"results.jsonl: contains a line that is not a result; remove"
+    ):
         list(RecordFile(path))
 
 
@@ -42,7 +44,7 @@ def test_other_lines_are_no_results(text: str, tmp_path: Path) -> None:
     """However deep, and whatever encoding."""
     path = tmp_path / "results.jsonl"
     path.write_bytes(text.encode("latin-1") + b"\n")
-    with pytest.raises(FormatError, match="holds a line that is no result"):
+    with pytest.raises(FormatError, match="contains a line that is not a result"):
         list(RecordFile(path))
 
 
@@ -51,5 +53,5 @@ def test_a_value_that_is_no_number_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     for number in ("NaN", "Infinity", "1e999"):
         path.write_text(json.dumps(asdict(RECORD)).replace("0.8", number) + "\n")
-        with pytest.raises(FormatError, match="holds a line that is no result"):
+        with pytest.raises(FormatError, match="contains a line that is not a result"):
             list(RecordFile(path))

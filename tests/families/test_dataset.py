@@ -88,7 +88,7 @@ def test_one_graph_goes_into_a_json_file_without_a_manifest(tmp_path: Path) -> N
 
 def test_several_graphs_do_not_go_into_a_json_file(tmp_path: Path) -> None:
     """Nothing is written."""
-    with pytest.raises(SettingError, match=r"parameters make 5; name a \.jsonl"):
+    with pytest.raises(SettingError, match=r"parameters generate 5; name a \.jsonl"):
         write_dataset("branched", SMALL, 0, tmp_path / "b.json")
     assert not list(tmp_path.iterdir())
 

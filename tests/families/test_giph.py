@@ -184,7 +184,10 @@ def test_another_seed_gives_other_problems(several: list[Problem]) -> None:
     [
         ({"setting": "many"}, "no setting 'many'. Known: single_network, multiple_networks, "),
         ({"problems": 0}, "problems is 0; it must be between 1"),
-        ({"problems": 1201}, "multiple_networks has 1200 to train with, every task graph on every"),
+        (
+            {"problems": 1201},
+            "multiple_networks has 1200 for the split train .every task graph on every",
+        ),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:

@@ -77,7 +77,7 @@ def test_constraints_are_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "devices is missing; add it"),
-        ("devices = []", "a cluster of 0 devices; it must have 1 to 4096"),
+        ("devices = []", "the cluster has 0 devices; it must have 1 to 4096"),
         ('devices = [{name = "a"}, {name = "a"}]', "a device is called 'a' and so is another"),
         ('devices = [{name = ""}]', "a device has an empty name"),
         ('devices = [{name = "a", mips = "fast"}]', "device 'a': speed 'fast' is not a number"),
@@ -130,7 +130,9 @@ def test_bad_constraints_are_refused(text: str, message: str) -> None:
 def test_a_small_file_cannot_ask_for_a_huge_cluster() -> None:
     """Devices are counted before they are made: a million would need terabytes."""
     rows = ", ".join(f'{{name = "r{i}_", count = 4096}}' for i in range(250))
-    assert refusal(parse_cluster, f"devices = [{rows}]").startswith("a cluster of 1024000 devices")
+    assert refusal(parse_cluster, f"devices = [{rows}]").startswith(
+        "the cluster has 1024000 devices"
+    )
 
 
 CALIBRATED = b"""

@@ -24,14 +24,14 @@ MANY, LITTLE = 400_000, 2**28
 )
 def test_a_field_that_stands_twice_is_refused(text: str, twice: str) -> None:
     """JSON's readers keep one of them and say nothing."""
-    with pytest.raises(FormatError, match=f"^here: {twice} stands twice; remove one of them"):
+    with pytest.raises(FormatError, match=f"^here: {twice} appears twice; remove one of them"):
         parse_graph(text.encode(), "here")
 
 
 def test_imported_graphs_repeat_no_field_either() -> None:
     """Though they may have fields that nobody knows."""
     text = b'{"event_rate": 1, "operators": [{"idx": 0, "cpu": 1, "cpu": 2}], "connections": []}'
-    with pytest.raises(FormatError, match=r"^here: 'cpu' stands twice"):
+    with pytest.raises(FormatError, match=r"^here: 'cpu' appears twice"):
         parse_dream(text, "here", "g")
 
 

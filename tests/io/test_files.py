@@ -96,15 +96,15 @@ def test_a_truncated_packed_file_is_refused(tmp_path: Path, cut: int) -> None:
     """Wherever it was cut."""
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(b"hello, world\n" * 100)[:cut])
-    assert "not a whole gzip file" in refused(read_bytes, path)
-    assert "not a whole gzip file" in refused(lambda p: list(read_lines(p)), path)
+    assert "not a complete gzip file" in refused(read_bytes, path)
+    assert "not a complete gzip file" in refused(lambda p: list(read_lines(p)), path)
 
 
 def test_a_file_that_only_claims_to_be_packed_is_refused(tmp_path: Path) -> None:
     """By its first bytes."""
     path = tmp_path / "plain.gz"
     path.write_bytes(b"hello")
-    assert "not a whole gzip file" in refused(read_bytes, path)
+    assert "not a complete gzip file" in refused(read_bytes, path)
 
 
 def test_a_packed_file_may_not_unpack_without_end(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Any) -> None:
 
 def test_text_that_is_no_unicode_is_refused(tmp_path: Any) -> None:
     """Before anything is written."""
-    assert r"\ud800 is no valid Unicode" in refused(
+    assert r"\ud800 is not valid Unicode" in refused(
         lambda path: write_text(path, "\ud800"), tmp_path / "file"
     )
     assert names(tmp_path) == []

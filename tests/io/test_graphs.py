@@ -135,8 +135,12 @@ def test_a_byte_order_mark_is_ignored() -> None:
         (("operators", 0, "name"), "join", "an operator is called 'join' and so is another"),
         (("operators", 0, "name"), "", "an operator has an empty name (number 0)"),
         (("operators", 0), {}, "operators[0].name is missing; add it"),
-        (("operators", 0, "rate"), 0, "operator 'src' is fed by no stream and has no rate"),
-        (("operators", 1, "rate"), 5, "operator 'join' has rate 5 but also takes in streams"),
+        (
+            ("operators", 0, "rate"),
+            0,
+            "operator 'src' has neither input streams nor a rate",
+        ),
+        (("operators", 1, "rate"), 5, "operator 'join' has rate 5 but also input streams"),
         (("operators", 2, "window", "size"), 0, "operator 'sink': window has size 0"),
         (("operators",), [], "the graph has no operators"),
         (("operators",), {}, "operators is {}; it should be a valid array"),
@@ -210,7 +214,7 @@ def test_a_truncated_data_set_is_refused(tmp_path: Any) -> None:
     path = tmp_path / "set.jsonl.gz"
     write_graphs([chain(n) for n in range(2, 200)], path)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(FormatError, match="not a whole gzip file"):
+    with pytest.raises(FormatError, match="not a complete gzip file"):
         list(read_graphs(path))
 
 

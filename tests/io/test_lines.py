@@ -36,7 +36,7 @@ def test_a_shard_that_is_missing_is_named(folder: Path) -> None:
 
 def test_shards_of_two_sets_in_one_folder_are_not_mixed(folder: Path) -> None:
     write_graphs(GRAPHS, folder / "other-00000-of-00001.jsonl.gz")
-    with pytest.raises(FormatError, match="are of different data sets"):
+    with pytest.raises(FormatError, match="belong to different data sets"):
         list(read_graphs(folder))
 
 

@@ -53,7 +53,7 @@ def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph() -> None:
     [
         ({"ipt": -1}, FormatError, r"networkx graph: operators\[0\].ipt is -1"),
         ({"colour": "red"}, FormatError, r"operators\[0\].colour is not a known field"),
-        ({}, GraphError, "operator 'a' is fed by no stream and has no rate"),
+        ({}, GraphError, "operator 'a' has neither input streams nor a rate"),
         ({"rate": "1 Hz"}, StreamplaceError, "operator 'a': rate '1 Hz' has the unknown unit"),
     ],
 )

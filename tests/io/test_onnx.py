@@ -177,9 +177,9 @@ def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"", "holds no node of an ONNX model"),
-        (b"\xff\xff", "is no ONNX model; export it again"),
-        (b'{"operators": []}', "is no ONNX model|holds no node"),
+        (b"", "contains no ONNX node"),
+        (b"\xff\xff", "is not an ONNX model; export it again"),
+        (b'{"operators": []}', "is not an ONNX model|contains no ONNX node"),
     ],
 )
 def test_what_is_no_model_is_refused(content: bytes, complaint: str, tmp_path: Path) -> None:
@@ -192,5 +192,7 @@ def test_what_onnx_cannot_look_through_is_told(tmp_path: Path) -> None:
     """Here, a model that does not say which operators it means."""
     model = network()
     del model.opset_import[:]
-    with pytest.raises(FormatError, match=r"net.onnx: is no model that ONNX understands: .*opset"):
+    with pytest.raises(
+        FormatError, match=r"net.onnx: is not a model that ONNX understands: .*opset"
+    ):
         read(tmp_path, model)

@@ -87,9 +87,9 @@ def test_onnx_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
-        ("net.xml", b"<net>", "net.xml: is no model that OpenVINO reads: "),
-        ("net.onnx", b"\xff", "net.onnx: is no model that OpenVINO reads: "),
-        ("other.txt", b"", "other.txt: is no model that OpenVINO reads: "),
+        ("net.xml", b"<net>", "net.xml: is not a model that OpenVINO can read: "),
+        ("net.onnx", b"\xff", "net.onnx: is not a model that OpenVINO can read: "),
+        ("other.txt", b"", "other.txt: is not a model that OpenVINO can read: "),
     ],
 )
 def test_what_is_no_model_is_refused(

@@ -46,11 +46,11 @@ def test_a_file_says_what_priorities_mean(tmp_path: Any) -> None:
         ),
         (
             '{"assignment": {"v0": "d0", "v1": "d0", "v2": "d0", "x\\n": "d0"}}',
-            r"'x\n' is placed but is no operator of the graph; remove it",
+            r"'x\n' is placed but is not an operator of the graph; remove it",
         ),
         (
             '{"assignment": {"v0": "d0", "v1": "d0", "v2": "d0", "v0": "d1"}}',
-            "'v0' stands twice; remove one of them",
+            "'v0' appears twice; remove one of them",
         ),
         ('{"assignment": {}, "relative_throughput": -1}', "relative_throughput is -1; it should"),
         ('{"assignment": {}, "comment": ""}', "comment is not a known field"),

@@ -121,11 +121,11 @@ def test_the_word_graph_makes_no_problem(tmp_path: Path) -> None:
 
 def test_what_a_document_says_and_the_reader_does_too_is_refused(tmp_path: Path) -> None:
     document = {"graph": SMALL, "cluster": {"devices": [{"name": "x"}]}}
-    assert "brings its own cluster; drop yours" in refusal(
+    assert "contains its own cluster; drop yours" in refusal(
         tmp_path, document, cluster=Cluster.uniform(2)
     )
     document = {"graph": SMALL, "constraints": {"pin": {"a": "d0"}}}
-    assert "brings its own constraints" in refusal(
+    assert "contains its own constraints" in refusal(
         tmp_path, document, constraints=Constraints(pin={"a": "d1"})
     )
 

@@ -65,11 +65,11 @@ def test_a_folder_is_a_data_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "holds no number; name an STG file"),
-        ("# nothing", "holds no number; name an STG file"),
+        ("", "contains no number; name an STG file"),
+        ("# nothing", "contains no number; name an STG file"),
         ("4", "the graph has no operators"),
-        (PLAIN.replace("5", "five"), ":5: five is no number; correct it"),
-        (PLAIN.replace("3          5", "7          5"), "line 5: is not task number"),
+        (PLAIN.replace("5", "five"), ":5: five is not a number; correct it"),
+        (PLAIN.replace("3          5", "7          5"), "line 5: must be a task number"),
         (PLAIN.replace("3          4", "3          9"), "unknown operator '9'"),
         (PLAIN.replace("1          3          1          0", "1 3 1 5"), "has the cycle"),
     ],

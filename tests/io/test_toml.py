@@ -29,7 +29,7 @@ def test_depth_is_bounded(text: str) -> None:
 )
 def test_the_number_of_values_is_bounded(text: str) -> None:
     """Each costs the standard reader some microseconds; the message says what to do instead."""
-    with pytest.raises(FormatError, match=r"here: holds more than 524288 lines and values; desc"):
+    with pytest.raises(FormatError, match=r"here: has more than 524288 lines and values; desc"):
         tables(text, "here")
 
 

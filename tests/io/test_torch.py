@@ -76,9 +76,9 @@ def test_blocks_are_colocated_on_request() -> None:
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ("networks", "networks: is no model; write package.module:function"),
-        ("networks:", "is no model; write package.module:function"),
-        ("../x.py:f", "is no model; write package.module:function"),
+        ("networks", "networks: is not a model; write package.module:function"),
+        ("networks:", "is not a model; write package.module:function"),
+        ("../x.py:f", "is not a model; write package.module:function"),
         ("networks:missing", "AttributeError: module 'networks' has no attribute 'missing'"),
         ("no_such_module:f", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("networks:nothing", "gives 'str'; it must give a module and its example inputs"),

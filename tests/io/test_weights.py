@@ -75,7 +75,7 @@ def test_half_precision_is_widened(tmp_path: Path) -> None:
 def test_truncated_files_are_refused(file: Path, size: int) -> None:
     """Cut off anywhere."""
     file.write_bytes(file.read_bytes()[:size])
-    with pytest.raises(FormatError, match="not a whole safetensors file"):
+    with pytest.raises(FormatError, match="not a complete file of streamplace weights"):
         read_weights(file)
 
 
@@ -102,10 +102,10 @@ def test_other_files_are_refused(file: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"format": "streamplace-checkpoint"}, "is no file of streamplace weights"),
-        ({"version": 2}, "is of version 2 of the weights format"),
+        ({"format": "streamplace-checkpoint"}, "is not a file of streamplace weights"),
+        ({"version": 2}, "has version 2 of the weights format"),
         ({"config": None}, "config is None; it should be a valid dictionary"),
-        ({"model": "pilot"}, "holds weights of 'pilot', not of 'dream'"),
+        ({"model": "pilot"}, "contains weights of 'pilot', not of 'dream'"),
         ({"features": {"names": ["cpu"]}}, "was trained on other features"),
     ],
 )
@@ -166,14 +166,14 @@ def test_a_feature_that_is_no_number_is_refused(file: Path, number: str) -> None
     size = int.from_bytes(content[:8], "little")
     header = content[8 : 8 + size].replace(b"[0.5]", f"[{number}]".encode())
     file.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + size :])
-    with pytest.raises(FormatError, match=r"w\.safetensors: (is not a whole|features.mean)"):
+    with pytest.raises(FormatError, match=r"w\.safetensors: (is not a complete|features.mean)"):
         read_weights(file)
 
 
 def test_a_parameter_that_is_no_number_is_refused(file: Path) -> None:
     """By its name."""
     write_weights(file, DOCUMENT, {**TENSORS, "bad": np.array([np.nan], np.float32)})
-    with pytest.raises(FormatError, match=r"w\.safetensors: parameter 'bad' is no number"):
+    with pytest.raises(FormatError, match=r"w\.safetensors: parameter 'bad' is not a number"):
         read_weights(file)
 
 

@@ -47,7 +47,7 @@ def test_a_folder_is_trained_into_by_one_process(run: Callable, data: str, tmp_p
         with claim_folder(tmp_path / "h"):
             answer = run(*words, *again)
         assert answer.status == 2
-        assert answer.err.startswith("error: h: another process trains into it; wait until")
+        assert answer.err.startswith("error: h: another process is training into it; wait until")
         assert answer.err.count("\n") == 1
         assert not list((tmp_path / "h").glob("history.jsonl")) or again
         assert run(*words, *again).status == 0

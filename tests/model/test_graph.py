@@ -72,7 +72,7 @@ def test_a_graph_at_another_rate_is_scaled(graph: Any, rate: Any) -> None:
 @pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf])
 def test_a_rate_that_makes_no_sense_is_refused(rate: int) -> None:
     """The message shows the rate."""
-    with pytest.raises(GraphError, match=f"a rate of {rate}; it must be > 0"):
+    with pytest.raises(GraphError, match=f"the rate is {rate}; it must be above 0"):
         pipe().at_rate(rate)
 
 
@@ -132,21 +132,21 @@ def test_a_long_cycle_is_abridged() -> None:
     ("operators", "streams", "message"),
     [
         ([], [], "has no operators; it needs at least one source"),
-        ([Operator("a")], [], "operator 'a' is fed by no stream and has no rate"),
+        ([Operator("a")], [], "operator 'a' has neither input streams nor a rate"),
         (
             [Operator("a", rate=1), Operator("lost")],
             [],
-            "operator 'lost' is fed by no stream .* connect or remove it",
+            "operator 'lost' has neither input streams nor a rate, .* connect or remove it",
         ),
         (
             [Operator("a", rate=1), Operator("b", rate=2)],
             [Stream("a", "b")],
-            "operator 'b' has rate 2 but also takes in streams; only sources",
+            "operator 'b' has rate 2 but also input streams; only sources",
         ),
         (
             [Operator("a", rate=1e15), Operator("b"), Operator("c")],
             [Stream("a", "b", 1e15), Stream("b", "c", 0)],
-            r"operator 'b' would take in 1e\+30 tuples/s; lower the selectivities",
+            r"operator 'b' would receive 1e\+30 tuples/s; lower the selectivities",
         ),
     ],
 )
@@ -165,9 +165,9 @@ def test_streams_of_another_graph_are_refused() -> None:
 
 def test_a_name_must_be_a_text() -> None:
     """Files could not hold another."""
-    with pytest.raises(GraphError, match="a graph is called 3"):
+    with pytest.raises(GraphError, match="the name of a graph is 3"):
         StreamGraph.of(3, [Operator("a", rate=1)])
-    with pytest.raises(GraphError, match=r"a graph is called '\\ud800'"):
+    with pytest.raises(GraphError, match=r"the name of a graph is '\\ud800'"):
         StreamGraph.of("\ud800", [Operator("a", rate=1)])
     with pytest.raises(GraphError, match=r"attribute 'x' is '\\ud800'"):
         StreamGraph.of("g", [Operator("a", rate=1)], (), {"x": "\ud800"})

@@ -85,7 +85,7 @@ def test_names_from_an_array_are_plain_texts() -> None:
         ({"name": ["a", "b", "a"]}, "an operator is called 'a' and so is another"),
         ({"name": ["a", ""]}, r"an operator has an empty name \(number 1\)"),
         ({"name": ["a", 3]}, "an operator is called 3; a name must be a text"),
-        ({"name": ["a", "\ud800"]}, "the name of an operator is no valid Unicode"),
+        ({"name": ["a", "\ud800"]}, "the name of an operator is not valid Unicode"),
         ({"ipt": [1, -0.5]}, "operator 'b' has ipt -0.5; it must be ≥ 0"),
         ({"ipt": [1, math.nan]}, "operator 'b' has ipt nan"),
         ({"payload": [math.inf, 1]}, "operator 'a' has payload inf"),

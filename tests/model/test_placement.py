@@ -62,7 +62,7 @@ def test_rows_that_are_no_devices_are_refused(index: Any, message: Any) -> None:
             {"join": "d9"},
             "operator 'join' is on the unknown device 'd9'; the cluster has 'd0', 'd1'",
         ),
-        ({"stray": "d0"}, "'stray' is placed but is no operator of the graph; remove it"),
+        ({"stray": "d0"}, "'stray' is placed but is not an operator of the graph; remove it"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(change: Any, message: Any) -> None:

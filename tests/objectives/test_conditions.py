@@ -27,8 +27,8 @@ def test_conditions_are_read_as_people_write_them(text: str, limit: float) -> No
         ("throughput", "cannot be read"),
         ("throughput=1", "cannot be read"),
         ("speed>=1", "there is no objective 'speed'"),
-        ("throughput>=fast", "is no number"),
-        ("throughput>=nan", "is no number"),
+        ("throughput>=fast", "is not a number"),
+        ("throughput>=nan", "is not a number"),
     ],
 )
 def test_what_is_no_condition_is_refused_in_one_line(text: str, complaint: str) -> None:

@@ -131,16 +131,16 @@ def test_every_problem_is_trained_on_its_own_cluster(
     assert (tmp_path / "run" / "curve.png").exists()
     refused = run("train", "dream", "--data", "p.jsonl", "--out", "r2", "--devices", "3")
     assert refused.status == 2
-    assert "brings its own cluster" in refused.err
+    assert "contains its own cluster" in refused.err
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (("pilot",), "model 'pilot' learns for throughput, not for makespan"),
-        (("dream", "--objective", "energy"), "no device says what it draws"),
+        (("dream", "--objective", "energy"), "no device states its power"),
         (("dream", "--objective", "speed"), "there is no objective 'speed'"),
-        (("dream", "--reward", "engine"), "the engine rewards throughput, not makespan"),
+        (("dream", "--reward", "engine"), "the reward engine measures throughput, not makespan"),
     ],
 )
 def test_what_cannot_be_learned_is_told(

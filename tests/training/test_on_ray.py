@@ -98,5 +98,5 @@ def test_where_no_cluster_is_that_is_said(run: TrainingRun, tmp_path: Path) -> N
 def test_torchrun_and_ray_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SettingError, match="leave out --on, or torchrun"), workers_on("ray"):
+    with pytest.raises(SettingError, match="use either --on or torchrun"), workers_on("ray"):
         pass

@@ -42,7 +42,7 @@ class Access:
     def context(self) -> ssl.SSLContext:
         """Return what connections are encrypted by."""
         if self.key is not None and self.certificate is None:
-            raise SettingError("--key is the key of --cert; give both")
+            raise SettingError("--key is the private key of --cert; give both")
         try:
             context = ssl.create_default_context(cafile=self.authorities)
         except OSError as error:
@@ -77,7 +77,7 @@ def _authorization(text: bytes, where: str) -> str:
         return words.decode()
     if b":" in words and b"\n" not in words:
         return f"Basic {base64.b64encode(words).decode()}"
-    raise SettingError(f"{where}: is no authorization; write 'Bearer TOKEN' or 'NAME:PASSWORD'")
+    raise SettingError(f"{where}: is not an authorization; write 'Bearer TOKEN' or 'NAME:PASSWORD'")
 
 
 def _unreadable(path: Path | None, what: str, error: OSError) -> SettingError:
@@ -86,4 +86,4 @@ def _unreadable(path: Path | None, what: str, error: OSError) -> SettingError:
 
 
 def _no_password() -> str:
-    raise OSError("its key needs a password; give one without")
+    raise OSError("its key is protected by a password; use a key without one")

@@ -34,7 +34,7 @@ def _amounts(value: object) -> dict[str, float]:
         type(amount) in (int, float) and abs(amount) <= LARGEST for amount in value.values()
     ):
         return value
-    raise ValueError("it should be finite numbers by name")
+    raise ValueError("it must map names to finite numbers")
 
 
 @with_config(_CHECKED)

@@ -30,8 +30,8 @@ CHECK = {"streamplace.check": "true"}
 _SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
-    f"{UNMAPPED} to the job: the savepoint holds state of operators that this job does not have; "
-    "give the job that was saved, or leave that state behind by --allow-non-restored"
+    f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
+    "have; submit the job that was saved, or drop that state with --allow-non-restored"
 )
 
 

@@ -54,8 +54,8 @@ def find_flink(home: Path | None = None) -> Flink:
         if (place / "lib").is_dir():
             return _at(place)
     raise SettingError(
-        "no Flink on this machine; run 'streamplace flink fetch' (230 MB), "
-        "or set FLINK_HOME to an unpacked one"
+        "Flink is not installed; run 'streamplace flink fetch' (230 MB), or set FLINK_HOME to "
+        "the folder of an installation"
     )
 
 
@@ -75,7 +75,7 @@ def fetch_flink(version: str = VERSION) -> Flink:
         if done.returncode:
             shutil.rmtree(target, ignore_errors=True)
             reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
-            raise SettingError(f"cannot fetch {package}: {reason}")
+            raise SettingError(f"cannot download {package}: {reason}")
         if home.parent.exists():  # somebody else was faster
             shutil.rmtree(target)
         else:
@@ -88,7 +88,7 @@ def find_java(tool: str = "java") -> str:
     home = os.environ.get("JAVA_HOME")
     path = shutil.which(tool, path=str(Path(home) / "bin") if home else None)
     if path is None:
-        raise SettingError(f"there is no {tool}; install a JDK 17 or set JAVA_HOME")
+        raise SettingError(f"{tool} is not installed; install JDK 17 or set JAVA_HOME")
     return path
 
 
@@ -96,5 +96,7 @@ def _at(home: Path) -> Flink:
     names = [path.name for path in (home / "lib").glob("flink-dist-*.jar")]
     versions = [match[1] for match in map(_DIST_JAR.fullmatch, names) if match]
     if not versions:
-        raise SettingError(f"{home}: holds no lib/flink-dist-*.jar; name the home of a Flink")
+        raise SettingError(
+            f"{home}: holds no lib/flink-dist-*.jar; name the folder of a Flink installation"
+        )
     return Flink(home, versions[0])

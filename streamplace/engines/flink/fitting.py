@@ -34,13 +34,14 @@ def check_upload(rest: Rest) -> None:
     settings = rest.settings()
     if settings.get("execution.target") == "embedded":
         raise FlinkError(
-            f"the Flink at {rest.url} is in application mode and takes no other job than its own; "
-            "write the jar that it starts with by 'streamplace flink jar'"
+            f"the Flink at {rest.url} runs in application mode and accepts no job but its own; "
+            "create the jar of that job with 'streamplace flink jar'"
         )
     if settings.get("web.submit.enable", "").lower() == "false":
         raise FlinkError(
-            f"the Flink at {rest.url} takes no jars (web.submit.enable: false); write one by "
-            "'streamplace flink jar' and run that by 'flink run', or in application mode"
+            f"the Flink at {rest.url} accepts no jars (web.submit.enable: false); write a jar "
+            "with 'streamplace flink jar' and submit it with 'flink run', or run it in "
+            "application mode"
         )
 
 
@@ -118,8 +119,8 @@ def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -
         for device in devices_of(vector):
             if device not in offered:
                 raise PlacementError(
-                    f"operator {quoted(operator)} is on {quoted(device)}, which is no TaskManager "
-                    f"of the cluster; it has {listed(tuple(offered))}"
+                    f"operator {quoted(operator)} is on {quoted(device)}, which is not a "
+                    f"TaskManager of the cluster; it has {listed(tuple(offered))}"
                 )
             pin = resource(device)
             if pin not in offered[device]:
@@ -152,10 +153,10 @@ def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: 
         raise _unprepared(device, scarce, "no operator can be spread over it and others")
     if most[scarce] > wanted:
         raise PlacementError(
-            f"TaskManager {quoted(device)} came to the cluster without room left for it, and would "
-            "take subtasks that are placed elsewhere; start the others again with what "
-            "'streamplace flink config' writes for all of them, or this one with no other "
-            f"resource than {quoted(resource(device))}"
+            f"TaskManager {quoted(device)} joined a cluster that was not configured for it, and "
+            "could receive subtasks that are placed elsewhere; restart the other TaskManagers "
+            "with the configuration that 'streamplace flink config' writes for all of them, or "
+            f"restart this one with {quoted(resource(device))} as its only resource"
         )
 
 
@@ -165,9 +166,10 @@ def _check_left(rest: Rest, managers: Managers, used: Collection[str]) -> None:
         device = manager["id"]
         if device in used and _amounts(manager, LEFT).get(resource(device), 0) < 1:
             raise FlinkError(
-                f"TaskManager {quoted(device)} is taken whole by {listed(rest.holders(device))}: a "
-                "job that is not placed takes all that a TaskManager has for each of its slots; "
-                "end it, or submit it by 'streamplace flink apply'"
+                f"TaskManager {quoted(device)} is fully occupied by "
+                f"{listed(rest.holders(device))}: each slot of a job without a placement takes "
+                "all resources of a TaskManager; cancel that job, or submit it with 'streamplace "
+                "flink apply'"
             )
 
 
@@ -181,14 +183,14 @@ def _check_slots(managers: Managers, needed: Mapping[str, int]) -> None:
             raise FlinkError(
                 f"TaskManager {quoted(device)} has room for {room:g} slots beside those of other "
                 f"jobs, but {needed[device]} are placed on it (each asks for {HEAP_MB} MB of heap "
-                f"and {CPU_CORES:g} cores); place fewer subtasks on it, or end other jobs"
+                f"and {CPU_CORES:g} cores); place fewer subtasks on it, or cancel other jobs"
             )
 
 
 def _unprepared(device: str, name: str, why: str) -> PlacementError:
     return PlacementError(
-        f"TaskManager {quoted(device)} does not offer {quoted(name)}, so {why}; add what "
-        "'streamplace flink config' writes to its config.yaml and start it again"
+        f"TaskManager {quoted(device)} does not offer {quoted(name)}, so {why}; add the output of "
+        "'streamplace flink config' to its config.yaml and restart it"
     )
 
 

@@ -106,7 +106,7 @@ class SavepointFolder:
                 ) from None
             with suppress(binascii.Error, UnicodeDecodeError):
                 return base64.b64decode(match[1], validate=True).decode()
-        raise FlinkError(f"the JobManager does not answer about {shown(self.uri, 300)}")
+        raise FlinkError(f"the JobManager does not answer requests about {shown(self.uri, 300)}")
 
 
 @contextmanager
@@ -143,6 +143,6 @@ def folder_uri(rest: Rest, given: str | None, settings: Mapping[str, str] | None
     if uri is None:
         raise SettingError(
             "the cluster has no folder for savepoints (execution.checkpointing.savepoint-dir); "
-            "give one by --savepoints"
+            "name one with --savepoints"
         )
     return uri

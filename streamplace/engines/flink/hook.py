@@ -71,7 +71,7 @@ class PlacedEnvironment:
         if needy := [group for group, share in managed.items() if share < 1]:
             raise ValueError(
                 f"streamplace: no managed memory is left for slots of {needy[0]!r} that need it; "
-                "end what else runs there, or place less on it"
+                "cancel other jobs on it, or place fewer operators on it"
             )
         resources = jvm.java.util.HashMap()
         for group, demands in self._groups.items():

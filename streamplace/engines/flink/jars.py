@@ -61,7 +61,7 @@ def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]
 def check_jar(path: Path) -> None:
     """Raise FormatError for a file that is no jar, or is not there."""
     if not zipfile.is_zipfile(path):
-        raise FormatError(f"{spot(path)}: is no jar; name the jar of a Flink job")
+        raise FormatError(f"{spot(path)}: is not a jar; name the jar of a Flink job")
     with _opened(path):
         return
 
@@ -76,8 +76,8 @@ def main_class(jar: Path) -> str | None:
             manifest = file.read(LONGEST_MANIFEST + 1)
     if len(manifest) > LONGEST_MANIFEST:
         raise FormatError(
-            f"{spot(jar)}: has a manifest of more than {LONGEST_MANIFEST // 2**20} MiB; build it "
-            "anew, or give --entry-class"
+            f"{spot(jar)}: has a manifest of more than {LONGEST_MANIFEST // 2**20} MiB; rebuild "
+            "the jar, or give --entry-class"
         )
     for line in manifest.decode(errors="replace").replace("\r\n ", "").splitlines():
         key, _, value = line.partition(": ")
@@ -93,7 +93,7 @@ def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(jar) as opened:
             yield opened
     except DAMAGED:
-        raise FormatError(f"{spot(jar)}: is damaged; build it anew") from None
+        raise FormatError(f"{spot(jar)}: is damaged; rebuild it") from None
 
 
 def compile_java(flink: Flink, sources: Sequence[Path], folder: Path) -> None:

@@ -11,8 +11,12 @@ def only_job(rest: Rest, given: str | None = None) -> str:
         return given
     states, live = rest.jobs(), rest.live_jobs()
     if len(live) > 1:
-        raise SettingError(f"{len(live)} jobs run: {listed(live)}; give --job ID")
+        raise SettingError(
+            f"{len(live)} jobs are running: {listed(live)}; choose one with --job ID"
+        )
     if not live:
         others = "; ".join(f"{shown(name)} is {shown(states[name])}" for name in [*states][:8])
-        raise SettingError(f"no job runs{others and f' ({others})'}; start one, or give --job ID")
+        raise SettingError(
+            f"no job is running{others and f' ({others})'}; start one, or name one with --job ID"
+        )
     return live[0]

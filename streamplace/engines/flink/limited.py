@@ -66,7 +66,10 @@ def limited_cluster(
     if reason := why_unlimited():
         raise SettingError(reason)
     if len(devices) > MOST_DEVICES:
-        raise SettingError(f"{len(devices)} limited devices; one machine takes {MOST_DEVICES}")
+        raise SettingError(
+            f"{len(devices)} limited devices are too many; one machine supports at most "
+            f"{MOST_DEVICES}"
+        )
     _sweep()
     with ExitStack() as undo:
         gateway, hosts = _network(devices, bandwidth_bps, undo)

@@ -277,7 +277,8 @@ def check_port(port: int) -> None:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise SettingError(
-                f"port {port} cannot be had: {reason}; name another or stop what has it"
+                f"port {port} is not available: {reason}; choose another port or stop the process "
+                "that uses it"
             ) from None
 
 

@@ -194,8 +194,8 @@ class FlinkMove:
             for journal in self.unfinished_moves():
                 if job in (None, journal.job, journal.successor):
                     raise SettingError(
-                        f"a move of job {journal.job} was broken off, or is under way by "
-                        f"{journal.holder}; finish it by: {self.resume_by}"
+                        f"a move of job {journal.job} was interrupted, or is still being carried "
+                        f"out by {journal.holder}; finish it with: {self.resume_by}"
                     )
         return job if job is not None else only_job(self.rest, given)
 
@@ -275,8 +275,8 @@ class FlinkMove:
         locks.refuse_holder(journal.job)
         if stop_status(self.rest, earlier.job, earlier.trigger) is not None:
             raise FlinkError(
-                f"an earlier move of job {journal.job} was broken off after it had begun to stop "
-                f"the job; finish it by: {self.resume_by}"
+                f"an earlier move of job {journal.job} was interrupted after it had begun to stop "
+                f"the job; finish it with: {self.resume_by}"
             )
 
     def _broken_off(self, folder: SavepointFolder, job: str | None) -> Journal:
@@ -286,13 +286,12 @@ class FlinkMove:
         if not journals:
             of = "" if job is None else f" of job {quoted(job)}"
             raise SettingError(
-                f"no move{of} was broken off, as far as {quoted(folder.uri)} knows; leave out "
-                "--resume to begin one"
+                f"{quoted(folder.uri)} records no interrupted move{of}; drop --resume to start one"
             )
         if len(journals) > 1:
             names = listed(tuple(journal.job for journal in journals))
             raise SettingError(
-                f"moves of {len(journals)} jobs were broken off: {names}; give --job"
+                f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
             )
         return journals[0]
 

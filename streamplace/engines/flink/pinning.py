@@ -142,7 +142,7 @@ def _check_numbers(
         if name not in whole and len(split.get(name, ())) != number:
             raise PlacementError(
                 f"operator {quoted(name)} has {len(split.get(name, ()))} placed subtasks, but the "
-                f"placement says that it has {number}; place it anew"
+                f"placement sets its parallelism to {number}; place the job again"
             )
 
 

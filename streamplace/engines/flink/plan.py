@@ -84,7 +84,9 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
     for node in nodes:
         for row in node.get("inputs", ()):
             if not parallelism.keys() >= {row["id"], node["id"]}:
-                raise FlinkError(f"the plan has a task that the job lacks: {quoted(row['id'])}")
+                raise FlinkError(
+                    f"the plan contains a task that the job does not have: {quoted(row['id'])}"
+                )
             ship = row.get("ship_strategy", "")
             copies = parallelism[node["id"]] if ship == "BROADCAST" else 1
             edges.append(Edge(row["id"], node["id"], _PARTITIONING.get(ship, "rebalance"), copies))

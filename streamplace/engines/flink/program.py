@@ -47,7 +47,9 @@ class Program:
         """The main class."""
         entry = self.entry_class or main_class(self.jar)
         if entry is None:
-            raise PlacementError(f"{spot(self.jar)}: names no main class; give --entry-class")
+            raise PlacementError(
+                f"{spot(self.jar)}: has no main class in its manifest; give --entry-class"
+            )
         return entry
 
     def check(self) -> None:
@@ -98,5 +100,5 @@ def parse_settings(texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for text, (key, equals, _) in zip(texts, pairs, strict=True):
         if not key or not equals:
-            raise SettingError(f"{quoted(text)} is no setting; write KEY=VALUE")
+            raise SettingError(f"{quoted(text)} is not a setting; write KEY=VALUE")
     return {key: value for key, _, value in pairs}

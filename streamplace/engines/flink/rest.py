@@ -96,7 +96,7 @@ class Rest:
         access = access or Access()
         address = Address.of(url)
         if access.is_for_https and address.scheme != "https":
-            raise SettingError(f"{address} is not encrypted; certificates are for https://")
+            raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
         authorization = access.authorization or address.authorization
         self._address = replace(address, authorization=authorization)
         self._context = access.context() if address.scheme == "https" else None
@@ -173,7 +173,7 @@ class Rest:
         """
         document = self.job(job)
         if document["state"] == FINISHED:
-            raise FlinkError(f"{finished(job)}; only a job that runs has anything to show")
+            raise FlinkError(f"{finished(job)}; only a running job can be examined")
         if document["state"] != "RUNNING":
             why = self.failure(job) if document["state"] in FAILED else ""
             advice = self._advice(job) if NO_SLOT in why else None
@@ -184,9 +184,9 @@ class Rest:
         for vertex in document["vertices"]:
             if vertex["status"] not in AT_WORK:
                 raise FlinkError(
-                    f"job {shown(job)} does not run yet, or not any more: its task "
+                    f"job {shown(job)} is not running (yet, or any more): its task "
                     f"{quoted(vertex['name'])} is {shown(vertex['status'])}; "
-                    f"{self._advice(job) or 'wait until all run'}"
+                    f"{self._advice(job) or 'wait until all of them run'}"
                 )
         return document
 
@@ -323,7 +323,7 @@ class Rest:
             return parse_answer(path, content)
         except ValueError as error:
             raise FlinkError(
-                f"{self.url}{shown(path)} answers what no Flink does: {error}"
+                f"{self.url}{shown(path)}: its answer is not one of Flink's REST API: {error}"
             ) from None
 
     def _ask(
@@ -368,7 +368,8 @@ class Rest:
         if answer.status >= 300:
             there = f" to {masked(answer.location)}" if answer.location else ""
             raise FlinkError(
-                f"{self.url} redirects{there}, which is not followed; give Flink's own address"
+                f"{self.url} redirects{there}, and redirects are not followed; use Flink's own "
+                "address"
             )
         return answer.content
 
@@ -395,4 +396,4 @@ def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
 
 def finished(job: str) -> str:
     """What became of a job that nobody ended."""
-    return f"job {shown(job)} has finished by itself, having read all of its input"
+    return f"job {shown(job)} has finished because it has read all of its input"

@@ -211,7 +211,8 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     counters = _numbers(rest.get(f"{watch.path}get={query}"))
     if watch.has_fallen(counters):
         raise FlinkError(
-            f"job {shown(job)} was restarted while it was watched; profile it when it is steady"
+            f"job {shown(job)} was restarted during the measurement; profile it when it runs "
+            "steadily"
         )
     if counters:
         watch.see(now, counters)

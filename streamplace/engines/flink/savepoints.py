@@ -62,7 +62,7 @@ def needed_by(rest: Rest, folder: SavepointFolder, savepoint: LeftSavepoint) -> 
     """Why a savepoint must stay; None where it need not."""
     for journal in unfinished(folder):
         if savepoint.job in (journal.job, journal.successor):
-            return f"a move of job {journal.job} has not ended"
+            return f"a move of job {journal.job} has not finished"
     for job in rest.live_jobs():
         try:
             path, counts = restored_path(rest, job), checkpoint_counts(rest, job)
@@ -85,9 +85,9 @@ def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
     """
     savepoint = next((s for s in left_savepoints(folder) if s.path == path), None)
     if savepoint is None:
-        raise SettingError(f"{quoted(path)} is no savepoint that a move has left in {folder.uri}")
+        raise SettingError(f"{quoted(path)} is not a savepoint that a move left in {folder.uri}")
     if (reason := needed_by(rest, folder, savepoint)) is not None:
-        raise SettingError(f"{shown(path, 300)} stays: {reason}")
+        raise SettingError(f"{shown(path, 300)} is not removed: {reason}")
     request = rest.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
     deadline = time.monotonic() + REMOVE_SECONDS
     while True:
@@ -95,7 +95,7 @@ def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
         if answer["status"]["id"] == "COMPLETED":
             break
         if time.monotonic() > deadline:
-            raise FlinkError(f"Flink still removes {shown(path, 300)}; look again later")
+            raise FlinkError(f"Flink is still removing {shown(path, 300)}; try again later")
         time.sleep(POLL_SECONDS)
     cause = (answer.get("operation") or {}).get("failure-cause")
     if cause:

@@ -16,7 +16,7 @@ def cluster_fault(rest: Rest) -> str | None:
     """What is wrong with the scheduler that a cluster's configuration asks for."""
     settings = rest.settings()
     if settings.get("scheduler-mode", "").lower() == "reactive":
-        return f"the cluster is in reactive mode, {REMEDY}"
+        return f"the cluster runs in reactive mode, {REMEDY}"
     if settings.get("jobmanager.scheduler", "").lower() == "adaptive":
         return f"the scheduler is Adaptive, {REMEDY}"
     return None

@@ -76,7 +76,8 @@ def settle(rest: Rest, job: str, settling: Settling, rate_before: float | None) 
         if rate is not None and rate < settling.least_rate * rate_before:
             raise FlinkError(
                 f"job {job} reads {rate:.4g} tuples/s, {rate / rate_before:.0%} of the "
-                f"{rate_before:.4g} before it was moved (at least {settling.least_rate:.0%} wanted)"
+                f"{rate_before:.4g} before it was moved (at least {settling.least_rate:.0%} "
+                "required)"
             )
 
 

@@ -81,14 +81,14 @@ class SpreadLimits:
         most = max(counts.values())
         if unknown := set(counts).difference(self.indexes):
             raise PlacementError(
-                f"{quoted(min(unknown))} is no device of the cluster that operators can be spread "
-                "over, yet subtasks are placed on it"
+                f"{quoted(min(unknown))} is not a device that operators can be spread over, but "
+                "subtasks are placed on it"
             )
         if most > MOST_SLOTS:
             crowded = next(device for device, count in counts.items() if count == most)
             raise PlacementError(
-                f"{most} subtasks of one operator on {quoted(crowded)}; "
-                f"Flink can be told at most {MOST_SLOTS}, spread them"
+                f"{most} subtasks of one operator are on {quoted(crowded)}; Flink supports at "
+                f"most {MOST_SLOTS}, spread them over more devices"
             )
         index = _taken(self.indexes, list(counts), "group indexes")
         low = [device for device, count in counts.items() if count < most]
@@ -120,9 +120,9 @@ def _used_up(free: dict[str, set[int]], devices: Sequence[str], what: str) -> Pl
         else f"no one number of the {what} is free on all of its TaskManagers"
     )
     return PlacementError(
-        f"an operator cannot be spread: {why}; end other jobs that spread operators over it, place "
-        "some operators whole, or configure the TaskManagers with more "
-        "('streamplace flink config --layers')"
+        f"an operator cannot be spread: {why}; cancel other jobs that spread operators over it, "
+        "place some operators whole, or configure the TaskManagers with more ('streamplace flink "
+        "config --layers')"
     )
 
 

@@ -227,8 +227,8 @@ class Transaction:
         saved = saved_by(self.rest, job)
         if saved is None or saved.last is None:
             raise FlinkError(
-                f"{_reason(error)}; job {job} has failed, and has saved no state that lies in a "
-                "file; start it anew by 'streamplace flink apply'"
+                f"{_reason(error)}; job {job} failed and has saved no state in a file; start it "
+                "again with 'streamplace flink apply'"
             ) from None
         return saved.last
 
@@ -251,11 +251,11 @@ class Transaction:
         job, new = self.journal.job, self.journal.successor
         saved = saved_by(self.rest, job) if self.rest.state(job) else None
         if state == FINISHED and not (saved and saved.is_savepoint):
-            return f"job {job} came to its end before it could be saved; there is nothing to move"
+            return f"job {job} finished before it could be saved; there is nothing to move"
         if state == "FAILED":
             return f"job {job} has failed: {self.rest.failure(job)}; nothing was started"
         if state != FINISHED or saved is None or saved.last is None:
-            return f"job {job} was cancelled by somebody else; nothing was started"
+            return f"job {job} was cancelled by another user; nothing was started"
         if (other := self.rest.state(new)) is not None:
             return (
                 f"job {job} was stopped by somebody else, and goes on as job {new} ({other}); "
@@ -292,8 +292,8 @@ class Transaction:
         entries = self.folder.entries(f"savepoint-{self.journal.job[:6]}-")
         if not entries:
             raise FlinkError(
-                f"Flink does not know job {self.journal.job} any more, and there is no savepoint "
-                f"of it in {shown(self.folder.uri, 300)}; the move is given up"
+                f"Flink no longer knows job {self.journal.job}, and {shown(self.folder.uri, 300)} "
+                "contains no savepoint of it; the move is abandoned"
             )
         return self.folder.path(min(entries, key=lambda entry: entry.age).name)
 
@@ -323,15 +323,15 @@ class Transaction:
         """Tell of a job that was being moved back when the move was broken off."""
         if state not in ENDED:
             wait_started(self.rest, job, self.seconds)
-            raise FlinkError(f"the move had failed; the job runs where it ran, as job {job}")
+            raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
         if state == FINISHED:
-            raise FlinkError(f"the move had failed; the job came to its end as job {job}")
+            raise FlinkError(f"the move failed; the job has finished, as job {job}")
         saved = saved_by(self.rest, job)
         path = (saved and saved.last) or self.journal.savepoint or self._start_savepoint()
         raise FlinkError(
-            f"the move had failed, and going back, too: job {job} is {state}. Nothing of the job "
-            f"runs; its state is in {path}: start it by 'streamplace flink apply' with "
-            f"--savepoint {path}"
+            f"the move failed, and so did the return to the previous devices: job {job} is "
+            f"{state}. The job is not running. Its state is in {path}; start it with 'streamplace "
+            f"flink apply --savepoint {path}'"
         )
 
     def _go_back(self, path: str, error: BaseException) -> None:
@@ -348,11 +348,14 @@ class Transaction:
             raise self._undecided(failure) from None
         except FlinkError as failure:
             raise FlinkError(
-                f"{reason}; going back failed, too: {failure}. Nothing of the job runs; its state "
-                f"is in {path}: start it by 'streamplace flink apply' with --savepoint {path}"
+                f"{reason}; the return to the previous devices failed, too: {failure}. The job is "
+                f"not running. Its state is in {path}; start it with 'streamplace flink apply "
+                f"--savepoint {path}'"
             ) from None
         if isinstance(error, Exception):
-            raise FlinkError(f"{reason}; the job runs again where it ran, as job {job}") from None
+            raise FlinkError(
+                f"{reason}; the job runs on its previous devices again, as job {job}"
+            ) from None
 
     def _latest(self, job: str, path: str) -> str:
         """Where the state of a job is that shall go back: what it has done since is not undone."""

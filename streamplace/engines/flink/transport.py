@@ -62,7 +62,7 @@ class Address:
             host, port = None, None
         odd = not url.isascii() or not url.isprintable() or " " in url
         if odd or not host or parts.scheme not in PORTS or parts.query or parts.fragment:
-            raise SettingError(f"{masked(url)} is no address; write http://HOST:8081")
+            raise SettingError(f"{masked(url)} is not an address; write http://HOST:8081")
         user = parts.netloc.rpartition("@")[0]
         token = base64.b64encode(unquote(user).encode()).decode()
         port = PORTS[parts.scheme] if port is None else port
@@ -162,9 +162,9 @@ def _content(answer: HTTPResponse) -> bytes:
     while chunk := answer.read1(CHUNK):  # read() would trust the sizes that the other end tells
         content += chunk
         if len(content) > MOST_BYTES:
-            raise ValueError(f"it answers more than {MOST_BYTES >> 20} MiB")
+            raise ValueError(f"its answer is larger than {MOST_BYTES >> 20} MiB")
     if answer.length:
-        raise ValueError("its answer breaks off")
+        raise ValueError("its answer is incomplete")
     return bytes(content)
 
 

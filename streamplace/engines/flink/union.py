@@ -54,7 +54,9 @@ def union_of(graphs: Sequence[StreamGraph], weights: Mapping[str, float]) -> Str
     """
     names = job_names(graphs)
     if unknown := weights.keys() - set(names):
-        raise SettingError(f"{quoted(min(unknown))} is none of the jobs; they are {listed(names)}")
+        raise SettingError(
+            f"{quoted(min(unknown))} is not one of the jobs; they are {listed(names)}"
+        )
     pairs = list(zip(names, graphs, strict=True))
     operators = [
         operator
@@ -77,7 +79,7 @@ def split_placement(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         job, between, _ = name.partition(BETWEEN)
         if not between:
             raise PlacementError(
-                f"operator {quoted(name)} belongs to no job; give a placement of what "
+                f"operator {quoted(name)} belongs to no job; give a placement of the graph that "
                 "'streamplace flink union' wrote"
             )
         jobs[job] = {"graph": job}
@@ -108,7 +110,9 @@ def _attributes(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute
     """What is true of all jobs, and what could not be measured of each."""
     speeds = {graph.attributes["mips"] for _, graph in pairs if "mips" in graph.attributes}
     if len(speeds) > 1:
-        raise SettingError("the jobs were measured with different --mips; profile them alike")
+        raise SettingError(
+            "the jobs were measured with different --mips; profile them with the same value"
+        )
     doubts = [
         f"{job}: {graph.attributes['unmeasured']}"
         for job, graph in pairs

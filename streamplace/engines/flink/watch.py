@@ -95,9 +95,11 @@ class Watch:
         """Raise what would hinder a spare from standing in."""
         self._ask(lambda: check_upload(self.rest))
         if taken := run.devices.intersection(self.spares):
-            raise PlacementError(f"{quoted(min(taken))} is no spare: operators are placed on it")
+            raise PlacementError(f"{quoted(min(taken))} is not a spare: operators are placed on it")
         if missing := set(self.spares).difference(self._ask(self.rest.offered)):
-            raise PlacementError(f"spare {quoted(min(missing))} is no TaskManager of the cluster")
+            raise PlacementError(
+                f"spare {quoted(min(missing))} is not a TaskManager of the cluster"
+            )
         if unkept := self._unkept(run.job):
             raise FlinkError(unkept)
 
@@ -158,7 +160,9 @@ class Watch:
         if health.lost:
             return f"lost: {listed(health.lost)}; waiting {self.patience:g} s for it"
         if health.silent:
-            return f"job {run.job} has failed; waiting for what Flink knows of its TaskManagers"
+            return (
+                f"job {run.job} has failed; waiting until Flink knows the state of its TaskManagers"
+            )
         if health.is_restartable:
             return f"job {run.job} has failed, and {listed(health.renewed)} is back"
         return ""
@@ -197,7 +201,9 @@ class Watch:
     def _end(self, run: PlacedJob, state: str) -> str:
         if state == FAILED:
             cause = self.rest.failure(run.job)
-            raise FlinkError(f"job {run.job} failed on devices that are all there: {cause}")
+            raise FlinkError(
+                f"job {run.job} failed although all of its devices are available: {cause}"
+            )
         self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
         return state
 
@@ -263,8 +269,7 @@ class _Notices:
 def _forgotten(job: str) -> FlinkError:
     """What to do about a job that the JobManager knows no more."""
     return FlinkError(
-        f"the JobManager does not know job {job} any more: it was started anew without high "
-        "availability (high-availability.type); start the job from its last checkpoint, in the "
-        f"folder {job} of its execution.checkpointing.dir, by 'streamplace flink apply' with "
-        "--savepoint"
+        f"the JobManager no longer knows job {job}: it was restarted without high availability "
+        f"(high-availability.type); start the job from its last checkpoint, in folder {job} of "
+        "its execution.checkpointing.dir, with 'streamplace flink apply --savepoint'"
     )

@@ -117,7 +117,8 @@ def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]
                 placement[subtask] = number[device]
         except (KeyError, ValueError):
             raise FlinkError(
-                f"where {quoted(name)} runs does not agree with the cluster's description"
+                f"the devices that {quoted(name)} runs on are not those of the cluster's "
+                "description"
             ) from None
     load = bottleneck(resource_loads(problem.instance, placement)).load
     return 1 / load if load else np.inf

@@ -146,13 +146,15 @@ class RayEngine:
 
     def _local(self) -> LocalDevices:
         if self._devices is None:
-            raise SettingError("Ray does not run; use the engine in a block: with RayEngine(…)")
+            raise SettingError(
+                "Ray is not running; use the engine in a with block: with RayEngine(…)"
+            )
         return self._devices
 
     def _pipeline(self, job: str) -> ActorPipeline:
         if job not in self._pipelines:
             others = listed(tuple(self._pipelines)) if self._pipelines else "none"
-            raise SettingError(f"there is no job {quoted(job)}; jobs that run: {others}")
+            raise SettingError(f"there is no job {quoted(job)}; running jobs: {others}")
         return self._pipelines[job]
 
     def _placed(self, graph: StreamGraph, placement: Mapping[str, str]) -> Placement:

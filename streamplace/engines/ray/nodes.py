@@ -17,8 +17,8 @@ def check_devices(number: int) -> None:
     """Raise SettingError for more devices than a local Ray has nodes."""
     if number > MOST_DEVICES:
         raise SettingError(
-            f"a local Ray stands in for up to {MOST_DEVICES} devices, not for {number}; take a "
-            "smaller cluster"
+            f"a local Ray represents at most {MOST_DEVICES} devices, not {number}; use a smaller "
+            "cluster"
         )
 
 

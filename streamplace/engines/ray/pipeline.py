@@ -37,8 +37,8 @@ def check_graph(graph: StreamGraph) -> None:
     operators = graph.operators
     if graph.n_operators > MOST_OPERATORS:
         raise GraphError(
-            f"the graph has {graph.n_operators} operators; a local Ray runs {MOST_OPERATORS} at "
-            "most, each as a process"
+            f"the graph has {graph.n_operators} operators; a local Ray runs at most "
+            f"{MOST_OPERATORS}, each as a process"
         )
     for operator in operators:
         if operator.parallelism > 1:
@@ -48,8 +48,8 @@ def check_graph(graph: StreamGraph) -> None:
             )
         if operator.window is not None or operator.fires == ALL:
             raise GraphError(
-                f"operator {quoted(operator.name)} does not fire each time a tuple arrives; actors "
-                "run operators without windows that fire each"
+                f"operator {quoted(operator.name)} does not fire for every tuple; Ray actors run "
+                "only operators without windows that fire 'each'"
             )
 
 

@@ -49,9 +49,7 @@ class RowMemory:
         """Take back what `state` returned."""
         for name, array in self.arrays.items():
             if state[name].shape != array[rows].shape:
-                raise FormatError(
-                    f"the checkpoint: {name} is of other problems than these; train anew"
-                )
+                raise FormatError(f"the checkpoint: {name} belongs to other problems; train again")
         for name, array in self.arrays.items():
             array[rows] = state[name]
 

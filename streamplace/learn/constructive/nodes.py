@@ -137,6 +137,6 @@ def check_devices(problem: Problem, most: int) -> None:
     """Raise SettingError where there are more devices than a model knows."""
     if problem.n_devices > most:
         raise SettingError(
-            f"the cluster has {problem.n_devices} devices, but the model knows {most}; use the "
-            "placer pilot, which takes any number"
+            f"the cluster has {problem.n_devices} devices, but the model supports at most {most}; "
+            "use the placer pilot, which supports any number"
         )

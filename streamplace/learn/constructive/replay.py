@@ -103,7 +103,7 @@ class MemoryReplay:
         placements, most = state["memory.placements"], self._devices[rows][:, None, None]
         fits = len(placements) == len(most) and placements.ndim == 3
         if not fits or (placements < 0).any() or (placements >= most).any():
-            raise FormatError("the checkpoint: its memory is of other problems; train anew")
+            raise FormatError("the checkpoint: its memory belongs to other problems; train again")
         self.memory.restore(state, rows)
 
     def _explore(self, row: int, order: Longs, epoch: int, rng: np.random.Generator) -> None:

@@ -93,8 +93,8 @@ def test_authorization_is_sent_and_never_shown(
         (("--cacert", "none.pem"), "none.pem: holds no certificates (PEM): No such file"),
         (("--cacert", str(TLS / "client.key")), "client.key: holds no certificates (PEM)"),
         (("--cert", str(TLS / "client.pem")), "client.pem: holds no certificate with its key"),
-        (("--key", "k.pem"), "--key is the key of --cert; give both"),
-        ((*CLIENT[:2], "--key", str(TLS / "locked.key")), "its key needs a password"),
+        (("--key", "k.pem"), "--key is the private key of --cert; give both"),
+        ((*CLIENT[:2], "--key", str(TLS / "locked.key")), "its key is protected by a password"),
         (("--authorization", "none"), "none: "),
         (("--authorization", str(TLS / "client.key")), "write 'Bearer TOKEN' or 'NAME:PASSWORD'"),
     ],
@@ -111,7 +111,7 @@ def test_certificates_for_an_address_without_encryption_are_refused(run: Callabl
     """They would protect nothing."""
     answer = run("flink", "cluster", "--rest", "http://127.0.0.1:1", *AUTHORITY)
     assert answer.status == 2
-    assert "certificates are for https://" in answer.err
+    assert "certificates need an https:// address" in answer.err
 
 
 def test_an_address_is_all_that_an_open_interface_needs() -> None:

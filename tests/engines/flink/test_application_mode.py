@@ -139,7 +139,7 @@ def test_the_manifest_runs_the_job_where_it_is_placed(
         vectors = {"op0": ["box one"], "op1": ["box two", "box one", "box two"]}
         found = verify(rest, one, vectors)
         measured = profile(rest, one, 2.0)
-        with pytest.raises(FlinkError, match="is in application mode and takes no other job than"):
+        with pytest.raises(FlinkError, match="runs in application mode and accepts no job but its"):
             check(rest, flink, Program(graph_jar, "GraphJob"), vectors, one)
     assert found.fine, found
     assert {task.name for task in measured.tasks} == {"op0", "op1"}

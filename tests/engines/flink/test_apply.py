@@ -172,7 +172,7 @@ def test_jars_that_are_none_are_told(
         apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
         answer = run(*apply, "--flink-home", ".")
     assert answer.status == 2
-    assert "is no jar; name the jar of a Flink job" in answer.err
+    assert "is not a jar; name the jar of a Flink job" in answer.err
     assert flink.requests("POST") == []
 
 
@@ -188,7 +188,7 @@ def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may(
 def test_settings_that_are_none_are_refused(run: Callable, text: str) -> None:
     answer = run("flink", "apply", "job.jar", "--placement", "p.json", "-D", text)
     assert answer.status == 2
-    assert f"'{text}' is no setting; write KEY=VALUE" in answer.err
+    assert f"'{text}' is not a setting; write KEY=VALUE" in answer.err
 
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
 def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
     answers = healthy("dev-0") | {"POST /jars/jar-1/run": {"errors": [trace]}}
-    told = "give the job that was saved, or leave that state behind by --allow-non-restored"
+    told = "submit the job that was saved, or drop that state with --allow-non-restored"
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 
 
@@ -236,7 +236,7 @@ def test_a_task_manager_that_nobody_left_room_for_is_named(call: Apply) -> None:
     answers = healthy("dev-0", "dev-1")
     late = task_manager("dev-2", ["dev-0", "dev-1", "dev-2"])
     answers["GET /taskmanagers"]["taskmanagers"].append(late)
-    told = "TaskManager 'dev-2' came to the cluster without room left for it"
+    told = "TaskManager 'dev-2' joined a cluster that was not configured for it"
     call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
     call(answers, {"map": ["dev-2"]})
 
@@ -246,7 +246,7 @@ def test_group_indexes_that_are_used_up_are_told_as_that(call: Apply) -> None:
     for manager in answers["GET /taskmanagers"]["taskmanagers"]:
         left = manager["totalResource"]["extendedResources"] | {"lim-0": 5e5}
         manager["freeResource"] = manager["totalResource"] | {"extendedResources": left}
-    told = "TaskManager 'dev-0' has no free group indexes left; end other jobs"
+    told = "TaskManager 'dev-0' has no free group indexes left; cancel other jobs"
     call(answers, {"map": ["dev-0", "dev-1"]}, PlacementError, told)
     call(answers, {"map": ["dev-0"]})
 
@@ -257,7 +257,7 @@ def test_a_job_that_is_not_placed_and_holds_a_task_manager_is_named(call: Apply)
     for manager in answers["GET /taskmanagers"]["taskmanagers"]:
         manager["freeResource"] = {"managedMemory": 0}
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [{"jobId": "j-1"}]}
-    told = "TaskManager 'dev-0' is taken whole by 'j-1': a job that is not placed takes all"
+    told = "TaskManager 'dev-0' is fully occupied by 'j-1': each slot of a job without a placement"
     call(answers, refused=FlinkError, match=told)
 
 

@@ -232,7 +232,7 @@ def test_a_move_that_was_broken_off_is_resumed_before_another_begins(tally: Tall
     process.join()
     time.sleep(1)  # Flink goes on stopping it
     for _ in range(2):
-        with pytest.raises(FlinkError, match=r"finish it by: .*--resume"):
+        with pytest.raises(FlinkError, match=r"finish it with: .*--resume"):
             tally.move(tally.rest.url).run(plan)
     tally.job = tally.move(tally.rest.url).resume(tally.job).job
     tally.check_sums()
@@ -310,7 +310,7 @@ def test_a_job_that_somebody_else_stops_is_left_stopped(tally: Tally) -> None:
 
 def test_a_job_that_somebody_else_cancels_is_left_cancelled(tally: Tally) -> None:
     message = stopped_before_the_stop(tally, lambda: tally.rest.cancel(tally.job))
-    assert "was cancelled by somebody else; nothing was started" in message
+    assert "was cancelled by another user; nothing was started" in message
     assert tally.rest.live_jobs() == []
 
 
@@ -324,7 +324,9 @@ def test_a_job_that_breaks_after_its_start_goes_back(tally: Tally) -> None:
 
     thread = threading.Thread(target=break_the_successor)
     thread.start()
-    with pytest.raises(FlinkError, match="broken later; the job runs again where it ran"):
+    with pytest.raises(
+        FlinkError, match="broken later; the job runs on its previous devices again"
+    ):
         tally.move(tally.rest.url, Settling(60.0, 0.0)).run(plan)
     thread.join()
     job = tally.the_only_copy()

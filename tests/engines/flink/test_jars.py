@@ -67,7 +67,7 @@ def test_the_main_class_is_the_manifests(tmp_path: Path) -> None:
 def test_a_damaged_jar_is_refused(damage: Callable[[Path], None], tmp_path: Path) -> None:
     path = jar(tmp_path / "job.jar")
     damage(path)
-    with pytest.raises(FormatError, match=r"job\.jar: is damaged; build it anew$"):
+    with pytest.raises(FormatError, match=r"job\.jar: is damaged; rebuild it$"):
         main_class(path)
 
 

@@ -118,7 +118,7 @@ def test_a_taken_port_is_told_by_the_command_before_ready(run: Callable) -> None
         port = taken.getsockname()[1]
         answer = run("flink", "local", "--port", str(port))
     assert (answer.status, answer.out) == (2, "")
-    assert f"port {port} cannot be had" in answer.err
+    assert f"port {port} is not available" in answer.err
     assert "ready;" not in answer.err
 
 
@@ -138,7 +138,7 @@ def test_a_taken_port_is_told_before_the_cluster_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with (
-            pytest.raises(SettingError, match=f"port {port} cannot be had"),
+            pytest.raises(SettingError, match=f"port {port} is not available"),
             local_cluster(nothing, ["dev-0"], port=port),
         ):
             pytest.fail("it came up on a port that is taken")

@@ -92,7 +92,7 @@ def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
     rest.wait_running(ordinary)
     everywhere = {"op0": DEVICES[:1], "op1": DEVICES[1:2], "op2": DEVICES[2:]}
     wider = job_of({**pipeline(1, 1, 1), "restart": True}, graph_jar)
-    with pytest.raises(FlinkError, match=f"is taken whole by '{ordinary}': a job that is not"):
+    with pytest.raises(FlinkError, match=f"is fully occupied by '{ordinary}': a job that is not"):
         apply(rest, flink, wider, everywhere)
     rest.cancel(ordinary)
     apply(rest, flink, wider, everywhere)
@@ -111,7 +111,7 @@ def why_not_running(rest: Rest, job: str) -> str:
         rest.running_job(job)
     except FlinkError as error:
         print(error)
-        return str(error) if "wait until all run" not in str(error) else ""
+        return str(error) if "wait until all of them run" not in str(error) else ""
     return ""
 
 
@@ -182,7 +182,7 @@ def test_a_job_that_finished_by_itself_is_told_as_that(
     for command in (("profile", "--rest", rest.url), ("cancel", "--rest", rest.url)):
         answer = run("flink", *command, "--job", job)
         assert answer.status == 2
-        assert f"job {job} has finished by itself" in answer.err
+        assert f"job {job} has finished because it has read all" in answer.err
 
 
 def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
@@ -242,7 +242,7 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     while not runs:
         assert thread.is_alive(), steps
         thread.join(0.1)
-    failed_first = f"job {job} has failed; waiting for what Flink knows of its TaskManagers"
+    failed_first = f"job {job} has failed; waiting until Flink knows the state of its TaskManagers"
     assert steps[0] in (failed_first, "lost: 'dev-1'; waiting 0.5 s for it")  # as Flink tells it
     assert runs[0].stand_ins == {"dev-1": "dev-2"}
     assert verify(rest, runs[0].job, runs[0].vectors).fine
@@ -267,7 +267,7 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
     with local_cluster(flink, DEVICES[:2], settings=settings) as cluster:
         answer = run("flink", "apply", *given, *home, "--rest", cluster.url, "--", graph)
         assert answer.status == 2
-        assert "takes no jars (web.submit.enable: false); write one by" in answer.err
+        assert "takes no jars (web.submit.enable: false); write a jar with" in answer.err
         answer = run("flink", "jar", *given, *home, "--cluster", "c.toml", "-o", "placed.jar")
         assert answer.status == 0, answer.err
         assert "run it by: flink run -c Placed placed.jar GraphJob ARGUMENTS" in answer.err

@@ -214,7 +214,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     (told / "broken").touch()
     answer = run(*command, "--", str(told), RATE)
     assert answer.status == 2
-    assert "broken once; the job runs again where it ran" in answer.err
+    assert "broken once; the job runs on its previous devices again" in answer.err
     (again,) = rest.live_jobs()
     assert again != job
     assert sorted(vertex["name"] for vertex in rest.job(again)["vertices"]) == sorted(where)

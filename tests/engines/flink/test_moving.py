@@ -145,7 +145,7 @@ def test_a_job_that_does_not_start_goes_back(
     """Once, from the same savepoint; the id that it should have had is used up before."""
     moving = move(FlinkError("no slots"))
     with pytest.raises(
-        FlinkError, match=rf"^no slots; the job runs again where it ran, as job {BACK}"
+        FlinkError, match=rf"^no slots; the job runs on its previous devices again, as job {BACK}"
     ):
         moving.begin()
     assert started == [
@@ -156,7 +156,7 @@ def test_a_job_that_does_not_start_goes_back(
 
 
 def test_where_going_back_fails_the_savepoint_is_told(move: Callable[..., Transaction]) -> None:
-    told = "no slots; going back failed, too: no disk.*--savepoint file:/s/savepoint-1$"
+    told = "no slots; the return.* failed, too: no disk.*--savepoint file:/s/savepoint-1'$"
     with pytest.raises(FlinkError, match=told):
         move(FlinkError("no slots"), FlinkError("no disk")).begin()
 
@@ -213,7 +213,7 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
         f"GET /jobs/{OLD}": [RUNNING, job(OLD, "FAILED", {})],
         f"GET /jobs/{OLD}/checkpoints": RETAINED,
     }
-    with pytest.raises(FlinkError, match="no disk; the job runs again where it ran"):
+    with pytest.raises(FlinkError, match="no disk; the job runs on its previous devices again"):
         move().begin()
     assert started == [(BACK, "here", "s3://b/chk-3")]
 
@@ -227,7 +227,7 @@ def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
 ) -> None:
     """From its last checkpoint it would tell twice what it had told since."""
     flink.answers |= {STOP: FAILED, f"GET /jobs/{OLD}/checkpoints": saved}
-    with pytest.raises(FlinkError, match=rf"^job {OLD} came to its end before it could be saved; "):
+    with pytest.raises(FlinkError, match=rf"^job {OLD} finished before it could be saved; "):
         move().begin()
     assert started == []
 
@@ -251,11 +251,15 @@ def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
         ({OLD: "FINISHED", NEW: "FINISHED"}, "moved", []),
         (
             {OLD: "FINISHED", NEW: "FAILED"},
-            "runs again where",
+            "runs on its previous devices again",
             [(BACK, "here", "file:/s/savepoint-1")],
         ),
-        ({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"}, "had failed; the job runs", []),
-        ({OLD: "FINISHED", NEW: "CANCELED", BACK: "FAILED"}, "Nothing of the job runs", []),
+        (
+            {OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"},
+            "failed; the job runs on its previous devices",
+            [],
+        ),
+        ({OLD: "FINISHED", NEW: "CANCELED", BACK: "FAILED"}, "The job is not running", []),
         ({NEW: "RUNNING"}, "moved", []),
     ],
 )

@@ -260,7 +260,7 @@ def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("FINISHED", "has finished by itself"),
+        ("FINISHED", "has finished because it has read all"),
         *((one, f"is {one}, not RUNNING") for one in ("CANCELED", "FAILED", "RESTARTING")),
         ("CREATED", "is CREATED, not RUNNING"),
     ],
@@ -294,5 +294,5 @@ def test_counts_that_begin_again_are_told(clock: Clock) -> None:
             rest.fetched = dict.fromkeys(rest.fetched, 1.0)
 
     clock.sleep = lambda _: fall()  # type: ignore[method-assign]
-    with pytest.raises(FlinkError, match="was restarted while it was watched"):
+    with pytest.raises(FlinkError, match="was restarted during the measurement"):
         profile(rest, "job", 10)

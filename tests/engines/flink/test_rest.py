@@ -34,7 +34,7 @@ SPACES = b" " * 65536
 BROKEN = {
     "no HTTP": saying(b"220 ftp.example ready\r\n\r\n"),
     "nothing": saying(b""),
-    "a status that is no number": saying(b"HTTP/1.1 abc OK\r\n\r\n{}"),
+    "a status that is not a number": saying(b"HTTP/1.1 abc OK\r\n\r\n{}"),
     "an endless status line": without_end(b"HTTP/1.1 ", b"x" * 65536),
     "endless headers": without_end(OK, b"a: b\r\n" * 1000),
     "a body that breaks off": saying(OK + b'Content-Length: 100\r\n\r\n{"taskmanagers": []}'),
@@ -113,7 +113,7 @@ def test_redirections_are_told_and_not_followed(run: Callable) -> None:
         with server(saying(moved)) as url:
             answer = run("flink", "cluster", "--rest", url)
     assert answer.status == 2
-    assert "which is not followed" in answer.err
+    assert "and redirects are not followed" in answer.err
     assert other.rpartition("/")[2] in answer.err
     assert "secret" not in answer.err
     assert asked == []
@@ -140,7 +140,7 @@ def test_addresses_that_are_none_are_told(run: Callable, url: str) -> None:
     """In one line, whatever they hold."""
     answer = run("flink", "cluster", "--rest", url)
     assert answer.status == 2
-    assert answer.err.endswith("is no address; write http://HOST:8081\n")
+    assert answer.err.endswith("is not an address; write http://HOST:8081\n")
     assert len(answer.err.splitlines()) == 1
 
 
@@ -246,7 +246,7 @@ def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
     with server(answering({"/jobs": jobs})) as url:
         answer = run("flink", "profile", "--rest", url)
     assert answer.status == 2
-    assert "no job runs (x is FAILED; y is FINISHED)" in answer.err
+    assert "no job is running (x is FAILED; y is FINISHED)" in answer.err
 
 
 def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable) -> None:

@@ -54,7 +54,7 @@ def test_a_savepoint_stays_until_its_job_has_a_checkpoint(
         time.sleep(0.2)
     answer = run(*command, "--remove", f"{saved}/savepoint-else")
     assert answer.status == 2
-    assert "is no savepoint that a move has left" in answer.err
+    assert "is not a savepoint that a move left" in answer.err
     answer = run(*command, "--remove-all")
     assert answer.status == 0, answer.err
     assert moved.savepoint in answer.err

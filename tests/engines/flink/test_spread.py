@@ -97,5 +97,5 @@ def test_what_the_scheme_cannot_count_is_refused() -> None:
     """More slots than the amounts can tell apart, and devices that are not there."""
     with pytest.raises(PlacementError, match="at most 999"):
         SpreadLimits.untouched(["a"]).take({"a": MOST_SLOTS + 1})
-    with pytest.raises(PlacementError, match="'z' is no device"):
+    with pytest.raises(PlacementError, match="'z' is not a device"):
         SpreadLimits.untouched(["a"]).take({"z": 1})

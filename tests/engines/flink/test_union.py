@@ -77,10 +77,10 @@ def test_a_weight_is_a_jobs_part_of_what_can_be_carried(run: Callable, tmp_path:
     ("more", "told"),
     [
         (("--weight", "shop"), "--weight shop: write JOB=NUMBER"),
-        (("--weight", "shop=0"), "write JOB=NUMBER, the number above 0"),
-        (("--weight", "shop=nan"), "write JOB=NUMBER, the number above 0"),
-        (("--weight", "cart=2"), "'cart' is none of the jobs; they are 'shop', 'shop-2'"),
-        (("c.json",), "measured with different --mips; profile them alike"),
+        (("--weight", "shop=0"), "write JOB=NUMBER with a number above 0"),
+        (("--weight", "shop=nan"), "write JOB=NUMBER with a number above 0"),
+        (("--weight", "cart=2"), "'cart' is not one of the jobs; they are 'shop', 'shop-2'"),
+        (("c.json",), "measured with different --mips; profile them with the same value"),
     ],
 )
 def test_what_cannot_be_united_is_refused(
@@ -122,5 +122,5 @@ def test_splitting_writes_over_no_placement_that_it_reads(run: Callable, tmp_pat
     (tmp_path / "p.json").write_text(text)
     answer = run("flink", "split", "p.json", "-o", ".")
     assert answer.status == 2
-    assert "-o would write over p.json" in answer.err
+    assert "-o would overwrite the input p.json" in answer.err
     assert (tmp_path / "p.json").read_text() == text

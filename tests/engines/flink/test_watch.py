@@ -107,7 +107,7 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(
     assert second.vectors == VECTORS
     assert found.paths == ["s3://b/chk-7", "s3://b/chk-3"]
     assert found.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
-    assert found.steps[-1] == "job new has finished by itself, having read all of its input"
+    assert found.steps[-1] == "job new has finished because it has read all of its input"
 
 
 def test_without_a_spare_left_the_job_is_waited_for(
@@ -134,7 +134,9 @@ def test_a_job_that_fails_on_devices_that_are_there_is_told(
 ) -> None:
     """A spare would not help it."""
     flink.answers["GET /jobs/old"] = job("old", "FAILED", {})
-    watch("dev-2", raises=FlinkError, match="failed on devices that are all there: a.B: c")
+    watch(
+        "dev-2", raises=FlinkError, match="failed although all of its devices are available: a.B: c"
+    )
 
 
 def heard(answers: dict[str, Any], **times: int) -> dict[str, Any]:
@@ -161,7 +163,9 @@ def test_a_failed_job_is_given_up_only_when_all_devices_were_heard_of_since(
         "GET /jobs/old": job("old", "FAILED", {}),
         "GET /jobs/overview": ended("old", 50_000),
     }
-    watch("dev-2", raises=FlinkError, match="failed on devices that are all there: a.B: c")
+    watch(
+        "dev-2", raises=FlinkError, match="failed although all of its devices are available: a.B: c"
+    )
     assert flink.requests("GET").count("/taskmanagers") == 6
 
 
@@ -178,7 +182,7 @@ def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(
     }
     found = watch("dev-2")
     assert found.steps[:2] == [
-        "job old has failed; waiting for what Flink knows of its TaskManagers",
+        "job old has failed; waiting until Flink knows the state of its TaskManagers",
         "lost: 'dev-1'; waiting 0 s for it",
     ]
     assert [run.stand_ins for run in found.runs] == [{"dev-1": "dev-2"}]
@@ -214,15 +218,15 @@ def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
     """It was started anew without high availability."""
     gone = {"errors": ["org.apache.flink.x: Could not find Flink job (old)"]}
     flink.answers["GET /jobs/old"] = [job("old", "RUNNING", {}), gone]
-    told = r"does not know job old any more.*\(high-availability.type\); start the job from"
+    told = r"no longer knows job old.*\(high-availability.type\); start the job from"
     watch("dev-2", raises=FlinkError, match=told)
 
 
 @pytest.mark.parametrize(
     ("spare", "answers", "told"),
     [
-        ("dev-1", {}, "'dev-1' is no spare: operators are placed on it"),
-        ("dev-9", {}, "spare 'dev-9' is no TaskManager of the cluster"),
+        ("dev-1", {}, "'dev-1' is not a spare: operators are placed on it"),
+        ("dev-9", {}, "spare 'dev-9' is not a TaskManager of the cluster"),
         (
             "dev-2",
             {"externalization": {"enabled": True, "delete_on_cancellation": True}},
@@ -263,7 +267,7 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
     """Only where it has no slot, and others have some of each."""
     flink.answers["GET /jobs/old"] = job("old", "RUNNING", {"map": "SCHEDULED"})
     rest = Rest(flink.url)
-    with pytest.raises(FlinkError, match="wait until all run"):
+    with pytest.raises(FlinkError, match="wait until all of them run"):
         rest.running_job("old")
     for device in ("dev-0", "dev-1", "dev-2", "dev-3"):
         flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": [{"jobId": "j"}]}
@@ -304,7 +308,7 @@ def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_
     (tmp_path / "p.json").write_text('{"assignment": {"a#0": "dev-0", "a#1": "dev-1"}}')
     answer = run("flink", "jar", "job.jar", "--placement", "p.json", "-o", "placed.jar")
     assert answer.status == 2
-    assert "Flink must then know all devices of the cluster" in answer.err
+    assert "Flink must know all devices of the cluster" in answer.err
 
 
 def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
@@ -320,5 +324,5 @@ def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
     given = ("--entry-class", "A", "--placement", "p.json", "--rest", flink.url)
     answer = run("flink", "apply", "job.jar", *given, "--flink-home", ".")
     assert answer.status == 2
-    assert "takes no jars (web.submit.enable: false); write one by" in answer.err
+    assert "accepts no jars (web.submit.enable: false); write a jar with" in answer.err
     assert flink.requests("POST") == []

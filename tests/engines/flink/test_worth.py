@@ -50,5 +50,7 @@ def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load
 @pytest.mark.parametrize("join", [["d0"], ["d0", "elsewhere"], []])
 def test_devices_that_are_not_the_clusters_are_told(join: list[str]) -> None:
     devices = {"src": ["d0"], "parse": ["d0"]} | ({"join": join} if join else {})
-    with pytest.raises(FlinkError, match="where 'join' runs does not agree with the cluster"):
+    with pytest.raises(
+        FlinkError, match="the devices that 'join' runs on are not those of the cluster"
+    ):
         capacity(CHAINED, TWO, devices)

@@ -112,7 +112,7 @@ def test_a_pipeline_that_cannot_move_goes_on_where_it_ran(
     ("operator", "fault"),
     [
         (Operator("a", rate=1, parallelism=2), "'a' has 2 subtasks"),
-        (Operator("a", rate=1, fires="all"), "'a' does not fire each time"),
+        (Operator("a", rate=1, fires="all"), "'a' does not fire for every tuple"),
     ],
 )
 def test_graphs_that_actors_cannot_run_are_refused(
@@ -130,14 +130,14 @@ def test_a_job_goes_on_with_its_own_graph_only(ray_engine: RayEngine) -> None:
     with pytest.raises(SettingError, match="runs another graph than 'other'"):
         ray_engine.move(job, other, {"src": "dev-0"})
     ray_engine.cancel(job)
-    with pytest.raises(SettingError, match=f"there is no job '{job}'; jobs that run: none"):
+    with pytest.raises(SettingError, match=f"there is no job '{job}'; running jobs: none"):
         ray_engine.verify(job, TOGETHER)
 
 
 def test_an_engine_that_does_not_run_says_so() -> None:
     with pytest.raises(SettingError, match="Ray does not run"):
         RayEngine(Cluster.uniform(2)).apply(GRAPH, TOGETHER)
-    with pytest.raises(SettingError, match="up to 16 devices, not for 17"):
+    with pytest.raises(SettingError, match="at most 16 devices, not 17"):
         RayEngine(Cluster.uniform(17))
 
 

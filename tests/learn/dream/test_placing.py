@@ -118,7 +118,7 @@ def test_weights_of_other_models_are_refused(tmp_path: Path) -> None:
     """Even where they are asked for without a model."""
     weights = read_weights(saved(tmp_path, model="encdec"))
     weights.document["model"] = "pilot"
-    with pytest.raises(FormatError, match="no model of the paper"):
+    with pytest.raises(FormatError, match="not a model of the paper"):
         trained_from(weights, "w")
 
 

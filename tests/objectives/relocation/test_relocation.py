@@ -75,7 +75,7 @@ def test_a_problem_says_itself_what_moving_takes() -> None:
     moving = Moving([8e6, 0, 0], [[1, 2], [3, 4], [5, 6]])
     problem = Problem(FORK.graph, FORK.cluster, moving=moving)
     assert Relocation(TOGETHER).seconds(problem).tolist() == [[0, 2 + 8], [0, 4], [0, 6]]
-    with pytest.raises(SettingError, match="says itself how long operators take to start"):
+    with pytest.raises(SettingError, match="already states how long operators take to start"):
         place(problem, relocation=Relocation(TOGETHER, 5, startup=1.0))
 
 
@@ -229,7 +229,10 @@ def test_conditions_hold_besides() -> None:
     [
         ({"objective": "throughput"}, "throughput is not measured in seconds"),
         ({"placer": "heft"}, "'heft' places for makespan, not for 'makespan after a move"),
-        ({"relocation": Relocation({"else": "d0"}, 1)}, "none of its operators runs yet"),
+        (
+            {"relocation": Relocation({"else": "d0"}, 1)},
+            "none of its operators is in the current placement",
+        ),
     ],
 )
 def test_what_moving_does_not_fit_is_refused(asked: dict[str, Any], message: str) -> None:
@@ -240,10 +243,10 @@ def test_what_moving_does_not_fit_is_refused(asked: dict[str, Any], message: str
 @pytest.mark.parametrize(
     ("passes", "startup", "message"),
     [
-        (0, None, "over 0 passes; give more than 0"),
-        (float("nan"), None, "over nan passes"),
-        (1, -1.0, "take -1.0 s to start"),
-        (1, inf, "take inf s to start"),
+        (0, None, "passes is 0; it must be above 0"),
+        (float("nan"), None, "passes is nan"),
+        (1, -1.0, "startup is -1.0 s"),
+        (1, inf, "startup is inf s"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(

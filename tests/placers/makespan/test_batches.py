@@ -88,5 +88,5 @@ def test_tries_find_the_better_order_of_equal_ranks() -> None:
 
 
 def test_a_number_of_tries_below_one_is_refused() -> None:
-    with pytest.raises(SettingError, match="tries=0; one schedule at least is needed"):
+    with pytest.raises(SettingError, match="tries is 0; it must be at least 1"):
         value("heft:tries=0", flat([[1, 1]]))

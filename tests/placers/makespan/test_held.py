@@ -148,7 +148,7 @@ def _links(document: dict[str, Any]) -> list[dict[str, Any]]:
 def test_an_order_that_contradicts_the_graph_is_refused() -> None:
     problem = waiting()
     crossed = problem.placement([0, 0, 1, 1], [1, 2, 3, 4], "order")
-    with pytest.raises(PlacementError, match="'d0' is to run 'b' before 'a', but 'b' waits for"):
+    with pytest.raises(PlacementError, match="device 'd0' puts 'b' before 'a', but 'b' waits for"):
         problem.check(crossed)
     with pytest.raises(PlacementError, match="to run 'b' before 'a'"):
         HELD.explained(problem, problem.placement([0, 0, 1, 1], [1, 2, 3, 4]))

@@ -146,7 +146,7 @@ def choices(
     if config.place == "learned":
         both.append(_devices(outputs, record, exploration))
     if not both:
-        raise SettingError("nothing is learned: of select and place, leave one learned")
+        raise SettingError("nothing is learned; set select or place to 'learned'")
     return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
 
 

@@ -60,8 +60,8 @@ class DopplerConfig(Config):
         """Raise SettingError for a running mean over problems that are learned at once."""
         if self.comparison == "running-mean" and training.batch > 1:
             raise SettingError(
-                "comparison 'running-mean' is with the episodes before, so problems have to follow "
-                f"each other; [training] batch is {training.batch}, and must be 1"
+                "comparison 'running-mean' compares with earlier episodes and needs one problem "
+                f"at a time; [training] batch is {training.batch} and must be 1"
             )
 
 

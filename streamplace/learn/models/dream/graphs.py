@@ -152,8 +152,8 @@ def check_size(problem: Problem, devices: int) -> None:
     check_devices(problem, devices)
     if problem.n_operators > MOST_OPERATORS:
         raise SettingError(
-            f"the graph has {problem.n_operators} operators, but the model takes {MOST_OPERATORS} "
-            "at most; use the placer pilot or anneal"
+            f"the graph has {problem.n_operators} operators, but the model supports at most "
+            f"{MOST_OPERATORS}; use the placer pilot or anneal"
         )
 
 

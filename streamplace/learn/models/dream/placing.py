@@ -74,7 +74,9 @@ def _read(path: Path, model: str) -> TrainedPolicy:
 def trained_from(weights: Weights, where: str) -> TrainedPolicy:
     """Policy from weights; ``where`` they come from stands in errors."""
     if weights.model not in OPTIONS:
-        raise FormatError(f"{where}: holds weights of {weights.model!r}, no model of the paper")
+        raise FormatError(
+            f"{where}: contains weights of {weights.model!r}, which is not a model of the paper"
+        )
     kind = OPTIONS[weights.model]
     config: AllocatorConfig = parsed(kind, weights.document["config"], f"{where}: config")
     with torch.device("meta"):  # no memory for what a config alone asks for

@@ -53,7 +53,9 @@ class BestPlacements:
             and bool(((places >= 0) & (places < np.repeat(devices, sizes))).all())
         )
         if not fits:
-            raise FormatError("the checkpoint: its placements are of other problems; train anew")
+            raise FormatError(
+                "the checkpoint: its placements belong to other problems; train again"
+            )
         self.rewards[rows] = best
         for i, part in zip(numbers.tolist(), np.split(places, ends[:-1]), strict=True):
             self.placements[i] = part.copy() if len(part) else None

@@ -70,8 +70,9 @@ class PlacetoImprover:
         most = self.config.devices
         if problem.n_devices > most:
             raise SettingError(
-                f"the cluster has {problem.n_devices} devices, but the model knows {most}; train "
-                f"one with devices = {problem.n_devices}, or take giph, to which any number will do"
+                f"the cluster has {problem.n_devices} devices, but the model supports at most "
+                f"{most}; train one with devices = {problem.n_devices}, or use giph, which "
+                "supports any number"
             )
         return PlacetoWalker(self.network, tour_of(problem, self.config.order), most)
 
