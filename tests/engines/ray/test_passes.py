@@ -94,7 +94,7 @@ def test_a_stretched_transfer_takes_what_the_simulated_one_takes() -> None:
 def test_a_cluster_too_large_for_one_machine_is_refused() -> None:
     """Before anything is started."""
     large = Problem(chain(3), Cluster.uniform(MOST_DEVICES + 1))
-    with pytest.raises(SettingError, match=f"up to {MOST_DEVICES} devices, not 17"):
+    with pytest.raises(SettingError, match=f"at most {MOST_DEVICES} devices, not 17"):
         RayPasses([large])
 
 
