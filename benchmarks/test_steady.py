@@ -145,7 +145,7 @@ def test_batch(benchmark: BenchmarkFixture, report: Report, instance: Instance) 
 
 
 @borrowing_kernel
-def moves(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+def moves(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
     """Random moves, nothing else."""
     for i in range(len(operators)):
         inc.move(instance, state, operators[i], devices[i])
@@ -153,7 +153,7 @@ def moves(instance: Instance, state: inc.State, operators: Ints, devices: Ints) 
 
 
 @borrowing_kernel
-def moves_and_peaks(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+def moves_and_peaks(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
     """Random moves, looking at the fullest resource after each."""
     total = 0.0
     for i in range(len(operators)):
@@ -163,7 +163,7 @@ def moves_and_peaks(instance: Instance, state: inc.State, operators: Ints, devic
 
 
 @borrowing_kernel
-def values_after(instance: Instance, state: inc.State, operators: Ints, devices: Ints) -> float:
+def values_after(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
     """Throughput after random moves that are not made."""
     total = 0.0
     for i in range(len(operators)):
