@@ -153,7 +153,9 @@ def moves(instance: Instance, state: inc.LoadState, operators: Ints, devices: In
 
 
 @borrowing_kernel
-def moves_and_peaks(instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints) -> float:
+def moves_and_peaks(
+    instance: Instance, state: inc.LoadState, operators: Ints, devices: Ints
+) -> float:
     """Random moves, looking at the fullest resource after each."""
     total = 0.0
     for i in range(len(operators)):

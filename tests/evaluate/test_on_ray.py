@@ -228,6 +228,7 @@ def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
     assert out.read_bytes() == here.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_lost_changes_nothing(cluster: Any) -> None:
     """Four nodes, one of which dies with work on it."""
     found = map_on_ray(Slow(0.05), range(200), cluster.address)

@@ -138,6 +138,7 @@ def history(folder: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
+@pytest.mark.slow
 def test_a_lost_process_ends_all_by_name_and_four_go_on_to_the_same_bits(folder: Path) -> None:
     """The second of two is killed in the third epoch."""
     with in_its_third_epoch(folder, "killed") as process:
@@ -212,6 +213,7 @@ def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None
     check_same(folder, "stopped")
 
 
+@pytest.mark.slow
 def test_an_error_is_told_once(folder: Path) -> None:
     """As by one process."""
     _, out, err = ended(started(folder, 2, *TRAIN, "--out", "x", "--split", "nonsense"))

@@ -62,6 +62,7 @@ def bits(folder: Path) -> dict[str, bytes]:
     return {"history": json.dumps(told).encode(), **{k: v.tobytes() for k, v in tensors.items()}}
 
 
+@pytest.mark.slow
 def test_a_node_that_is_lost_changes_no_bit(
     run: TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

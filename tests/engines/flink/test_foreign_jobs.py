@@ -129,6 +129,7 @@ def test_operators_of_one_name_are_placed_apart_and_told_apart(rest: Rest, start
     assert wrong[:2] == ["Map", "Map (2)"]
 
 
+@pytest.mark.slow
 def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     rest: Rest, flink: Flink, jobs: Path, cluster: LocalCluster, tmp_path: Path
 ) -> None:

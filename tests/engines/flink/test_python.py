@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[3]
 LINES = 6
 
 
+@pytest.mark.slow
 def test_six_lines_measure_place_and_move_a_job(
     rest: Rest,
     flink: Flink,
