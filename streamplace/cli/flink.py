@@ -161,24 +161,36 @@ def cluster_(
     "others.",
 )
 @click.option(
+    "--subtasks",
+    is_flag=True,
+    help="Allow the subtasks of an operator to be placed on several devices. Each file then has "
+    "about 200 lines instead of 3.",
+)
+@click.option(
     "--layers",
     type=click.IntRange(1, 1000),
-    help="Number of operators, of all jobs together, that may have unequal numbers of subtasks on "
-    "one device.  [default: 32 on up to 8 devices, 2 on 100]",
+    help="With --subtasks: number of operators, of all jobs together, that may have unequal "
+    "numbers of subtasks on one device.  [default: 32 on up to 8 devices, 2 on 100]",
 )
 @writes("Folder for DEVICE.yaml files.", required=True)
-def config_(cluster_file: Path, room: int, layers: int | None, output: Path) -> None:
+def config_(
+    cluster_file: Path, room: int, subtasks: bool, layers: int | None, output: Path
+) -> None:
     """Write the Flink settings that make each TaskManager a device of the cluster.
 
     Append each file to conf/config.yaml of its TaskManager and restart the TaskManager, once. Later
-    placements need no restart. If TaskManagers may join later, reserve places for them with --room:
-    a TaskManager that is started with new-1.yaml is the device new-1. Without a reserved place, a
-    new TaskManager can run whole operators, but not single subtasks of an operator.
+    placements need no restart. With --subtasks, placements may put the subtasks of one operator on
+    several TaskManagers. 'flink move' needs it for jobs that run like that. If TaskManagers may
+    join later, reserve places for them with --room: a TaskManager that is started with new-1.yaml
+    is the device new-1. Without a reserved place, a new TaskManager can run whole operators, but
+    not single subtasks of an operator.
     """
     from streamplace.engines.flink.config import cluster_settings
     from streamplace.io.clusters import read_cluster
     from streamplace.io.files import make_folder, write_text
 
+    if layers is None and not subtasks:
+        layers = 0
     files = cluster_settings(read_cluster(cluster_file).devices.name, room, layers)
     make_folder(output)
     for name, text in files.items():

@@ -92,9 +92,18 @@ class Deployment:
 
     @classmethod
     def of(cls, problem: Problem, assignment: Mapping[str, str]) -> "Deployment":
-        """Deployment from names: operator → device, or subtask → device."""
-        names = named_problem(problem, assignment).graph.operators.name
-        return cls(problem, Placement.of(names, problem.cluster.devices.name, assignment))
+        """Deployment from names: operator → device, or subtask → device.
+
+        A `Placement` brings its order along.
+        """
+        names, devices = (
+            named_problem(problem, assignment).graph.operators.name,
+            problem.cluster.devices.name,
+        )
+        if isinstance(assignment, Placement):
+            order = assignment.priorities(), assignment.queue
+            return cls(problem, Placement.of(names, devices, assignment, *order))
+        return cls(problem, Placement.of(names, devices, assignment))
 
     @property
     def is_split(self) -> bool:

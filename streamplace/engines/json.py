@@ -5,16 +5,16 @@ from typing import Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
-from streamplace.io.placements import parse_document
+from streamplace.io.placements import order_facts, parse_given
+from streamplace.model.placement import Placement
 
 
-def read_json(content: bytes, where: str) -> dict[str, str]:
-    """Operator → device from a native placement."""
-    assignment: dict[str, str] = parse_document(content, where)["assignment"]
-    return assignment
+def read_json(content: bytes, where: str) -> Placement:
+    """Operator → device from a native placement, with its order."""
+    return parse_given(content, where)
 
 
-@export("json", suffix=".json", read=read_json)
+@export("json", suffix=".json", read=read_json, keeps_order=True)
 def as_json(deployment: Deployment) -> str:
     """Native placement with processing elements and groups, for programs and streamplace itself."""
     document: dict[str, Any] = {
@@ -37,5 +37,6 @@ def as_json(deployment: Deployment) -> str:
         "exlocate": deployment.exlocated,
         "parallelism": deployment.problem.graph.operators.parallel,
         "assignment": deployment.placement.as_dict(),
+        **order_facts(deployment.placement),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -1,146 +1,138 @@
-"""Kubernetes: a session cluster with a TaskManager per device, and the same for the operator."""
+"""Kubernetes: one Deployment per device, which runs its operators on the node with its label."""
 
+import json
+import math
 from collections.abc import Iterator
 
-from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.config import Settings, device_settings
-from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, rules, sizes
-from streamplace.engines.kubernetes_operator import application
-from streamplace.engines.names import resource, slug
+from streamplace.engines.deployment import Deployment, Element
+from streamplace.engines.kubernetes_nodes import MEBIBYTE, labels, node_labels, rules
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, quoted_yaml
-from streamplace.model.devices import Device
+from streamplace.io.placements import order_facts
 
-IMAGE = "flink:2.3.0"
-CONTROL = """\
+IMAGE = "registry.example/my-app:1"
+NAME = "streamplace-placement"
+FOLDER = "/etc/streamplace"
+
+SHARED = """\
 apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {name}
+data:
+  placement.json: {document}
+"""
+
+DEVICE = """\
+---
+{title}apiVersion: v1
 kind: Service
 metadata:
-  name: flink-jobmanager
-  labels: {{app: flink}}
+  name: {resource}
 spec:
-  selector: {{app: flink, component: jobmanager}}
-  ports:
-    - {{name: rpc, port: 6123}}
-    - {{name: blob, port: 6124}}
-    - {{name: rest, port: 8081}}
+  clusterIP: None  # the name leads to the pod itself, whatever its ports are
+  selector: {{device: {resource}}}
 ---
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: flink-jobmanager
-  labels: {{app: flink}}
+  name: {resource}
 spec:
   replicas: 1
+  strategy: {{type: Recreate}}  # an operator never runs twice
   selector:
-    matchLabels: {{app: flink, component: jobmanager}}
+    matchLabels: {{device: {resource}}}
   template:
     metadata:
-      labels: {{app: flink, component: jobmanager}}
+      labels: {{device: {resource}}}
+      annotations:
+        streamplace-device: {device}
+        streamplace-operators: {operators}
     spec:
-      containers:
-        - name: jobmanager
-          image: {image}
-          args: ["jobmanager"]
-          ports:
-            - {{name: rpc, containerPort: 6123}}
-            - {{name: blob, containerPort: 6124}}
-            - {{name: rest, containerPort: 8081}}
-          env:
-            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
-"""
-
-TASK_MANAGER = """\
----
-{title}apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: flink-taskmanager-{name}
-  labels: {{app: flink}}
-spec:
-  replicas: 1
-  strategy: {{type: Recreate}}  # never two TaskManagers of one device
-  selector:
-    matchLabels: {{app: flink, component: taskmanager, device: {resource}}}
-  template:
-    metadata:
-      labels: {{app: flink, component: taskmanager, device: {resource}}}
-    spec:
-      nodeSelector:
-{selector}
-      affinity:  # devices are different nodes
-        podAntiAffinity:
+      affinity:
+        nodeAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
-            - topologyKey: kubernetes.io/hostname
-              labelSelector:
-                matchLabels: {{app: flink, component: taskmanager}}
+            nodeSelectorTerms:
+              - matchExpressions:
+{terms}
       containers:
-        - name: taskmanager
+        - name: operators
           image: {image}
-          args:
-            - taskmanager
-{settings}
-          ports:
-            - {{name: rpc, containerPort: 6122}}
-          resources:
-            requests: {{cpu: "{cores}", memory: {memory}Mi}}
-            limits: {{cpu: "{cores}", memory: {memory}Mi}}
           env:
-            - {{name: JOB_MANAGER_RPC_ADDRESS, value: flink-jobmanager}}
+            - name: STREAMPLACE_DEVICE
+              valueFrom:
+                fieldRef: {{fieldPath: "metadata.annotations['streamplace-device']"}}
+            - name: STREAMPLACE_OPERATORS
+              valueFrom:
+                fieldRef: {{fieldPath: "metadata.annotations['streamplace-operators']"}}
+          resources: {resources}
+          volumeMounts:
+            - {{name: placement, mountPath: {folder}}}
+      volumes:
+        - {{name: placement, configMap: {{name: {name}}}}}
 """
 
 
-@export("kubernetes", all_devices=True)
-def as_kubernetes(deployment: Deployment) -> dict[str, str]:
-    """Kubernetes manifests: a Flink session cluster, and an application for Flink's operator."""
-    devices = deployment.problem.cluster.devices
-    control = CONTROL.format(image=IMAGE)
-    managers = (_task_manager(device, devices.name) for device in devices)
-    return {
-        "session.yaml": comment(_notes(deployment)) + control + "".join(managers),
-        "application.yaml": application(deployment),
-    }
+@export("kubernetes", suffix=".yaml", keeps_order=True)
+def as_kubernetes(deployment: Deployment) -> str:
+    """Kubernetes manifest for any engine: one Deployment per device, on the node of its label."""
+    document = json.dumps(
+        {
+            "graph": deployment.problem.graph.name,
+            "parallelism": deployment.problem.graph.operators.parallel,
+            "assignment": deployment.placement.as_dict(),
+            **order_facts(deployment.placement),
+        },
+        ensure_ascii=False,
+    )
+    shared = SHARED.format(name=NAME, document=quoted_yaml(document))
+    devices = (_device(deployment, element) for element in deployment.elements)
+    return comment(_notes(deployment)) + shared + "".join(devices)
 
 
 def _notes(deployment: Deployment) -> Iterator[str]:
     yield f"{deployment.title}."
     yield ""
-    yield "A session cluster without an operator: jobs are submitted to it, again and again."
+    yield "For applications of your own, of any engine. For Flink: streamplace export --to"
+    yield "flink-kubernetes."
     yield ""
     yield from node_labels(deployment)
-    yield "     2. kubectl apply -f session.yaml, with the image of your Flink version"
-    yield "     3. Run the job with its placement: streamplace export PLACEMENT --to flink"
-    yield "Check: kubectl get pods -o wide shows a pod on each labelled node;"
-    yield "       kubectl port-forward service/flink-jobmanager 8081 and then"
-    yield "       streamplace flink verify --rest http://localhost:8081 --job ID …"
-    yield "       tell whether every operator runs on its device."
-    yield ""
-    yield "Every device is a TaskManager with a resource of its own, which pins what asks for it."
-    yield "Limits (lim-…) let subtasks be placed one by one, now or later."
+    yield f"     2. Put the image of your application for {IMAGE}. It runs the operators"
+    yield "        that STREAMPLACE_OPERATORS lists (a JSON list of names), and finds the others"
+    yield f"        in {FOLDER}/placement.json: those of a device called d0 are on the"
+    yield "        host dev-d0, the Service of that device."
+    yield "     3. kubectl apply -f FILE. Applied again for another placement, it starts only the"
+    yield "        pods whose operators are others; kubectl delete deployment,service dev-…"
+    yield "        removes devices that run none any more."
+    yield "Check: kubectl get pods -o wide shows each pod on the node of its device. A pod without"
+    yield "       a node with its labels stays pending."
+    if deployment.is_split:
+        yield "Subtasks are placed one by one: their names end in their numbers."
     yield from rules(deployment)
 
 
-def _task_manager(device: Device, devices: tuple[str, ...]) -> str:
-    settings = {
-        "taskmanager.rpc.port": 6122,
-        "taskmanager.numberOfTaskSlots": 1,
-        **sizes(device),
-        **device_settings(device.name, devices),
-    }
-    selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
-    return TASK_MANAGER.format(
+def _device(deployment: Deployment, element: Element) -> str:
+    device = deployment.problem.cluster.devices[element.device]
+    terms = "\n".join(
+        f"{' ' * 18}- {{key: {key}, operator: In, values: [{quoted_yaml(value)}]}}"
+        for key, value in labels(device)
+    )
+    return DEVICE.format(
         title=comment([f"Device {listed([device.name])}"]),
-        name=slug(device.name),
-        resource=resource(device.name),
-        selector=selector.rstrip("\n"),
+        resource=element.resource,
+        terms=terms,
         image=IMAGE,
-        cores=device.cores,
-        memory=mebibytes(device),
-        settings=_arguments(settings),
+        device=quoted_yaml(device.name),
+        operators=quoted_yaml(json.dumps(element.operators, ensure_ascii=False)),
+        resources=_resources(deployment, element),
+        folder=FOLDER,
+        name=NAME,
     )
 
 
-def _arguments(settings: Settings) -> str:
-    """Settings as the arguments of a container, in which `$(` would be a variable."""
-    arguments = (f"-D{key}={value}".replace("$", "$$") for key, value in settings.items())
-    return "\n".join(f"{' ' * 12}- {quoted_yaml(argument)}" for argument in arguments)
+def _resources(deployment: Deployment, element: Element) -> str:
+    """Memory that the operators of a device ask for together, where they say so."""
+    operators = deployment.placed.graph.operators
+    memory = sum(float(operators[name].memory) for name in element.operators)
+    size = math.ceil(memory / MEBIBYTE)
+    return f"{{requests: {{memory: {size}Mi}}}}" if size else "{}"

@@ -33,6 +33,8 @@ class Export:
     all_devices
         Whether it must name every device of the cluster where subtasks are placed one by one, also
         those that are not used.
+    keeps_order
+        Whether it carries the order in which devices run operators, where a placement has one.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Export:
     read: Reader | None = None
     of: str = ""
     all_devices: bool = False
+    keeps_order: bool = False
 
     def files(self, deployment: Deployment) -> Files:
         """Texts by file name; a single file bears the name of the graph's placement."""
@@ -67,6 +70,7 @@ def export(
     read: Reader | None = None,
     of: str = "",
     all_devices: bool = False,
+    keeps_order: bool = False,
 ) -> Callable[[Exporter], Exporter]:
     """Register an export; the first line of its docstring says what it writes."""
 
@@ -74,7 +78,8 @@ def export(
         summary = (write.__doc__ or "").strip().splitlines()[0]
         if read is not None:
             READERS.add(suffix, read)
-        EXPORTS.add(name, Export(name, summary, suffix, write, read, of, all_devices))
+        made = Export(name, summary, suffix, write, read, of, all_devices, keeps_order)
+        EXPORTS.add(name, made)
         return write
 
     return register

@@ -28,11 +28,7 @@ def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
 
 def read_present(path: Path) -> Placement:
     """Placement that a graph runs by, of the operators and on the devices that the file names."""
-    document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
-    assignment = document["assignment"]
-    devices = sorted(set(assignment.values()))
-    with located(spot(path)):
-        return Placement.of(tuple(assignment), devices, assignment, *order_given(document))
+    return parse_given(read_bytes(path, LARGEST_PLACEMENT), spot(path))
 
 
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
@@ -41,6 +37,15 @@ def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     document = parse_document(content, where)
     with located(where):
         return Placement.of(operators, devices, document["assignment"], *order_given(document))
+
+
+def parse_given(content: bytes, where: str) -> Placement:
+    """Placement of the operators and on the devices that a JSON document names."""
+    document = parse_document(content, where)
+    assignment = document["assignment"]
+    devices = sorted(set(assignment.values()))
+    with located(where):
+        return Placement.of(tuple(assignment), devices, assignment, *order_given(document))
 
 
 def parse_document(content: bytes, where: str) -> dict[str, Any]:

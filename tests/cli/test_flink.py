@@ -18,13 +18,26 @@ devices = [{name = "big", mips = 5000}, {name = "small", mips = 2500}]
 
 
 def test_config_makes_task_managers_devices(run: Callable, tmp_path: Path) -> None:
-    """One file each, and whatever is placed later needs no other."""
+    """One file of a few lines each, which serves whatever whole operators are placed later."""
     (tmp_path / "cluster.toml").write_text(CLUSTER)
     assert run("flink", "config", "--cluster", "cluster.toml", "-o", "config").status == 0
     written = {path.name: path.read_text() for path in (tmp_path / "config").iterdir()}
     assert set(written) == {"big.yaml", "small.yaml"}
-    assert 'taskmanager.resource-id: "big"' in written["big.yaml"]
-    assert "external-resource.lim-31-dev-small.amount" in written["big.yaml"]
+    assert written["big.yaml"].splitlines() == [
+        'taskmanager.resource-id: "big"',
+        'external-resources: "dev-big"',
+        "external-resource.dev-big.amount: 10000",
+    ]
+
+
+def test_config_lets_subtasks_be_placed_one_by_one_where_it_is_asked_to(
+    run: Callable, tmp_path: Path
+) -> None:
+    (tmp_path / "cluster.toml").write_text(CLUSTER)
+    command = ("flink", "config", "--cluster", "cluster.toml", "--subtasks", "-o", "config")
+    assert run(*command).status == 0
+    text = (tmp_path / "config" / "big.yaml").read_text()
+    assert "external-resource.lim-31-dev-small.amount" in text
 
 
 def test_config_leaves_room_for_devices_that_come_later(run: Callable, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from engine_deployments import DEPLOYMENTS, GENERAL
 
+from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resource
 from streamplace.engines.registry import EXPORTS
 
@@ -114,7 +115,18 @@ def test_what_can_be_read_back_is_the_same_placement(export: str, deployment: st
     (text,) = EXPORTS[export].files(DEPLOYMENTS[deployment]).values()
     read = EXPORTS[export].read
     assert read is not None
-    assert read(text.encode(), "file") == DEPLOYMENTS[deployment].placement.as_dict()
+    assert dict(read(text.encode(), "file")) == DEPLOYMENTS[deployment].placement.as_dict()
+
+
+def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
+    """Also when it is read back."""
+    schedule = DEPLOYMENTS["schedule"]
+    (text,) = EXPORTS["json"].files(schedule).values()
+    read = EXPORTS["json"].read
+    assert read is not None
+    again = Deployment.of(schedule.problem, read(text.encode(), "file"))
+    assert again.placement == schedule.placement
+    assert again.placement.queue == "order"
 
 
 def test_resources_depend_on_the_device_alone() -> None:

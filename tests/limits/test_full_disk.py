@@ -70,7 +70,7 @@ COMMANDS = {
     "simulate": "simulate g.json p.json -o disk/t.json",
     "draw": "draw g.json p.json -o disk/d.png",
     "export": "export p.json --graph g.json --to flink -o disk/f.json",
-    "export folder": "export p.json --graph g.json --to kubernetes -o disk/k",
+    "export folder": "export p.json --graph g.json --to flink-kubernetes -o disk/k",
     "train": "train hdp --data b.jsonl --limit 6 --epochs 3 --out disk/h",
 }
 

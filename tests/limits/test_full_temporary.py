@@ -22,7 +22,7 @@ COMMANDS = {
     "compare": "compare b.jsonl --placers metis,anneal --budget 0.01 -o r --jobs 2",
     "simulate": "simulate g.json p.json -o t.json",
     "draw": "draw g.json p.json -o d.png",
-    "export": "export p.json --graph g.json --to kubernetes -o k",
+    "export": "export p.json --graph g.json --to flink-kubernetes -o k",
     "train": "train hdp --data b.jsonl --limit 6 --epochs 1 --out h",
 }
 

@@ -23,6 +23,13 @@ def device_settings(
 ) -> dict[str, str | int | float]:
     """Settings that make a TaskManager the device of this name.
 
+    Three of them place whole operators:
+
+    >>> device_settings("a", ["a", "b"], layers=0)["external-resources"]
+    'dev-a'
+
+    Operators whose subtasks are spread over devices need limits as well:
+
     >>> settings = device_settings("a", ["a", "b"], layers=1)
     >>> settings["taskmanager.resource-id"], settings["external-resource.lim-0-dev-a.amount"]
     ('a', 1000000)
@@ -31,7 +38,7 @@ def device_settings(
 
 
 def shared_settings(devices: Sequence[str]) -> dict[str, str | int | float]:
-    """Settings of every TaskManager of a cluster, whichever device it is.
+    """Settings of every TaskManager of a cluster over which operators are spread.
 
     They list the resources of all devices; a TaskManager offers those that have an amount.
     """
@@ -70,7 +77,7 @@ def cluster_settings(
         Number of further devices, ``new-1`` and so on, that may come later.
     layers
         Operators whose subtasks are spread unevenly over the same device at a time, if not the
-        usual number.
+        usual number; 0 where every operator stays whole.
     """
     every = [*devices, *unborn(devices, room)]
     resources(every)  # refuses devices that would share one

@@ -14,17 +14,33 @@ from streamplace.engines.flink.spread import SpreadLimits
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, python_table
 
+SETTINGS = """\
+Use: append this to conf/config.yaml of the TaskManager that is this device, once, and start it
+again. The JobManager must not run the adaptive scheduler (jobmanager.scheduler: default).
+Check: streamplace flink cluster --rest http://JOBMANAGER:8081 lists the device.
+"""
+WHOLE = """\
+Later placements of whole operators need no restart. To place subtasks one by one, replace this by
+what streamplace flink config --subtasks writes.
+"""
+SPREAD = """\
+Later placements need no restart, not even those that place subtasks one by one.
+"""
 HOW = """\
 Use: append config/<device>.yaml to conf/config.yaml of the TaskManager that is this device, once,
-and start it again; later placements need no restart. The JobManager must not run the adaptive
-scheduler (jobmanager.scheduler: default).
-Then, for a job in a jar, unchanged:
+and start it again. The JobManager must not run the adaptive scheduler (jobmanager.scheduler:
+default). Then, for a job in a jar, unchanged:
   streamplace flink apply job.jar --rest http://JOBMANAGER:8081 --placement placement.json
 or compile Placed.java and PlacedIds.java into it, or add placed.py to a PyFlink program; both say
 how in their first lines. There MANAGED_MB is the managed memory of your TaskManagers, where apply
 asks them. Of jobs that spread operators over devices these two serve one at a time on a cluster:
 they use group indexes from 0 on, where apply takes free ones. groups.json holds the same slot
 sharing groups for tools of your own.
+"""
+MEMORY = """\
+Managed memory: each slot an equal share of what its TaskManager has.
+Heap and CPU of a slot are as small as Flink allows, since it only counts them: all slots of a
+TaskManager share its whole heap and all of its cores. Size the heap for the operators placed there.
 """
 CHECK = "Check: streamplace flink verify --rest http://JOBMANAGER:8081 --placement placement.json"
 
@@ -41,14 +57,16 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
         "parallelism": deployment.problem.graph.operators.parallel,
         "assignment": deployment.placement.as_dict(),
     }
-    layers = max(layers_offered(len(devices)), limits.layers_taken)
+    layers = max(layers_offered(len(devices)), limits.layers_taken) if deployment.is_split else 0
     settings = cluster_settings(devices, layers=layers)
+    later = SPREAD if deployment.is_split else WHOLE
+    notes = comment([head[0], *SETTINGS.splitlines(), *later.splitlines()])
     return {
         "placement.json": _json(placement),
         "groups.json": _json(_groups(deployment, answer)),
         **placed_java(answer),
         "placed.py": placed_py(answer),
-        **{f"config/{name}": comment(head) + text for name, text in settings.items()},
+        **{f"config/{name}": notes + text for name, text in settings.items()},
     }
 
 
@@ -69,7 +87,7 @@ def placed_py(answer: Pinning) -> str:
 
 def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
     return {
-        "about": [CHECK, "Managed memory: each slot an equal share of what its TaskManager has."],
+        "about": [CHECK, *MEMORY.splitlines()],
         "slot_sharing_groups": [
             {
                 "name": group,

@@ -155,7 +155,7 @@ def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: 
         raise PlacementError(
             f"TaskManager {quoted(device)} joined a cluster that was not configured for it, and "
             "could receive subtasks that are placed elsewhere; restart the other TaskManagers "
-            "with the configuration that 'streamplace flink config' writes for all of them, or "
+            "with the configuration that 'streamplace flink config --subtasks' writes for all, or "
             f"restart this one with {quoted(resource(device))} as its only resource"
         )
 
@@ -188,9 +188,10 @@ def _check_slots(managers: Managers, needed: Mapping[str, int]) -> None:
 
 
 def _unprepared(device: str, name: str, why: str) -> PlacementError:
+    option = "" if name == resource(device) else " --subtasks"
     return PlacementError(
         f"TaskManager {quoted(device)} does not offer {quoted(name)}, so {why}; add the output of "
-        "'streamplace flink config' to its config.yaml and restart it"
+        f"'streamplace flink config{option}' to its config.yaml and restart it"
     )
 
 

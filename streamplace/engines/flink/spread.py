@@ -129,12 +129,18 @@ def _used_up(free: dict[str, set[int]], devices: Sequence[str], what: str) -> Pl
 def offers(device: str, devices: Sequence[str], layers: int | None = None) -> dict[str, int]:
     """Amount of every external resource that the TaskManager of a device offers.
 
+    Without layers no operator can be spread, and the device's own resource is all that it offers.
+
     >>> list(offers("a", ["a", "b"], layers=1))[-4:]
     ['lim-30', 'lim-31', 'lim-0-dev-a', 'lim-0-dev-b']
     >>> offers("a", ["a", "b"], layers=1)["lim-0-dev-b"]
     1000000000000
+    >>> offers("a", ["a", "b"], layers=0)
+    {'dev-a': 10000}
     """
     count = layers_offered(len(devices)) if layers is None else layers
+    if not count:
+        return {resource(device): PIN_UNITS}
     limits = {
         limit_name(layer, resource(other)): OFFER if other == device else PLENTY
         for layer in range(count)

@@ -54,7 +54,7 @@ def check(actors):
 '''
 
 
-@export("ray")
+@export("ray", keeps_order=True)
 def as_ray(deployment: Deployment) -> dict[str, str]:
     """Ray: options for each operator's actor or task, and the `ray start` line of each device."""
     operators = deployment.placed.graph.operators

@@ -23,7 +23,7 @@ from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.verify import verify
-from streamplace.engines.kubernetes import as_kubernetes
+from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 
 yaml = pytest.importorskip("yaml")
@@ -51,7 +51,7 @@ def unpacked(folder: Path) -> dict[str, Any]:
     operators = [Operator("op0", rate=100.0), Operator("op1", parallelism=3)]
     graph = StreamGraph.of("pipeline", operators, [Stream("op0", "op1")])
     problem = Problem(graph, Cluster.of([Device(name) for name in DEVICES]))
-    text = as_kubernetes(Deployment.of(problem, PLACED))["application.yaml"]
+    text = as_flink_kubernetes(Deployment.of(problem, PLACED))["application.yaml"]
     *maps, deployment = yaml.safe_load_all(text)
     for document in maps:
         target = folder / document["metadata"]["name"].removeprefix("streamplace-")

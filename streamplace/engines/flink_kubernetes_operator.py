@@ -10,7 +10,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.config import Settings, own_settings, shared_settings
+from streamplace.engines.flink.config import (
+    Settings,
+    device_settings,
+    own_settings,
+    shared_settings,
+)
 from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, rules, sizes
 from streamplace.engines.names import slug
 from streamplace.engines.text import comment
@@ -103,7 +108,7 @@ def _spec(deployment: Deployment) -> dict[str, Any]:
         "execution.checkpointing.interval": "1 min",
         "execution.checkpointing.dir": f"{FOLDER}/checkpoints",
         "execution.checkpointing.savepoint-dir": f"{FOLDER}/savepoints",
-        **shared_settings([device.name for device in devices]),
+        **(shared_settings([device.name for device in devices]) if deployment.is_split else {}),
     }
     return {
         "image": IMAGE,
@@ -165,7 +170,11 @@ def _affinity(deployment: Deployment) -> dict[str, Any]:
 def _own(deployment: Deployment, index: int) -> Settings:
     devices = list(deployment.problem.cluster.devices)
     names = [device.name for device in devices]
-    return {**own_settings(names[index], names), **sizes(devices[index])}
+    if deployment.is_split:
+        own = own_settings(names[index], names)
+    else:
+        own = device_settings(names[index], names, layers=0)
+    return {**own, **sizes(devices[index])}
 
 
 def _options(settings: Settings) -> str:

@@ -1,0 +1,204 @@
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_deployments import DEPLOYMENTS
+
+from streamplace.api import export
+from streamplace.engines.flink.spread import offers
+from streamplace.engines.flink_kubernetes import as_flink_kubernetes
+from streamplace.engines.names import slug
+from streamplace.errors import FormatError
+from streamplace.model import Cluster, Device, Operator, StreamGraph
+
+yaml = pytest.importorskip("yaml")
+
+
+def manifests(deployment: str) -> list[dict[str, Any]]:
+    """Return the documents of an export."""
+    return list(yaml.safe_load_all(as_flink_kubernetes(DEPLOYMENTS[deployment])["session.yaml"]))
+
+
+def application(deployment: str) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
+    """Return the FlinkDeployment of an export, and the data of its ConfigMaps by name."""
+    text = as_flink_kubernetes(DEPLOYMENTS[deployment])["application.yaml"]
+    *maps, found = yaml.safe_load_all(text)
+    return found, {one["metadata"]["name"]: one["data"] for one in maps}
+
+
+def managers(deployment: str) -> list[dict[str, Any]]:
+    """Return the pod specifications of the TaskManagers, in device order."""
+    pods = (d["spec"]["template"] for d in manifests(deployment) if d["kind"] == "Deployment")
+    return [p["spec"] for p in pods if p["metadata"]["labels"]["component"] == "taskmanager"]
+
+
+def settings(pod: dict[str, Any]) -> dict[str, str]:
+    """Return what a TaskManager is told, by key."""
+    command, *arguments = pod["containers"][0]["args"]
+    assert command == "taskmanager"
+    return dict(a.removeprefix("-D").replace("$$", "$").split("=", 1) for a in arguments)
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_every_manifest_is_valid(deployment: str) -> None:
+    """By the schemas of Kubernetes itself; unknown fields are faults."""
+    validator = pytest.importorskip("kubernetes_validate")
+    for document in manifests(deployment):
+        validator.validate(document, validator.latest_version(), strict=True)
+
+
+def strict(schema: Any) -> Any:
+    """Schema by which fields that it does not name are faults."""
+    if isinstance(schema, dict):
+        made = {key: strict(value) for key, value in schema.items()}
+        names = "properties" in schema and isinstance(schema.get("type"), str)
+        return made | ({"additionalProperties": False} if names else {})
+    return [strict(one) for one in schema] if isinstance(schema, list) else schema
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_the_flink_deployment_is_valid(deployment: str) -> None:
+    """By the schema of Flink's operator, and its templates by that of Kubernetes."""
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = pytest.importorskip("kubernetes_validate")
+    schema = yaml.safe_load(Path(__file__).with_name("flinkdeployment.yml").read_text())
+    found, maps = application(deployment)
+    jsonschema.validate(found, strict(schema))
+    for name, data in maps.items():
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        validator.validate(document | {"data": data}, validator.latest_version(), strict=True)
+    spec = found["spec"]
+    own = spec["taskManager"]["podTemplate"]["spec"]
+    merged = {"spec": {**spec["podTemplate"]["spec"], **own}}  # as the operator does
+    pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "p"}, "template": merged}
+    validator.validate(pod, validator.latest_version(), strict=True)
+
+
+def test_the_operator_runs_the_job_with_savepoints_on_the_nodes_that_are_devices() -> None:
+    """One TaskManager on each; a node needs the labels of its device and of all of its tags."""
+    spec = application("shop")[0]["spec"]
+    assert (spec["mode"], spec["job"]["upgradeMode"]) == ("standalone", "savepoint")
+    assert spec["taskManager"]["replicas"] == 3
+    affinity = spec["taskManager"]["podTemplate"]["spec"]["affinity"]
+    needed = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms = [term["matchExpressions"] for term in needed["nodeSelectorTerms"]]
+    assert [{e["key"]: e["values"] for e in term} for term in terms] == [
+        {"streamplace-device": ["box0"]},
+        {"streamplace-device": ["box1"]},
+        {"streamplace-device": ["gpu"], "streamplace-tag-gpu": ["true"]},
+    ]
+    assert "podAntiAffinity" in affinity
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_a_pod_starts_as_the_device_that_its_node_is(deployment: str, tmp_path: Path) -> None:
+    """Its shell looks it up; what it then offers is what this device offers, and no more."""
+    found, maps = application(deployment)
+    for name, data in maps.items():
+        folder = tmp_path / name.removeprefix("streamplace-")
+        folder.mkdir()
+        for key, text in data.items():
+            (folder / key).write_text(text.replace("/streamplace", str(tmp_path)))
+    (tmp_path / "nodes").mkdir()
+    script = tmp_path / "entry" / "entry.sh"
+    script.write_text(script.read_text().replace("exec /docker-entrypoint.sh", r"printf '%s\0'"))
+    names = list(DEPLOYMENTS[deployment].problem.cluster.devices.name)
+    for name in names:
+        (tmp_path / "nodes" / "node-1").write_text(slug(name))
+        told = subprocess.run(
+            ["sh", str(script), "taskmanager"],
+            env={**os.environ, "NODE": "node-1"},
+            capture_output=True,
+            check=True,
+        ).stdout.decode()
+        command, *options, end = told.split("\0")
+        assert (command, end) == ("taskmanager", "")
+        own = dict(option.removeprefix("-D").split("=", 1) for option in options)
+        assert own["taskmanager.resource-id"] == name
+        merged = found["spec"]["flinkConfiguration"] | own
+        keys = {n: f"external-resource.{n}.amount" for n in merged["external-resources"].split(";")}
+        offered = {n: int(merged[key]) for n, key in keys.items() if key in merged}
+        layers = None if DEPLOYMENTS[deployment].is_split else 0
+        assert offered == offers(name, names, layers)
+    (tmp_path / "nodes" / "node-1").unlink()
+    run = subprocess.run(["sh", str(script), "taskmanager"], env={**os.environ, "NODE": "node-1"})
+    assert run.returncode == 1
+
+
+@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
+def test_every_device_is_one_task_manager_with_a_resource_of_its_own(deployment: str) -> None:
+    """Its id is the device's name, so that REST answers with it."""
+    problem = DEPLOYMENTS[deployment].problem
+    told = [settings(pod) for pod in managers(deployment)]
+    assert [s["taskmanager.resource-id"] for s in told] == list(problem.cluster.devices.name)
+    own = [s["external-resources"].split(";")[0] for s in told]
+    assert len(set(own)) == len(own)
+    assert all(f"external-resource.{o}.amount" in s for o, s in zip(own, told, strict=True))
+
+
+def test_devices_go_to_their_nodes_with_their_cores_and_memory() -> None:
+    """Labels select the node, tags too; two devices never share one."""
+    pods = managers("shop")
+    assert [pod["nodeSelector"] for pod in pods] == [
+        {"streamplace-device": "box0"},
+        {"streamplace-device": "box1"},
+        {"streamplace-device": "gpu", "streamplace-tag-gpu": "true"},
+    ]
+    assert [pod["containers"][0]["resources"]["limits"]["cpu"] for pod in pods] == ["1", "2", "1"]
+    assert settings(pods[1])["taskmanager.memory.process.size"] == "7629m"
+    rule = pods[0]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert rule[0]["topologyKey"] == "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize(("name", "spreads"), [("shop", False), ("shop by subtasks", True)])
+def test_limits_for_spread_subtasks_are_offered_where_they_are_placed(
+    name: str, spreads: bool
+) -> None:
+    """Whole operators need none of them."""
+    assert any("lim-31-" in key for key in settings(managers(name)[0])) == spreads
+
+
+def test_the_manifests_of_whole_operators_are_short() -> None:
+    """On five devices, a person can read them."""
+    files = as_flink_kubernetes(DEPLOYMENTS["spread over five"])
+    assert {name: len(text.splitlines()) < 320 for name, text in files.items()} == {
+        "session.yaml": True,
+        "application.yaml": True,
+    }
+
+
+def test_the_job_manager_is_found_by_its_service() -> None:
+    """The service selects its pod, and the TaskManagers ask for the service's name."""
+    service, control, *_ = manifests("shop")
+    labels = control["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    address = {"name": "JOB_MANAGER_RPC_ADDRESS", "value": service["metadata"]["name"]}
+    assert all(address in pod["containers"][0]["env"] for pod in managers("shop"))
+
+
+RAY_CLUSTER = {"rayVersion", "authOptions", "headGroupSpec", "workerGroupSpecs"}
+RAY_GROUP = {"rayStartParams", "template", "groupName", "replicas", "minReplicas", "maxReplicas"}
+
+
+def test_the_ray_cluster_of_the_page_is_valid() -> None:
+    """Its pods by the schemas of Kubernetes, what is around them by the names that KubeRay has."""
+    validator = pytest.importorskip("kubernetes_validate")
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "ray-cluster.yaml"
+    cluster = yaml.safe_load(page.read_text("utf-8"))
+    assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
+    assert set(cluster["spec"]) == RAY_CLUSTER
+    for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
+        assert set(group) <= RAY_GROUP
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, **group["template"]}
+        validator.validate(pod, validator.latest_version(), strict=True)
+
+
+def test_a_device_of_less_than_a_mebibyte_is_refused() -> None:
+    """Kubernetes counts in these, and no pod has none."""
+    cluster = Cluster.of([Device("big"), Device("small", memory=500e3)])
+    graph = StreamGraph.of("one", [Operator("a", rate=1)], [])
+    with pytest.raises(FormatError, match="device 'small' has less than 1 MiB of memory"):
+        export(graph, {"a": "big"}, "flink-kubernetes", cluster)
