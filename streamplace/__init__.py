@@ -8,10 +8,27 @@ TYPE_CHECKING = False  # typing would take a fifth of the time until Ctrl-C is h
 if TYPE_CHECKING:
     from typing import Any
 
-    from streamplace.api import export, place, simulate, train
+    from streamplace.api import (
+        describe,
+        draw,
+        export,
+        generate,
+        import_graphs,
+        place,
+        simulate,
+        train,
+    )
     from streamplace.errors import StreamplaceError
+    from streamplace.io.clusters import (
+        read_cluster,
+        read_constraints,
+        write_cluster,
+        write_constraints,
+    )
+    from streamplace.io.datasets import DataSet
     from streamplace.io.graphs import read_graph, read_graphs, write_graph, write_graphs
     from streamplace.io.networkx import from_networkx, to_networkx
+    from streamplace.io.placements import read_placement, read_placements, write_placement
     from streamplace.io.problems import read_problem, read_problems, write_problem, write_problems
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
@@ -23,61 +40,96 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.relocation import Relocation
     from streamplace.model.streams import Stream
+    from streamplace.objectives.explanation import Explanation
+    from streamplace.objectives.registry import Objective
+    from streamplace.placers.registry import Budget, Result
 
 _HOME = {
+    "Budget": "streamplace.placers.registry",
     "Cluster": "streamplace.model.cluster",
     "Constraints": "streamplace.model.constraints",
+    "DataSet": "streamplace.io.datasets",
     "Device": "streamplace.model.devices",
+    "Explanation": "streamplace.objectives.explanation",
+    "Objective": "streamplace.objectives.registry",
     "Operator": "streamplace.model.operators",
     "Placement": "streamplace.model.placement",
     "Problem": "streamplace.model.problem",
     "Relocation": "streamplace.model.relocation",
+    "Result": "streamplace.placers.registry",
     "Stream": "streamplace.model.streams",
     "StreamGraph": "streamplace.model.graph",
     "StreamplaceError": "streamplace.errors",
     "Window": "streamplace.model.operators",
+    "describe": "streamplace.api",
+    "draw": "streamplace.api",
     "expand": "streamplace.model.expansion",
     "export": "streamplace.api",
     "from_networkx": "streamplace.io.networkx",
+    "generate": "streamplace.api",
+    "import_graphs": "streamplace.api",
     "place": "streamplace.api",
+    "read_cluster": "streamplace.io.clusters",
+    "read_constraints": "streamplace.io.clusters",
     "read_graph": "streamplace.io.graphs",
     "read_graphs": "streamplace.io.graphs",
+    "read_placement": "streamplace.io.placements",
+    "read_placements": "streamplace.io.placements",
     "read_problem": "streamplace.io.problems",
     "read_problems": "streamplace.io.problems",
     "simulate": "streamplace.api",
     "to_networkx": "streamplace.io.networkx",
     "train": "streamplace.api",
+    "write_cluster": "streamplace.io.clusters",
+    "write_constraints": "streamplace.io.clusters",
     "write_graph": "streamplace.io.graphs",
     "write_graphs": "streamplace.io.graphs",
+    "write_placement": "streamplace.io.placements",
     "write_problem": "streamplace.io.problems",
     "write_problems": "streamplace.io.problems",
 }
 
 __all__ = [
+    "Budget",
     "Cluster",
     "Constraints",
+    "DataSet",
     "Device",
+    "Explanation",
+    "Objective",
     "Operator",
     "Placement",
     "Problem",
     "Relocation",
+    "Result",
     "Stream",
     "StreamGraph",
     "StreamplaceError",
     "Window",
+    "describe",
+    "draw",
     "expand",
     "export",
     "from_networkx",
+    "generate",
+    "import_graphs",
     "place",
+    "read_cluster",
+    "read_constraints",
     "read_graph",
     "read_graphs",
+    "read_placement",
+    "read_placements",
     "read_problem",
     "read_problems",
     "simulate",
     "to_networkx",
     "train",
+    "write_cluster",
+    "write_constraints",
     "write_graph",
     "write_graphs",
+    "write_placement",
     "write_problem",
     "write_problems",
     "__version__",

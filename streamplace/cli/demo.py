@@ -58,7 +58,7 @@ def command(as_json: bool, output: Path) -> None:
 
 def _problem() -> "Problem":
     """A source, three branches of three operators and a sink, on five equal devices."""
-    from streamplace.api import problem_of
+    from streamplace.api.arguments import problem_of
     from streamplace.families.registry import FAMILIES
 
     family = FAMILIES["branched"]

@@ -42,7 +42,7 @@ def command(
     bottleneck, for makespan the critical chain. The title is the value of the placement. Without
     placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
     """
-    from streamplace.api import chosen_objective
+    from streamplace.api.arguments import objective_of
     from streamplace.drawing.graphs import draw_graph, draw_placements
     from streamplace.io.graphs import read_graph
     from streamplace.io.placements import read_placement
@@ -53,7 +53,7 @@ def command(
     if placements:
         problem = read_problem(graph, cluster, rate)
         named = [(path.stem, read_placement(path, problem)) for path in placements]
-        drawing = draw_placements(problem, named, chosen_objective(problem, objective))
+        drawing = draw_placements(problem, named, objective_of(problem, objective))
     else:
         if objective or cluster != NO_CHOICE:
             raise SettingError(

@@ -105,7 +105,7 @@ def command(
     -o FILE.jsonl, every graph gets a line of the file, in order, and a command that was stopped
     continues where it ended.
     """
-    from streamplace.placers.named import named_placer
+    from streamplace.placers.named import named_placer, with_weights
 
     placer = named_placer(placer_name)
     if weights is not None:
@@ -153,10 +153,11 @@ def _place_one(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    from streamplace.api import chosen_objective, place
+    from streamplace.api import place
+    from streamplace.api.arguments import objective_of
     from streamplace.io.placements import write_placement
 
-    judge = chosen_objective(problem, question.objective, question.require, question.relocation)
+    judge = objective_of(problem, question.objective, question.require, question.relocation)
     with waiting(f"placing {problem.graph.name}"):
         result = place(problem, **question._asdict())
     explanation = judge.explained(problem, result.placement)
@@ -183,19 +184,6 @@ def _relocation(
     if present is None and passes is not None:
         raise SettingError("--passes needs --from; add --from with the current placement")
     return _options.relocation_of(present, startup, passes or inf)
-
-
-def with_weights(placer: "Placer", weights: Path) -> "Placer":
-    """Return a learned placer with these weights."""
-    from streamplace.placers.registry import PLACERS
-
-    if "weights" not in placer.defaults():
-        learned = [name for name in PLACERS if "weights" in PLACERS[name].defaults()]
-        raise SettingError(
-            f"placer {placer.name!r} is not a learned placer; --weights is for "
-            f"--placer {' or '.join(learned)}"
-        )
-    return placer.with_options(weights=str(weights))
 
 
 def as_document(judge: "Objective", result: "Result", explanation: "Explanation") -> dict[str, Any]:

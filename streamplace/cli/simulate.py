@@ -122,7 +122,8 @@ def command(
     pass is simulated event by event. With --from, the command also lists the operators that move,
     the time that moving takes, and the number of passes after which the move pays off.
     """
-    from streamplace.api import chosen_objective, simulate
+    from streamplace.api import simulate
+    from streamplace.api.arguments import objective_of
     from streamplace.cli._console import titled
     from streamplace.io.placements import read_placed
 
@@ -133,7 +134,7 @@ def command(
     settings = engine_settings(duration, dt, capacity, policy) if engine else None
     queues = None if settings is None else _queues(problem, placed, settings, output)
     if output is not None:
-        judge = chosen_objective(problem, asked)
+        judge = objective_of(problem, asked)
         _write(output, _Simulated(problem, placed, judge, explanation, queues, settings))
     if as_json:
         print_json(_document(explanation, queues))

@@ -56,12 +56,13 @@ class Drawing:
         """SVG document."""
         return as_svg(self.scene)
 
-    def save(self, path: Path) -> None:
+    def save(self, name: str | Path) -> None:
         """Write a .svg, .png or .pdf file, the same bytes every time."""
         from streamplace.drawing.figures import check_suffix, save
         from streamplace.drawing.raster import as_figure
         from streamplace.io.files import write_text
 
+        path = Path(name)
         check_suffix(path)
         if path.suffix == ".svg":
             write_text(path, self.svg())

@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamplace.errors import ClusterError
+from streamplace.io import toml
 from streamplace.io.fields import plain
-from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
+from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
 from streamplace.io.schema import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
@@ -19,14 +21,26 @@ from streamplace.model.messages import quoted, shown
 from streamplace.model.units import Quantity, bandwidth_bps, mips, seconds
 
 
-def read_cluster(path: Path) -> Cluster:
+def read_cluster(name: str | PathLike[str]) -> Cluster:
     """Cluster from a TOML file; see ``streamplace schema cluster``."""
+    path = Path(name)
     return parse_cluster(read_bytes(path, LARGEST_TOML), spot(path))
 
 
-def read_constraints(path: Path) -> Constraints:
+def read_constraints(name: str | PathLike[str]) -> Constraints:
     """Constraints from a TOML file; see ``streamplace schema constraints``."""
+    path = Path(name)
     return parse_constraints(read_bytes(path, LARGEST_TOML), spot(path))
+
+
+def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
+    """Write a cluster as a TOML file, which `read_cluster` and ``--cluster`` read."""
+    write_text(Path(path), toml.text_of(cluster_to_tables(cluster)))
+
+
+def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:
+    """Write constraints as a TOML file, which `read_constraints` and ``--constraints`` read."""
+    write_text(Path(path), toml.text_of(constraints_to_tables(constraints)))
 
 
 def parse_cluster(content: bytes, where: str) -> Cluster:

@@ -1,11 +1,15 @@
 """Placement files (JSON)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from streamplace.io.files import located, read_bytes, spot, write_text
+from pydantic_core import from_json
+
+from streamplace.errors import FormatError
+from streamplace.io.files import located, read_bytes, read_lines, spot, write_text
 from streamplace.io.schema import parse_json
 from streamplace.model.expansion import named_problem
 from streamplace.model.placement import Placement
@@ -14,9 +18,30 @@ from streamplace.model.problem import Problem
 LARGEST_PLACEMENT = 256 * 2**20
 
 
-def read_placement(path: Path, problem: Problem) -> Placement:
-    """Placement of this problem's operators on its devices."""
+def read_placement(name: str | PathLike[str], problem: Problem | None = None) -> Placement:
+    """Placement of a problem's operators on its devices, by default those that the file names."""
+    path = Path(name)
+    if problem is None:
+        return read_present(path)
     return parse_placement(read_bytes(path, LARGEST_PLACEMENT), spot(path), problem)
+
+
+def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement | None]]:
+    """Graph names and placements of a data set, as ``place -o FILE.jsonl`` writes them.
+
+    The placement is None for a graph that could not be placed.
+    """
+    path = Path(name)
+    for number, line in read_lines(path):
+        where = f"{spot(path)}:{number}"
+        try:
+            document = from_json(line)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or not isinstance(document.get("graph"), str):
+            raise FormatError(f"{where}: is no line of placements; name a file of place -o .jsonl")
+        failed = document.get("error") is not None
+        yield document["graph"], None if failed else parse_given(line, where)
 
 
 def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
@@ -65,7 +90,7 @@ def order_facts(placement: Placement) -> dict[str, Any]:
     return {} if priority is None else {"queue": placement.queue, "priority": priority}
 
 
-def write_placement(placement: Placement, path: Path, **facts: Any) -> None:
+def write_placement(placement: Placement, path: str | PathLike[str], **facts: Any) -> None:
     """Write a placement, with facts such as ``graph`` and ``placer`` beside it."""
     document = {**facts, "assignment": placement.as_dict(), **order_facts(placement)}
-    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_text(Path(path), json.dumps(document, indent=1, ensure_ascii=False) + "\n")

@@ -1,7 +1,9 @@
 """TOML, read within bounds: the standard reader's time and memory grow with the square of depth."""
 
+import json
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from streamplace.errors import FormatError
@@ -22,6 +24,7 @@ _QUOTED = re.compile(  # what is not closed ends with the text, so that nothing 
     re.DOTALL,
 )
 _BETWEEN_NAMES = re.compile(r"[=,\[\]{}\n]")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def tables(text: str, where: str) -> dict[str, Any]:
@@ -70,3 +73,45 @@ def _check(document: dict[str, Any], where: str) -> None:
 
 def _too_deep(where: str) -> FormatError:
     return FormatError(f"{where}: is nested too deep; flatten it")
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """TOML text of plain tables, such as those of a cluster.
+
+    >>> print(text_of({"bandwidth": 1e9, "devices": [{"name": "a", "tags": ["gpu"]}]}))
+    bandwidth = 1000000000.0
+    <BLANKLINE>
+    [[devices]]
+    name = "a"
+    tags = ["gpu"]
+    <BLANKLINE>
+    """
+    lists = {key: value for key, value in document.items() if _is_list_of_tables(value)}
+    plain = {key: value for key, value in document.items() if key not in lists}
+    lines = [f"{_quoted_key(key)} = {_inline(value)}" for key, value in plain.items()]
+    for key, rows in lists.items():
+        for row in rows:
+            lines += [*([""] if lines else []), f"[[{_quoted_key(key)}]]"]
+            lines += [f"{_quoted_key(name)} = {_inline(value)}" for name, value in row.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _is_list_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+def _quoted_key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _inline(key)
+
+
+def _inline(value: Any) -> str:
+    """Value on one line."""
+    if isinstance(value, Mapping):
+        pairs = (f"{_quoted_key(key)} = {_inline(inner)}" for key, inner in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    if isinstance(value, str):
+        escaped = json.dumps(value, ensure_ascii=False)
+        return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped)
+    return repr(value).lower() if isinstance(value, bool) else repr(value)

@@ -61,16 +61,16 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
 
 
 def composed_objective(
-    name: str, require: Iterable[str] = (), relocation: Relocation | None = None
+    chosen: str | Objective, require: Iterable[str] = (), relocation: Relocation | None = None
 ) -> Objective:
-    """Objective by name, with the cost of moves if there are any, subject to conditions.
+    """Objective itself or by name, with the cost of moves if there are any, subject to conditions.
 
     Examples
     --------
     >>> composed_objective("devices", ["throughput>=1"]).name
     'devices with throughput>=1'
     """
-    plain = named_objective(name)
+    plain = named_objective(chosen) if isinstance(chosen, str) else chosen
     whole = plain if relocation is None else relocating(plain, relocation)
     return subject_to(whole, [Condition.of(text) for text in require])
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamplace.errors import SettingError
@@ -83,6 +84,17 @@ def aliased_placers(texts: Iterable[str]) -> tuple[AliasedPlacer, ...]:
 
 def _is_placer(name: str) -> bool:
     return name in PLACERS or name.removesuffix("-oracle") in PLACERS
+
+
+def with_weights(placer: Placer, weights: Path) -> Placer:
+    """Return a learned placer with these weights."""
+    if "weights" not in placer.defaults():
+        learned = [name for name in PLACERS if "weights" in PLACERS[name].defaults()]
+        raise SettingError(
+            f"placer {placer.name!r} is not a learned placer; "
+            f"weights are for {' or '.join(learned)}"
+        )
+    return placer.with_options(weights=str(weights))
 
 
 def _by_name(name: str) -> Placer:

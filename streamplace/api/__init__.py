@@ -1,0 +1,18 @@
+"""The verbs: in Python by the names that they have on the command line."""
+
+from streamplace.api.data_sets import describe, generate, import_graphs
+from streamplace.api.drawing import draw
+from streamplace.api.exporting import export
+from streamplace.api.placing import place, simulate
+from streamplace.api.training import train
+
+__all__ = [
+    "describe",
+    "draw",
+    "export",
+    "generate",
+    "import_graphs",
+    "place",
+    "simulate",
+    "train",
+]

@@ -1,0 +1,262 @@
+"""What the verbs take: a noun, the file that holds one, or what people write in its place."""
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from streamplace.errors import SettingError
+from streamplace.io.clusters import cluster_from_tables, read_cluster, read_constraints
+from streamplace.io.files import located, read_bytes, spot
+from streamplace.io.placements import LARGEST_PLACEMENT, order_given, parse_document
+from streamplace.io.problems import read_problem, usual_cluster
+from streamplace.io.schema import parse_tables
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.expansion import named_problem
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.relocation import Relocation
+from streamplace.model.units import Quantity, seconds, tuple_rate
+from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.registry import Objective, suggested_by
+from streamplace.placers.named import named_placer, with_weights
+from streamplace.placers.registry import Budget, Placer, Result
+
+FilePath = str | PathLike[str]
+GraphLike = StreamGraph | Problem | FilePath
+"""A graph, a problem, or the path of a file with one."""
+ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
+"""A cluster, a number of equal devices, the tables of a cluster file, or its path."""
+ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
+"""Constraints, the tables of a constraints file, or its path."""
+PlacementLike = Placement | Result | Mapping[str, Any] | FilePath
+"""A placement, a result, operator → device, what ``place --json`` prints, or a path of a file."""
+BudgetLike = Budget | float | str
+"""A budget, seconds, or a text such as ``"50 ms"``."""
+
+
+def problem_of(
+    graph: GraphLike,
+    cluster: ClusterLike | None = None,
+    constraints: ConstraintsLike | None = None,
+    rate: Quantity | None = None,
+) -> Problem:
+    """Problem of placing a graph; a problem is taken as it is, at another rate if one is given."""
+    devices, rules = cluster_of(cluster), constraints_of(constraints)
+    if isinstance(graph, Problem):
+        if devices is not None or rules is not None:
+            raise SettingError("a problem brings its cluster and its constraints along; drop yours")
+        problem = graph
+    elif isinstance(graph, StreamGraph):
+        problem = Problem(graph, devices or usual_cluster(), rules)
+    elif is_path(graph):
+        problem = read_problem(Path(graph), devices, rules)
+    else:
+        raise wrong("graph", graph, "a StreamGraph, a Problem, or the path of a file with one")
+    return problem if rate is None else problem.at_rate(tuple_rate(rate))
+
+
+def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
+    """Graph itself, of a problem, or of a file."""
+    from streamplace.io.graphs import read_graph
+
+    if isinstance(graph, Problem):
+        chosen = graph.graph
+    elif isinstance(graph, StreamGraph):
+        chosen = graph
+    elif is_path(graph):
+        chosen = read_graph(Path(graph))
+    else:
+        raise wrong("graph", graph, "a StreamGraph, a Problem, or the path of a file with one")
+    return chosen if rate is None else chosen.at_rate(tuple_rate(rate))
+
+
+def cluster_of(cluster: ClusterLike | None) -> Cluster | None:
+    """Cluster of what describes one; None for nothing.
+
+    >>> cluster_of({"devices": [{"name": "a"}, {"name": "gpu", "count": 2}]}).devices.name
+    ('a', 'gpu0', 'gpu1')
+    """
+    if cluster is None or isinstance(cluster, Cluster):
+        return cluster
+    if isinstance(cluster, Integral) and not isinstance(cluster, bool):
+        return Cluster.uniform(int(cluster))
+    if isinstance(cluster, Mapping):
+        tables = parse_tables("cluster", dict(cluster), "cluster")
+        with located("cluster"):
+            return cluster_from_tables(tables)
+    if is_path(cluster):
+        return read_cluster(Path(cluster))
+    raise wrong(
+        "cluster", cluster,
+        "a Cluster, a number of equal devices, the tables of a cluster file, or its path",
+    )  # fmt: skip
+
+
+def constraints_of(constraints: ConstraintsLike | None) -> Constraints | None:
+    """Constraints of what describes them; None for nothing."""
+    if constraints is None or isinstance(constraints, Constraints):
+        return constraints
+    if isinstance(constraints, Mapping):
+        tables = {
+            name: _plain_groups(table) if name in ("colocate", "exlocate", "allowed") else table
+            for name, table in constraints.items()
+        }
+        return Constraints(**parse_tables("constraints", tables, "constraints"))
+    if is_path(constraints):
+        return read_constraints(Path(constraints))
+    raise wrong(
+        "constraints", constraints,
+        "Constraints, a mapping with pin, colocate, exlocate or allowed, or the path of a file",
+    )  # fmt: skip
+
+
+def _plain_groups(table: Any) -> Any:
+    """Tables whose sets and tuples of names are lists, as in a file."""
+    if isinstance(table, Mapping):
+        return {name: _plain_groups(group) for name, group in table.items()}
+    if isinstance(table, set | frozenset):
+        return sorted(table, key=str)
+    return [_plain_groups(group) for group in table] if isinstance(table, list | tuple) else table
+
+
+def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem, Placement]:
+    """Placement of a problem's operators or of their subtasks, and the problem of these."""
+    if isinstance(placement, Result):
+        placement = placement.placement
+    if isinstance(placement, Placement):
+        return _named(problem, placement, placement.priorities(), placement.queue)
+    if isinstance(placement, Mapping):
+        assignment = assignment_of(placement)
+        order = (None, "priority") if assignment is placement else order_given(placement)
+        return _named(problem, assignment, *order)
+    if is_path(placement):
+        path = Path(placement)
+        document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
+        with located(spot(path)):
+            return _named(problem, document["assignment"], *order_given(document))
+    raise wrong(
+        "placement", placement,
+        "a Placement, a Result, a mapping of operators to devices, or the path of a file",
+    )  # fmt: skip
+
+
+def assignment_of(placement: Mapping[str, Any]) -> Mapping[str, str]:
+    """Operator → device of a mapping, or of a document with an ``assignment``."""
+    inner = placement.get("assignment")
+    assignment = inner if isinstance(inner, Mapping) else placement
+    for operator, device in assignment.items():
+        if not isinstance(operator, str) or not isinstance(device, str):
+            pair = f"{quoted(operator)}: {quoted(device)}"
+            raise SettingError(
+                f"placement has {pair}; it must map names of operators to names of devices"
+            )
+    return assignment
+
+
+def _named(
+    problem: Problem,
+    assignment: Mapping[str, str],
+    priority: Mapping[str, float] | None = None,
+    queue: str = "priority",
+) -> tuple[Problem, Placement]:
+    """Placement by the names of a problem's operators or of their subtasks."""
+    placed = named_problem(problem, assignment)
+    names = placed.graph.operators.name, placed.cluster.devices.name
+    return placed, Placement.of(*names, assignment, priority, queue)
+
+
+def budget_of(budget: BudgetLike | None) -> Budget | None:
+    """Budget of what describes one; None for nothing.
+
+    >>> budget_of("50 ms"), budget_of(2)
+    (Budget(seconds=0.05, evaluations=None), Budget(seconds=2.0, evaluations=None))
+    """
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    if isinstance(budget, str):
+        return Budget(seconds(budget))
+    if isinstance(budget, Real) and not isinstance(budget, bool):
+        return Budget(float(budget))
+    raise wrong("budget", budget, "a number of seconds, a text such as '50 ms', or a Budget")
+
+
+def objective_of(
+    problem: Problem,
+    objective: str | Objective = "",
+    require: str | Iterable[str] = (),
+    relocation: Relocation | None = None,
+) -> Objective:
+    """Objective itself, by name, or the one that the problem suggests, subject to conditions."""
+    if not isinstance(objective, str | Objective):
+        raise wrong("objective", objective, "a name, as in 'makespan:network=link', or Objective")
+    if relocation is not None and not isinstance(relocation, Relocation):
+        raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
+    chosen = objective or suggested_by(problem.graph)
+    return composed_objective(chosen, texts_of("require", require), relocation)
+
+
+def rates_of(rates: Quantity | Iterable[Quantity]) -> tuple[float, ...]:
+    """Rates in tuples/s, each once, of one or of several.
+
+    >>> rates_of("10 k/s"), rates_of([1e4, "20 k/s"])
+    ((10000.0,), (10000.0, 20000.0))
+    """
+    if isinstance(rates, str | Real):
+        return (tuple_rate(rates),)
+    if isinstance(rates, Iterable):
+        return tuple(dict.fromkeys(map(tuple_rate, rates)))
+    raise wrong("rates", rates, "a number of tuples/s, a text such as '10 k/s', or several")
+
+
+def texts_of(argument: str, texts: str | Iterable[str]) -> tuple[str, ...]:
+    """Texts of an argument that takes one or several."""
+    several = (texts,) if isinstance(texts, str) else texts
+    if isinstance(several, Iterable):
+        column = tuple(several)
+        if all(isinstance(text, str) for text in column):
+            return column
+    raise wrong(argument, texts, "a text or several texts")
+
+
+def placer_of(placer: str | Placer, weights: FilePath | None = None) -> Placer:
+    """Placer itself or by name, with weights if there are any."""
+    if isinstance(placer, str):
+        chosen = named_placer(placer)
+    elif isinstance(placer, Placer):
+        chosen = placer
+    else:
+        raise wrong("placer", placer, "a name, as in 'metis:k=3', or a Placer")
+    if weights is None:
+        return chosen
+    if not is_path(weights):
+        raise wrong("weights", weights, "the path of a weights file")
+    return with_weights(chosen, Path(weights))
+
+
+def seed_of(seed: int) -> int:
+    """Seed as a plain whole number."""
+    if isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0:
+        return int(seed)
+    raise wrong("seed", seed, "a whole number, 0 or more")
+
+
+def path_of(argument: str, path: FilePath) -> Path:
+    """Path of a file or folder."""
+    if is_path(path):
+        return Path(path)
+    raise wrong(argument, path, "a path")
+
+
+def is_path(value: object) -> TypeGuard[FilePath]:
+    """Whether a value names a file."""
+    return isinstance(value, str | PathLike)
+
+
+def wrong(argument: str, value: object, wanted: str) -> SettingError:
+    """Error about an argument of a wrong type."""
+    return SettingError(f"{argument} is {quoted(value)}; it must be {wanted}")

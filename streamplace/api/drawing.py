@@ -1,0 +1,127 @@
+"""Drawing graphs and placements."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamplace.api.arguments import (
+    ClusterLike,
+    FilePath,
+    GraphLike,
+    PlacementLike,
+    graph_of,
+    is_path,
+    objective_of,
+    path_of,
+    placed_problem,
+    problem_of,
+    wrong,
+)
+from streamplace.errors import SettingError
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.units import Quantity
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Result
+
+if TYPE_CHECKING:
+    from streamplace.drawing.graphs import Drawing
+
+
+def draw(
+    graph: GraphLike,
+    placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike] = (),
+    cluster: ClusterLike | None = None,
+    *,
+    objective: str | Objective = "",
+    rate: Quantity | None = None,
+    out: FilePath | None = None,
+) -> "Drawing":
+    """Draw a graph alone, or placements of it side by side.
+
+    A box is an operator; its colour is the device, and a stream is as wide as its traffic. Dashed
+    streams cross the network. What limits the objective is red. Without placements, darker boxes
+    need more CPU. Above 200 operators, chains of operators share a box.
+
+    Parameters
+    ----------
+    graph, cluster, rate
+        As for `place`.
+    placements
+        One placement as for `simulate`, several, or several by name. Files bear their own names,
+        results the names of their placers.
+    objective
+        What the placements are judged by, as for `place`.
+    out
+        File to write: .svg, .png or .pdf. Nothing is written without it.
+
+    Returns
+    -------
+    Drawing
+        Shows itself in a notebook; ``svg()`` is its text, ``save(path)`` writes a file.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream, StreamGraph
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
+    ...                        [Stream("a", "b")])
+    >>> draw(graph, {"a": "d0", "b": "d1"}).svg().startswith("<svg")
+    True
+    """
+    from streamplace.drawing.figures import check_suffix
+    from streamplace.drawing.graphs import draw_graph, draw_placements
+
+    target = None if out is None else path_of("out", out)
+    if target is not None:
+        check_suffix(target)
+    named = _by_name(placements)
+    if named:
+        problem = problem_of(graph, cluster, rate=rate)
+        placed = [(name, _whole(problem, placement)) for name, placement in named.items()]
+        drawing = draw_placements(problem, placed, objective_of(problem, objective))
+    else:
+        if objective or cluster is not None:
+            raise SettingError(
+                "a graph alone has no devices and no value; give placements, or drop the "
+                "objective and the cluster"
+            )
+        drawing = draw_graph(graph_of(graph, rate))
+    if target is not None:
+        drawing.save(target)
+    return drawing
+
+
+def _whole(problem: Problem, placement: PlacementLike) -> Placement:
+    """Placement of the operators of a problem, which are drawn whole."""
+    placed, whole = placed_problem(problem, placement)
+    if placed is not problem:
+        raise SettingError("the placement places subtasks; draw their graph: expand(graph).graph")
+    return whole
+
+
+def _by_name(
+    placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
+) -> dict[str, PlacementLike]:
+    """Placements, and the names that stand above them."""
+    if isinstance(placements, Placement | Result) or is_path(placements):
+        return {_name(placements): placements}
+    if isinstance(placements, Mapping):
+        several = all(
+            isinstance(value, Placement | Result | Mapping | Path) for value in placements.values()
+        )
+        alone = not several or "assignment" in placements
+        return {"placement": placements} if alone else dict(placements)
+    if isinstance(placements, Iterable):
+        named: dict[str, PlacementLike] = {}
+        for placement in placements:
+            name = _name(placement)
+            same = sum(earlier.startswith(name) for earlier in named)
+            named[f"{name} ({same + 1})" if name in named else name] = placement
+        return named
+    raise wrong("placements", placements, "a placement, several, or several by name")
+
+
+def _name(placement: PlacementLike) -> str:
+    if isinstance(placement, Result):
+        return placement.placer
+    return Path(placement).stem if is_path(placement) else "placement"

@@ -1,0 +1,114 @@
+"""Writing placements in the forms of engines and other tools."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from streamplace.api.arguments import (
+    ClusterLike,
+    ConstraintsLike,
+    FilePath,
+    GraphLike,
+    PlacementLike,
+    assignment_of,
+    cluster_of,
+    constraints_of,
+    path_of,
+    problem_of,
+    wrong,
+)
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.reading import implied_cluster, read_assignment
+from streamplace.engines.registry import EXPORTS
+from streamplace.io.files import make_folder, write_texts
+from streamplace.io.graphs import documents, only
+from streamplace.io.problems import problem_of as problem_of_document
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
+from streamplace.placers.registry import Result
+
+
+def export(
+    graph: GraphLike,
+    placement: PlacementLike,
+    to: str,
+    cluster: ClusterLike | None = None,
+    *,
+    constraints: ConstraintsLike | None = None,
+    out: FilePath | None = None,
+) -> dict[str, str]:
+    """Write a placement in the form of an engine or of another tool.
+
+    Parameters
+    ----------
+    graph, constraints
+        As for `place`.
+    placement
+        As for `simulate`; files may also have a form that `export` writes and reads back.
+    to
+        Name of the form, such as ``flink`` or ``csv``.
+    cluster
+        As for `place`. By default the devices that the placement names.
+    out
+        File to write, or the folder where a form has several files. Nothing is written without it.
+
+    Returns
+    -------
+    dict
+        Texts by file name.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream, StreamGraph
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
+    ...                        [Stream("a", "b")])
+    >>> files = export(graph, {"a": "d0", "b": "d1"}, "csv")
+    >>> files["placement.csv"].splitlines()[-1]
+    'b,1,d1,,,'
+    """
+    if not isinstance(to, str):
+        raise wrong("to", to, f"one of {', '.join(EXPORTS)}")
+    form = EXPORTS[to]
+    target = None if out is None else path_of("out", out)
+    assignment = _assignment(placement)
+    problem = _problem(graph, assignment, cluster, constraints)
+    files = dict(form.files(Deployment.of(problem, assignment)))
+    if target is not None:
+        _write(files, target, single=bool(form.suffix))
+    return files
+
+
+def _assignment(placement: PlacementLike) -> Mapping[str, str]:
+    """Operator or subtask → device."""
+    if isinstance(placement, Result):
+        return placement.placement
+    if isinstance(placement, Mapping):
+        return assignment_of(placement)
+    return read_assignment(path_of("placement", placement))
+
+
+def _problem(
+    graph: GraphLike,
+    assignment: Mapping[str, str],
+    cluster: ClusterLike | None,
+    constraints: ConstraintsLike | None,
+) -> Problem:
+    """Problem on its own cluster, on the one given, or on the devices that are named."""
+    if isinstance(graph, Problem):
+        return problem_of(graph, cluster, constraints)
+    devices, rules = cluster_of(cluster), constraints_of(constraints)
+    if isinstance(graph, StreamGraph):
+        return Problem(graph, devices or implied_cluster(graph, assignment), rules)
+    path = path_of("graph", graph)
+    document = only(documents(path), path, "graph")
+    if devices is None and "cluster" not in document.parts:
+        devices = implied_cluster(document.graph(), assignment)
+    return problem_of_document(document, devices, rules)
+
+
+def _write(files: Mapping[str, str], target: Path, *, single: bool) -> None:
+    """Write one file, or several into a folder."""
+    paths = {target if single else target / name: text for name, text in files.items()}
+    if not single:
+        for folder in dict.fromkeys(path.parent for path in paths):
+            make_folder(folder)
+    write_texts(paths)

@@ -1,0 +1,148 @@
+"""Placing a graph, and judging a placement."""
+
+from collections.abc import Iterable
+
+from streamplace.api.arguments import (
+    BudgetLike,
+    ClusterLike,
+    ConstraintsLike,
+    FilePath,
+    GraphLike,
+    PlacementLike,
+    budget_of,
+    objective_of,
+    placed_problem,
+    placer_of,
+    problem_of,
+    seed_of,
+)
+from streamplace.model.relocation import Relocation
+from streamplace.model.units import Quantity
+from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.registry import Objective
+from streamplace.placers.registry import Placer, Result
+
+DEFAULT_PLACER = "auto"
+
+
+def place(
+    graph: GraphLike,
+    cluster: ClusterLike | None = None,
+    *,
+    placer: str | Placer = DEFAULT_PLACER,
+    weights: FilePath | None = None,
+    objective: str | Objective = "",
+    require: str | Iterable[str] = (),
+    relocation: Relocation | None = None,
+    constraints: ConstraintsLike | None = None,
+    rate: Quantity | None = None,
+    subtasks: bool = False,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+) -> Result:
+    """Find a placement of a graph on a cluster.
+
+    ``print`` shows the result as ``streamplace place`` does; in a notebook it shows itself with a
+    picture.
+
+    Parameters
+    ----------
+    graph
+        A graph, a problem, which brings its cluster and constraints along, or the path of a file
+        with one.
+    cluster
+        A cluster, a number of equal devices, the path of a cluster file (TOML), or a dictionary
+        with the tables of one. By default five devices of 2500 MIPS, joined by 1000 Mbps.
+    placer
+        Placement algorithm. Options follow its name, separated by colons, as in ``metis:k=3``.
+    weights
+        Weights file of a learned placer.
+    objective
+        What to optimise: a name, options after colons, or an `Objective`. By default the makespan
+        of a task graph (all of its operators fire "all"), else the throughput.
+    require
+        Conditions that the placement must meet, such as ``throughput>=0.99``.
+    relocation
+        Where the graph runs now. The cost of moving away from there is included in the objective.
+    constraints
+        Constraints, a dictionary such as ``{"pin": {"source": "d0"}}``, or the path of a
+        constraints file (TOML).
+    rate
+        Total rate of the sources in tuples/s, or a text such as ``"10 k/s"``. Replaces the rate of
+        the graph.
+    subtasks
+        Whether to place the subtasks of parallel operators one by one (``join#0``, …).
+    seed
+        The same seed gives the same result.
+    budget
+        Search time in seconds, a text such as ``"50 ms"``, or a `Budget`, which also limits
+        evaluations. One second by default.
+
+    Returns
+    -------
+    Result
+        The ``placement``, its ``value``, and the proven ``bound`` where there is one.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream, StreamGraph
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
+    ...                        [Stream("a", "b")])
+    >>> place(graph).value
+    1.0
+    >>> place(graph, objective="devices", require="throughput>=0.6").value
+    1.0
+    >>> place(graph, 3, constraints={"pin": {"a": "d2"}}, budget="50 ms").placement["a"]
+    'd2'
+    """
+    problem = problem_of(graph, cluster, constraints, rate)
+    if subtasks:
+        from streamplace.model.expansion import expand
+
+        problem = expand(problem.graph).problem(problem)
+    judge = objective_of(problem, objective, require, relocation)
+    return placer_of(placer, weights).place(
+        problem, judge, seed=seed_of(seed), budget=budget_of(budget)
+    )
+
+
+def simulate(
+    graph: GraphLike,
+    placement: PlacementLike,
+    cluster: ClusterLike | None = None,
+    *,
+    objective: str | Objective = "",
+    relocation: Relocation | None = None,
+    constraints: ConstraintsLike | None = None,
+    rate: Quantity | None = None,
+) -> Explanation:
+    """Explain what a placement reaches, what limits it, and what to move.
+
+    ``print`` shows the explanation as ``streamplace simulate`` does.
+
+    Parameters
+    ----------
+    graph, cluster, constraints, rate
+        As for `place`.
+    placement
+        A placement of operators or of subtasks: a `Placement`, the result of `place`, a mapping of
+        operators to devices, or the path of a placement file.
+    objective
+        What the placement is judged by, as for `place`.
+    relocation
+        Where the graph runs now. The explanation then also lists what moves, how long that takes,
+        and after how many passes it has paid off.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream, StreamGraph
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
+    ...                        [Stream("a", "b")])
+    >>> simulate(graph, {"a": "d0", "b": "d0"}).verdict
+    "62.5 % of the sources' rate; the CPU of d0 is the limit"
+    """
+    problem, placed = placed_problem(problem_of(graph, cluster, constraints, rate), placement)
+    problem.check(placed)
+    judge = objective_of(problem, objective, relocation=relocation)
+    judge.check(problem)
+    return judge.explained(problem, placed)

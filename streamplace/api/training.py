@@ -1,0 +1,124 @@
+"""Training models on graphs of one's own."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from streamplace.api.arguments import (
+    ClusterLike,
+    FilePath,
+    cluster_of,
+    path_of,
+    problem_of,
+    rates_of,
+    seed_of,
+    wrong,
+)
+from streamplace.api.data_sets import GraphsLike, graphs_of
+from streamplace.model.units import Quantity
+from streamplace.objectives.registry import suggested_by_all
+from streamplace.training.prepared import train_run
+from streamplace.training.run import PRESET, TrainingRun
+from streamplace.training.solutions import Track, untracked
+from streamplace.training.trained import Trained
+from streamplace.training.workers import workers_on
+
+if TYPE_CHECKING:
+    from streamplace.learn.reward import Measure
+    from streamplace.learn.watching import Watcher
+
+
+def train(
+    model: str,
+    graphs: GraphsLike,
+    out: FilePath,
+    *,
+    cluster: ClusterLike | None = None,
+    rates: Quantity | Iterable[Quantity] = (),
+    split: str | None = None,
+    limit: int | None = None,
+    preset: str = PRESET,
+    config: FilePath | None = None,
+    epochs: int | None = None,
+    device: str = "cpu",
+    objective: str = "",
+    reward: "str | Measure" = "steady",
+    seed: int = 0,
+    start: FilePath | None = None,
+    resume: bool = False,
+    watcher: "Watcher | None" = None,
+    track: Track = untracked,
+    on: str | None = None,
+    command: str = "",
+) -> Trained:
+    """Train a model on graphs or problems, as ``streamplace train`` does.
+
+    Parameters
+    ----------
+    model
+        Name of the model, such as ``dream`` or ``pilot``.
+    graphs
+        Graphs or problems, or the path of a file or a folder of them; an iterator is read by every
+        process of the training.
+    out
+        Folder of the run; an existing one needs ``resume``.
+    cluster
+        Cluster of the graphs, as for `place`.
+    rates
+        Total source rates: every graph is learned at each of them. Empty for its own rate.
+    split, limit
+        Only graphs whose attribute ``split`` is this, and only the first so many.
+    preset
+        Set of options: ``fast``, or ``paper`` for those of the model's paper.
+    config
+        TOML file whose tables ``[training]`` and ``[model]`` change the preset.
+    epochs
+        Number of epochs; by default that of the preset.
+    device
+        ``cpu`` or ``cuda``.
+    objective
+        Objective to learn; by default the one that the graphs suggest.
+    reward
+        Judge of placements: simulation, ``steady`` or ``engine``, real passes on a local ``ray``,
+        or a function that returns the seconds [B] of one pass for a problem and placements [B, N].
+    seed
+        Results do not depend on the number of cores, processes or workers.
+    start
+        Weights file to begin from, or ``shipped`` for the weights that come with streamplace.
+    resume
+        Continue the run in ``out`` that was stopped; all other arguments must be as they were.
+    watcher
+        Is called after every step and epoch.
+    track
+        Shows the progress of the work before training: passes on items, given a title and their
+        number.
+    on
+        Compute on Ray: ``ray`` starts one on this machine, ``auto`` or an address names a running
+        cluster. Results do not depend on it, nor on how many processes torchrun started.
+    command
+        Command to record in the weights file; by default the call of this function.
+
+    Returns
+    -------
+    Trained
+        With ``weights``, the file that a learned placer takes, and the ``history``.
+    """
+    if not isinstance(model, str):
+        raise wrong("model", model, "the name of a model, such as 'dream'")
+    folder, devices = path_of("out", out), cluster_of(cluster)
+    with workers_on(on) as workers:
+        problems = tuple(problem_of(graph, devices) for graph in graphs_of(graphs, split, limit))
+        run = TrainingRun(
+            model=model,
+            problems=problems,
+            rates=rates_of(rates),
+            preset=preset,
+            config=None if config is None else path_of("config", config),
+            epochs=epochs,
+            device=device,
+            objective=objective or suggested_by_all(problem.graph for problem in problems),
+            reward=reward,
+            seed=seed_of(seed),
+            start=None if start is None else str(start),
+            command=command or f"streamplace.train({model!r}, …)",
+        )
+        return train_run(run, folder, resume=resume, watcher=watcher, track=track, workers=workers)

@@ -1,0 +1,192 @@
+"""The verbs from Python take what people have: nouns, files, numbers, texts, dictionaries."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamplace
+from streamplace import (
+    Budget,
+    Cluster,
+    Constraints,
+    Operator,
+    Problem,
+    Stream,
+    StreamGraph,
+    StreamplaceError,
+    describe,
+    draw,
+    export,
+    generate,
+    place,
+    simulate,
+    train,
+)
+from streamplace.cli.main import main
+
+PIPE = StreamGraph.of(
+    "pipe",
+    [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5, parallelism=2)],
+    [Stream("a", "b")],
+)
+APART = {"a": "d0", "b": "d1"}
+TASKS = StreamGraph.of(
+    "tasks", [Operator("load", ipt=1e6), Operator("add", ipt=1e6)], [Stream("load", "add")],
+    fires="all",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a graph, a cluster and constraints as files."""
+    monkeypatch.chdir(tmp_path)
+    streamplace.write_graph(PIPE, "graph.json")
+    streamplace.write_cluster(Cluster.uniform(3, mips=2500), "cluster.toml")
+    streamplace.write_constraints(Constraints(pin={"a": "d2"}), "rules.toml")
+    return tmp_path
+
+
+def test_a_graph_a_cluster_and_constraints_may_be_files(folder: Path) -> None:
+    from_files = place("graph.json", folder / "cluster.toml", constraints="rules.toml")
+    from_nouns = place(PIPE, Cluster.uniform(3), constraints=Constraints(pin={"a": "d2"}))
+    assert from_files.placement == from_nouns.placement
+
+
+@pytest.mark.parametrize(
+    "cluster", [3, {"devices": [{"name": "d", "count": 3}]}, Cluster.uniform(3)], ids=repr
+)
+def test_a_cluster_may_be_a_number_or_tables(cluster: Any) -> None:
+    assert place(PIPE, cluster).placement.devices == ("d0", "d1", "d2")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"pin": {"a": "d1"}}, {"allowed": {"a": {"d1"}}}, {"exlocate": [("a", "b")], "pin": APART}],
+    ids=repr,
+)
+def test_constraints_may_be_a_dictionary(rules: Any) -> None:
+    assert place(PIPE, 2, constraints=rules).value == 1.0
+
+
+@pytest.mark.parametrize("budget", [0.05, "50 ms", Budget(0.05), 1, "0.05"], ids=repr)
+def test_a_budget_may_be_seconds_or_a_text(budget: Any) -> None:
+    assert place(PIPE, budget=budget).value == 1.0
+
+
+def test_a_placement_may_be_a_result_a_mapping_a_file_or_a_printed_document(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = place(PIPE)
+    with pytest.raises(SystemExit):
+        main(["place", "graph.json", "--json", "-o", "placement.json"])
+    printed = json.loads(capsys.readouterr().out)
+    told = [result, result.placement, dict(result.placement), "placement.json", printed]
+    values = [simulate("graph.json", placement).value for placement in told]
+    assert values == [1.0] * len(told)
+
+
+def test_a_placement_may_place_subtasks() -> None:
+    spread = {"a": "d0", "b#0": "d1", "b#1": "d2"}
+    assert simulate(PIPE, spread).value == 1.0
+    assert set(place(PIPE, subtasks=True).placement) == set(spread)
+
+
+def test_objectives_are_names_or_objects_and_one_condition_is_a_text() -> None:
+    from streamplace.objectives.registry import OBJECTIVES
+
+    by_name = place(PIPE, objective="devices", require="throughput>=0.6")
+    by_object = place(PIPE, objective=OBJECTIVES["devices"], require=["throughput>=0.6"])
+    assert by_name.value == by_object.value == 1.0
+
+
+def test_a_rate_replaces_that_of_the_graph() -> None:
+    assert simulate(PIPE, APART, rate="5 k/s").value == 1.0
+    assert simulate(PIPE, {"a": "d0", "b": "d0"}, rate=2e4).value == pytest.approx(0.3125)
+
+
+def test_export_writes_files_and_takes_results(folder: Path) -> None:
+    files = export("graph.json", place(PIPE), "csv", out="placed.csv")
+    assert Path("placed.csv").read_text() == files["placement.csv"]
+    assert set(export(PIPE, "placed.csv", "json")) == {"placement.json"}
+    export(PIPE, APART, "flink", 5, out=folder / "flink")
+    assert any((folder / "flink").iterdir())
+
+
+def test_a_graph_is_drawn_alone_or_under_placements(folder: Path) -> None:
+    alone = draw("graph.json", out="alone.svg")
+    assert Path("alone.svg").read_text() == alone.svg()
+    several = draw(PIPE, {"apart": APART, "auto": place(PIPE)}).svg()
+    assert "apart" in several
+    assert "auto" in several
+    assert draw(PIPE, [place(PIPE), place(PIPE)]).svg().count("auto") >= 2
+    assert "placement" in draw(PIPE, APART).svg()
+
+
+def test_generated_graphs_are_described_and_placed() -> None:
+    graphs = generate("branched", branches=2, depth=3, devices=2, copies=3, seed=1)
+    assert graphs == generate("branched", branches=2, depth=3, devices=2, copies=3, seed=1)
+    assert describe(graphs, limit=2).operators == (8, 8)
+    assert place(graphs[0], 2).value > 0
+
+
+def test_files_of_the_nouns_are_read_as_they_were_written(folder: Path) -> None:
+    cluster = Cluster.uniform(3, mips="1 GIPS", bandwidth="100 Mbps", latency="1 ms", cores=2)
+    rules = Constraints({"a": "d0"}, [{"a", "b"}], [{"a", "c"}], {"b": ["d0", "d1"]})
+    streamplace.write_cluster(cluster, "c.toml")
+    streamplace.write_constraints(rules, "r.toml")
+    result = place(PIPE)
+    streamplace.write_placement(result.placement, "p.json")
+    assert streamplace.read_cluster("c.toml") == cluster
+    assert streamplace.read_constraints("r.toml") == rules
+    assert dict(streamplace.read_placement("p.json")) == dict(result.placement)
+
+
+def test_placements_of_a_data_set_are_read_by_name(folder: Path) -> None:
+    streamplace.write_graphs([PIPE, TASKS], "set.jsonl")
+    with pytest.raises(SystemExit):
+        main(["place", "set.jsonl", "--placer", "round-robin", "-o", "placed.jsonl"])
+    placed = dict(streamplace.read_placements("placed.jsonl"))
+    assert [set(placement or ()) for placement in placed.values()] == [{"a", "b"}, {"load", "add"}]
+
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "graph": (lambda: place(3), "graph is 3; it must be"),  # type: ignore[arg-type]
+    "graph is a list": (lambda: place([PIPE]), "graph is ["),  # type: ignore[arg-type]
+    "graph file": (lambda: place("nowhere.json"), "nowhere.json: cannot be read"),
+    "cluster": (lambda: place(PIPE, 2.5), "cluster is 2.5; it must be"),  # type: ignore[arg-type]
+    "cluster of a flag": (lambda: place(PIPE, True), "cluster is True"),
+    "cluster tables": (lambda: place(PIPE, {"device": []}), "cluster: devices is missing"),
+    "constraints": (lambda: place(PIPE, constraints=[1]), "constraints is [1]"),  # type: ignore[arg-type]
+    "constraints tables": (lambda: place(PIPE, constraints={"pins": {}}), "pins"),
+    "placer": (lambda: place(PIPE, placer=3), "placer is 3; it must be"),  # type: ignore[arg-type]
+    "objective": (lambda: place(PIPE, objective=3), "objective is 3"),  # type: ignore[arg-type]
+    "require": (lambda: place(PIPE, require=3), "require is 3"),  # type: ignore[arg-type]
+    "relocation": (lambda: place(PIPE, relocation=APART), "relocation is {"),  # type: ignore[arg-type]
+    "seed": (lambda: place(PIPE, seed=-1), "seed is -1"),
+    "seed of a text": (lambda: place(PIPE, seed="x"), "seed is 'x'"),  # type: ignore[arg-type]
+    "budget": (lambda: place(PIPE, budget=[]), "budget is []"),  # type: ignore[arg-type]
+    "budget of bananas": (lambda: place(PIPE, budget="5 bananas"), "unknown unit 'bananas'"),
+    "rate": (lambda: place(PIPE, rate="fast"), "rate 'fast'"),
+    "placement": (lambda: simulate(PIPE, 3), "placement is 3"),  # type: ignore[arg-type]
+    "placement of rows": (lambda: simulate(PIPE, {"a": 0, "b": 1}), "placement has 'a': 0"),
+    "form": (lambda: export(PIPE, APART, 3), "to is 3"),  # type: ignore[arg-type]
+    "family": (lambda: generate(3), "family is 3"),  # type: ignore[arg-type]
+    "data": (lambda: describe([3]), "data is 3"),  # type: ignore[list-item]
+    "placements": (lambda: draw(PIPE, 3), "placements is 3"),  # type: ignore[arg-type]
+    "model": (lambda: train(3, [PIPE], "x"), "model is 3"),  # type: ignore[arg-type]
+    "folder": (lambda: train("dream", [PIPE], 3), "out is 3"),  # type: ignore[arg-type]
+    "graphs": (lambda: train("dream", 3, "x"), "data is 3"),  # type: ignore[arg-type]
+    "a problem and a cluster": (lambda: place(Problem(PIPE, Cluster.uniform(2)), 3), "drop yours"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_type_is_named_in_one_line(case: str) -> None:
+    call, words = WRONG[case]
+    with pytest.raises(StreamplaceError) as error:
+        call()
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
