@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace import Placement, Problem
+from streamplace.model.report import Report, Sheet, quantity
 from streamplace.objectives.picture import Picture
 from streamplace.objectives.registry import objective
-from streamplace.objectives.report import Report, Sheet, quantity
 
 
 @dataclass(frozen=True)

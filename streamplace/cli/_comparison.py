@@ -7,7 +7,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._output import console, counted
-from streamplace.objectives.report import percent
+from streamplace.model.report import percent
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -72,8 +72,8 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
     from rich.table import Column
     from rich.table import Table as RichTable
 
-    from streamplace.cli._console import titled
     from streamplace.evaluate.rows import heading
+    from streamplace.model.console import titled
 
     out = console()
     for rate, by_placer in sorted(table.items()):

@@ -24,7 +24,7 @@ from streamplace.cli._flink import (
 from streamplace.cli._options import FILE
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
-from streamplace.objectives.report import duration
+from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine

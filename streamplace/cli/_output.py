@@ -14,9 +14,9 @@ import click
 from streamplace.model.messages import printable
 
 if TYPE_CHECKING:
-    from streamplace.cli._console import DataConsole
+    from streamplace.model.console import DataConsole
     from streamplace.model.graph import StreamGraph
-    from streamplace.objectives.report import Report
+    from streamplace.model.report import Report
 
 T = TypeVar("T")
 MOST_TOLD = 40
@@ -62,7 +62,7 @@ def print_line(text: str) -> None:
 
 def console() -> "DataConsole":
     """Console on stdout, as wide as the terminal (100 columns where there is none)."""
-    from streamplace.cli._console import DataConsole
+    from streamplace.model.console import DataConsole
 
     return DataConsole(highlight=False, width=None if sys.stdout.isatty() else 100)
 
@@ -76,7 +76,7 @@ def print_report(report: "Report") -> None:
     """Print what an objective tells: its sentences and tables."""
     from rich.table import Table
 
-    from streamplace.objectives.report import Sheet
+    from streamplace.model.report import Sheet
 
     out = console()
     for part in report.parts:
@@ -140,7 +140,7 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
         TimeRemainingColumn,
     )
 
-    from streamplace.cli._console import DataConsole
+    from streamplace.model.console import DataConsole
 
     bars = Progress(
         TextColumn("{task.description}", markup=False),
@@ -166,7 +166,7 @@ def waiting(title: str) -> Iterator[None]:
     from rich.status import Status
     from rich.text import Text
 
-    from streamplace.cli._console import DataConsole
+    from streamplace.model.console import DataConsole
 
     class LastMessage(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

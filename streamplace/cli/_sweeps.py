@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from streamplace.cli._output import counted, print_json, print_line, say
-from streamplace.objectives.report import duration
+from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.evaluate.estimate import Estimate

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._output import Ticker, progress, say
-from streamplace.objectives.report import percent
+from streamplace.model.report import percent
 
 if TYPE_CHECKING:
     from streamplace.learn.history import Epoch, History

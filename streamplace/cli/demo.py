@@ -86,7 +86,7 @@ def _tell(
     """Print the graph, a line per placer, what limits, and what to try next."""
     from rich.table import Table
 
-    from streamplace.objectives.report import percent
+    from streamplace.model.report import percent
 
     graph = problem.graph
     print_line(
@@ -109,7 +109,7 @@ def _tell(
 
 def _sentence(result: "Result", answer: "Sustained") -> str:
     """What limits a placement, in words."""
-    from streamplace.objectives.report import percent
+    from streamplace.model.report import percent
 
     limit = answer.bottleneck
     full = f"{limit.label} at {percent(limit.load)}"

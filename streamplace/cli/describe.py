@@ -96,7 +96,7 @@ def show(data: Path, profile: "Profile") -> None:
     """Print a profile as a table."""
     from rich.table import Table
 
-    from streamplace.cli._console import titled
+    from streamplace.model.console import titled
 
     out = console()
     out.print(titled(str(data), f": {counted(len(profile.operators), 'graph')}"))

@@ -18,7 +18,7 @@ from streamplace.cli._output import (
 )
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
-from streamplace.objectives.report import Report, duration
+from streamplace.model.report import Report, duration
 
 if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph
@@ -210,8 +210,8 @@ def show(
     graph: "StreamGraph", judge: "Objective", result: "Result", explanation: "Explanation"
 ) -> None:
     """Print a placement by device, and how good it is."""
-    from streamplace.cli._console import titled
     from streamplace.evaluate.verdict import bound_in_words, verdict
+    from streamplace.model.console import titled
 
     out, report = console(), explanation.brief()
     tables = [part for part in report.parts if not isinstance(part, str)]

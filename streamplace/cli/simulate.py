@@ -27,7 +27,7 @@ from streamplace.cli._output import (
     say,
 )
 from streamplace.errors import SettingError
-from streamplace.objectives.report import duration, percent
+from streamplace.model.report import duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,8 +124,8 @@ def command(
     """
     from streamplace.api import simulate
     from streamplace.api.arguments import objective_of
-    from streamplace.cli._console import titled
     from streamplace.io.placements import read_placed
+    from streamplace.model.console import titled
 
     problem, placed = read_placed(placement, read_problem(graph, cluster, rate))
     asked = _with_preset(objective, preset)

@@ -15,7 +15,7 @@ from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, counted, print_json, say
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
-from streamplace.objectives.report import duration, percent
+from streamplace.model.report import duration, percent
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -256,7 +256,7 @@ def show(trained: "Trained") -> None:
     """Print the values of the best weights, and their file."""
     from rich.table import Table
 
-    from streamplace.cli._console import titled
+    from streamplace.model.console import titled
 
     out = console()
     history = trained.history

@@ -31,9 +31,9 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import quantity
 from streamplace.model.units import format_bytes
 from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
-from streamplace.objectives.report import quantity
 
 MOST_OPERATORS = 5_000
 ASPECT = 1.5

@@ -1,8 +1,8 @@
 """The verdict on a result: its value, its distance from the best possible, and the bottleneck."""
 
+from streamplace.model.report import percent
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
-from streamplace.objectives.report import percent
 from streamplace.placers.registry import Result
 
 PROVEN = 1e-6

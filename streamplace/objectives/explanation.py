@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from streamplace.model.placement import Placement
-from streamplace.objectives.report import Report, Sheet, some
+from streamplace.model.report import Report, Sheet, some
 
 
 class Explanation(Protocol):

@@ -19,10 +19,10 @@ from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
+from streamplace.model.report import percent, quantity
 from streamplace.model.units import seconds
 from streamplace.objectives.explanation import Explanation, PlainExplanation
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.report import percent, quantity
 from streamplace.registry import Registry
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
 from streamplace.objectives.makespan.advice import PassAdvice, best_move
 from streamplace.objectives.makespan.bound import least_makespan
 from streamplace.objectives.makespan.options import PassOptions
@@ -21,7 +22,6 @@ from streamplace.objectives.makespan.timeline import (
     pass_schedule,
     transfers_of,
 )
-from streamplace.objectives.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
 
 ORDERS = {
     "priority": "Order: of the operators that are ready on a device, the one of the highest "

@@ -7,10 +7,10 @@ import numpy as np
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import quantity
 from streamplace.objectives.makespan.lanes import Bars, runs, transfers
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import pass_schedule
-from streamplace.objectives.report import quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,10 +4,10 @@ import numpy as np
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import quantity
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import pass_schedule
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.report import quantity
 
 
 def picture(problem: Problem, placement: Placement, options: PassOptions) -> Picture:

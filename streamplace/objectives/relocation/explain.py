@@ -7,9 +7,9 @@ from typing import Any
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
+from streamplace.model.report import MOST_ROWS, Report, Sheet, quantity, some
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
-from streamplace.objectives.report import MOST_ROWS, Report, Sheet, quantity, some
 
 ROUNDING = 1e-9
 

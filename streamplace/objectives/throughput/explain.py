@@ -7,8 +7,8 @@ from typing import Any
 
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, some
 from streamplace.model.units import format_bandwidth
-from streamplace.objectives.report import MOST_ROWS, Bar, Report, Sheet, percent, some
 from streamplace.objectives.throughput.advice import RateAdvice, best_move
 from streamplace.objectives.throughput.loads import (
     Carried,

@@ -7,8 +7,8 @@ import numpy as np
 from streamplace.model.arrays import Bools
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import percent
 from streamplace.objectives.picture import Picture
-from streamplace.objectives.report import percent
 from streamplace.objectives.throughput.loads import RESOURCES
 
 if TYPE_CHECKING:
