@@ -4,7 +4,6 @@ The modules of the registry's package are imported at the first look, which runs
 third parties join through an entry-point group of the same name as the package.
 """
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from streamplace.errors import SettingError
-from streamplace.model.messages import quoted
+from streamplace.model.messages import quoted, suggestion
 
 T = TypeVar("T")
 
@@ -71,6 +70,5 @@ class Registry(Generic[T]):
             point.load()
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._found, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
+        hint = suggestion(name, self._found) or "."
         return f"there is no {self._noun} {quoted(name)}{hint} Known: {', '.join(self)}"

@@ -16,7 +16,7 @@ from streamplace.api.arguments import (
 from streamplace.api.data_sets import GraphsLike, graphs_of
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
-from streamplace.training.prepared import train_run
+from streamplace.training.prepared import check_no_run, train_run
 from streamplace.training.run import PRESET, TrainingRun
 from streamplace.training.solutions import Track, untracked
 from streamplace.training.trained import Trained
@@ -106,6 +106,8 @@ def train(
         raise wrong("model", model, "the name of a model, such as 'dream'")
     folder, devices = path_of("out", out), cluster_of(cluster)
     with workers_on(on) as workers:
+        if not resume:
+            check_no_run(folder)
         problems = tuple(problem_of(graph, devices) for graph in graphs_of(graphs, split, limit))
         run = TrainingRun(
             model=model,

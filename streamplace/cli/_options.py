@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
 READ = "streamplace.read"
-DEFAULTS = {"devices": 5, "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
+DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
 class _Echo(logging.Handler):

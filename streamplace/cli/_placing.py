@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streamplace.cli._output import print_json, progress, say
 from streamplace.cli._sweeps import FailedGraphs, print_estimate
-from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -28,6 +27,7 @@ class Asked(NamedTuple):
 
 def sweep(
     asked: Asked,
+    graph: Path,
     data: "DataSet",
     output: Path | None,
     jobs: int | None,
@@ -47,11 +47,11 @@ def sweep(
     if dry_run:
         from streamplace.evaluate.estimate import estimate
 
-        print_estimate(estimate(placing, data, _counted(data), 1), as_json)
+        print_estimate(estimate(placing, data, _counted(graph, data), 1), as_json)
         return 0
     assert output is not None
     failures, values, graphs = FailedGraphs(), list[float](), 0
-    with ray_connection(on), progress("placing", _counted(data)) as tick:
+    with ray_connection(on), progress("placing", _counted(graph, data)) as tick:
         for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
             graphs += 1
             if placed.value is None:
@@ -72,9 +72,11 @@ def _tell(graphs: int, values: list[float], output: Path, as_json: bool) -> None
         say(f"{len(values)} of {graphs} graphs placed{average} → {output}")
 
 
-def _counted(data: "DataSet") -> int:
+def _counted(path: Path, data: "DataSet") -> int:
     """Number of graphs, of which there must be some."""
+    from streamplace.io.datasets import no_graph
+
     total = sum(1 for _ in data.lines())
     if not total:
-        raise SettingError("the data set has no such graph; name another graph or another --split")
+        raise no_graph(path, data)
     return total

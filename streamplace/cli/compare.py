@@ -11,8 +11,7 @@ from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import print_json, progress, save_json, say
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, spread
-from streamplace.errors import FormatError, SettingError
-from streamplace.model.messages import quoted
+from streamplace.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,6 +102,7 @@ def command(
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
+    from streamplace.io.datasets import no_graph
     from streamplace.model.units import tuple_rate
 
     names = _checked(placers)
@@ -111,8 +111,7 @@ def command(
     with ray_connection(on):
         facts, problems = scan(dataset, jobs, on)
         if not facts.total:
-            of_split = f" of split {quoted(split)}" if split else ""
-            raise SettingError(f"{data} holds no graph{of_split}")
+            raise no_graph(data, dataset)
         comparison = ComparisonRun(
             placers=names,
             rates=tuple(dict.fromkeys(map(tuple_rate, rates))) or facts.rate,

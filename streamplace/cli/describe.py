@@ -2,20 +2,42 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE
+from streamplace.cli._options import DEFAULTS, FILE
 from streamplace.cli._output import console, counted, print_json, progress, say
+from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from streamplace.evaluate.profile import Profile, Spread
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
+
+OF_ONE_GRAPH = {
+    "operators": "operators",
+    "streams": "streams",
+    "sources": "sources",
+    "sinks": "sinks",
+    "cpu": "CPU (devices)",
+    "devices": "devices",
+    "ccr": "communication / computation",
+}
+SPREADS = {
+    "operators": "operators per graph",
+    "streams": "streams per graph",
+    "sources": "sources per graph",
+    "sinks": "sinks per graph",
+    "cpu": "CPU per graph (devices)",
+    "utilisation": "CPU per operator (devices)",
+    "saturation": "traffic per stream (links)",
+    "devices": "devices per problem",
+    "ccr": "communication / computation",
+}
 
 
 @click.command(
@@ -23,38 +45,36 @@ if TYPE_CHECKING:
     short_help="Print statistics of a graph or a data set.",
     epilog="Example: streamplace describe datasets/branched.jsonl.gz -o figure4.png",
 )
-@click.argument("data", type=FILE)
+@click.argument("data", type=FILE, nargs=-1, required=True)
+@click.option("--mips", help="Speed of the device that is the unit of CPU.  [default: 2500 MIPS]")
 @click.option(
-    "--mips",
-    default="2500 MIPS",
-    show_default=True,
-    help="Speed of the device that is the unit of CPU.",
+    "--bandwidth", help="Bandwidth of the link that is the unit of traffic.  [default: 1000 Mbps]"
 )
 @click.option(
-    "--bandwidth",
-    default="1000 Mbps",
-    show_default=True,
-    help="Bandwidth of the link that is the unit of traffic.",
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="TOML file of a cluster, whose mean device and link are the units.",
 )
 @_options.split
 @_options.common("Draw the histograms to this .png, .svg or .pdf file.")
 def command(
-    data: Path,
-    mips: str,
-    bandwidth: str,
+    data: tuple[Path, ...],
+    mips: str | None,
+    bandwidth: str | None,
+    cluster_file: Path | None,
     split: str | None,
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Print statistics of DATA: a graph or problem (.json), a data set, or a folder."""
+    """Print statistics of DATA: graphs or problems (.json), data sets, or folders of them."""
     from streamplace.evaluate import profile as profiling
-    from streamplace.model import units
 
-    with progress(f"reading {data}") as tick:
+    units = _units(mips, bandwidth, cluster_file)
+    title = ", ".join(map(str, data))
+    with progress(f"reading {title}") as tick:
         profile = profiling.profile(
-            tick.over(_read(data, split)),
-            mips=units.mips(mips),
-            bandwidth_bps=units.bandwidth_bps(bandwidth),
+            tick.over(_read(data, split)), mips=units.mips, bandwidth_bps=units.bandwidth_bps
         )
     if output is not None:
         from streamplace.drawing.figures import save
@@ -65,18 +85,54 @@ def command(
     if as_json:
         print_json(as_document(profile))
     else:
-        show(data, profile)
+        show(title, profile, units)
 
 
-def _read(data: Path, split: str | None) -> "Iterator[StreamGraph | Problem]":
+class _Units(NamedTuple):
+    """The device and the link that CPU and traffic are measured in."""
+
+    mips: float
+    bandwidth_bps: float
+    words: str
+
+
+def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -> _Units:
+    """Units that the options describe."""
+    from streamplace.evaluate.profile import mean_device_and_link
+    from streamplace.io.clusters import read_cluster
+    from streamplace.model import units
+
+    if cluster_file is None:
+        mips, bandwidth = mips or DEFAULTS["mips"], bandwidth or DEFAULTS["bandwidth"]
+        words = f"CPU in devices of {mips}, traffic in links of {bandwidth}"
+        return _Units(units.mips(mips), units.bandwidth_bps(bandwidth), words)
+    for name, value in {"mips": mips, "bandwidth": bandwidth}.items():
+        if value is not None:
+            raise SettingError(f"--{name} and --cluster exclude each other; drop one")
+    cluster = read_cluster(cluster_file)
+    device, link = mean_device_and_link(cluster)
+    words = (
+        f"CPU in devices of {device:.4g} MIPS, the mean of the {cluster.n_devices} in "
+        f"{cluster_file}; traffic in links of {units.format_bandwidth(link)}, the mean of theirs"
+    )
+    return _Units(device, link, words)
+
+
+def _read(data: "Iterable[Path]", split: str | None) -> "Iterator[StreamGraph | Problem]":
     """Problems, if the documents have a cluster; otherwise graphs."""
-    from streamplace.io.graphs import documents
+    from streamplace.io.datasets import DataSet, no_graph
+    from streamplace.io.graphs import Document
     from streamplace.io.problems import problem_of
 
-    for document in documents(data):
-        if split is None or document.parts["graph"].get("attributes", {}).get("split") == split:
+    for path in data:
+        documents = DataSet(path, split)
+        line = None
+        for line in documents.lines():
+            document = Document.of(*line)
             own = "cluster" in document.parts
             yield problem_of(document, None, None) if own else document.graph()
+        if line is None:
+            raise no_graph(path, documents)
 
 
 def as_document(profile: "Profile") -> dict[str, Any]:
@@ -92,31 +148,27 @@ def as_document(profile: "Profile") -> dict[str, Any]:
     }
 
 
-def show(data: Path, profile: "Profile") -> None:
-    """Print a profile as a table."""
+def show(title: str, profile: "Profile", units: _Units) -> None:
+    """Print a profile as tables: of one graph its sizes, of several how they are spread."""
     from rich.table import Table
 
     from streamplace.model.console import titled
 
     out = console()
-    out.print(titled(str(data), f": {counted(len(profile.operators), 'graph')}"))
+    out.print(titled(title, f": {counted(len(profile.operators), 'graph')}"))
     for name, count in profile.splits.items():
         out.print(f"  {name}: {count}")
+    spreads = _spreads(profile)
+    if len(profile.operators) == 1:
+        sizes = Table(show_header=False, box=None)
+        for name in [name for name in spreads if name in OF_ONE_GRAPH]:
+            sizes.add_row(OF_ONE_GRAPH[name], f"{spreads.pop(name).mean:.4g}")
+        out.print(sizes)
     table = Table("", "min", "q1", "median", "mean", "q3", "max", box=None)
-    words = {
-        "operators": "operators per graph",
-        "streams": "streams per graph",
-        "sources": "sources per graph",
-        "sinks": "sinks per graph",
-        "cpu": "CPU per graph (devices)",
-        "utilisation": "CPU per operator (devices)",
-        "saturation": "traffic per stream (links)",
-        "devices": "devices per problem",
-        "ccr": "communication / computation",
-    }
-    for name, spread in _spreads(profile).items():
-        table.add_row(words[name], *(f"{value:.4g}" for value in asdict(spread).values()))
+    for name, spread in spreads.items():
+        table.add_row(SPREADS[name], *(f"{value:.4g}" for value in asdict(spread).values()))
     out.print(table)
+    out.print(units.words)
     if len(profile.classes) > 1:
         out.print(_class_table(profile))
 

@@ -11,6 +11,7 @@ from streamplace.cli._flink_jobs import apply_, cancel_, verify_
 from streamplace.cli._flink_move import move_, savepoints_
 from streamplace.cli._flink_union import split_, union_
 from streamplace.cli._flink_watch import watch_
+from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "flink",
+    cls=CommandGroup,
     epilog="Example: streamplace flink local --devices 5",
 )
 def command() -> None:

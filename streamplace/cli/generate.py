@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import FILE, common, seeded, with_options
 from streamplace.cli._output import counted, print_json, progress, say
 from streamplace.cli._sweeps import spread
@@ -29,7 +30,7 @@ EXAMPLES = {
 }
 
 
-class FamilyCommands(click.Group):
+class FamilyCommands(CommandGroup):
     """The families of the registry as commands, their parameters as options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -11,6 +11,7 @@ from click.exceptions import NoArgsIsHelpError
 
 import streamplace.cli
 from streamplace import __version__
+from streamplace.cli._groups import CommandGroup
 from streamplace.cli._limits import check_limits, lacks_memory
 from streamplace.cli._output import replace_what_stdout_cannot_encode, say
 from streamplace.cli._streams import ReaderGone, finish, guard
@@ -21,7 +22,7 @@ INTERRUPTED = 130
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
-class CommandFiles(click.Group):
+class CommandFiles(CommandGroup):
     """A group whose commands are the modules of this package, loaded when asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

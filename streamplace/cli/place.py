@@ -120,7 +120,7 @@ def command(
             )
         data = _options.data_set(graph, split, limit, cluster, constraints_file)
         asked = Asked(placer_name, weights, objective, require, rate, by_subtask, seed, budget)
-        return sweep(asked, data, output, jobs, on, as_json, dry_run)
+        return sweep(asked, graph, data, output, jobs, on, as_json, dry_run)
     for name, value in {"split": split, "limit": limit, "jobs": jobs, "on": on}.items():
         if value is not None:
             raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
@@ -170,7 +170,8 @@ def _place_one(
         )
     say_doubts(problem.graph)
     if as_json:
-        print_json(as_document(judge, result, explanation))
+        facts = {"graph": problem.graph.name} | ({"parallelism": parallel} if parallel else {})
+        print_json(facts | as_document(judge, result, explanation))
     else:
         show(problem.graph, judge, result, explanation)
 

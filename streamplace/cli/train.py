@@ -13,8 +13,6 @@ from click.core import ParameterSource
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import console, counted, print_json, say
-from streamplace.errors import SettingError
-from streamplace.model.messages import quoted
 from streamplace.model.report import duration, percent
 
 if TYPE_CHECKING:
@@ -167,15 +165,17 @@ def _problems(
     data: Path, split: str | None, limit: int | None, cluster: ClusterChoice
 ) -> "Iterator[Problem]":
     """Problems of the given split; without one, those of the split for training, or all."""
+    from streamplace.io.datasets import no_graph
+
     if split is None:
         everything = list(_options.data_set(data, cluster=cluster))
         of_split = [p for p in everything if p.graph.attributes.get("split") == TRAINING_SPLIT]
         yield from (of_split or everything)[:limit]
         return
-    problems = list(_options.data_set(data, split, limit, cluster))
-    if not problems:
-        raise SettingError(f"{data} holds no graph of split {quoted(split)}")
-    yield from problems
+    problems = _options.data_set(data, split, limit, cluster)
+    if not (wanted := list(problems)):
+        raise no_graph(data, problems)
+    yield from wanted
 
 
 @contextmanager

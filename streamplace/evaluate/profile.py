@@ -127,6 +127,17 @@ def profile(
     )
 
 
+def mean_device_and_link(cluster: Cluster) -> tuple[float, float]:
+    """MIPS of a cluster's mean device, of all its cores, and bit/s of its mean link.
+
+    Links without a limit are left out, unless there is no other.
+    """
+    remote = cluster.bandwidth_bps[~np.eye(cluster.n_devices, dtype=bool)]
+    limited = remote[np.isfinite(remote)]
+    mips = float((cluster.devices.mips * cluster.devices.cores).mean())
+    return mips, float(limited.mean()) if len(limited) else np.inf
+
+
 def _one_device(graph: StreamGraph, mips: float) -> Cluster:
     """One device that has all that operators require."""
     return Cluster.of([Device("d0", mips, tags=frozenset().union(*graph.operators.requires))])

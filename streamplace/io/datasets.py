@@ -4,14 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pydantic_core import from_json
 
+from streamplace.errors import FormatError
+from streamplace.io.files import spot
 from streamplace.io.graphs import Document
 from streamplace.io.lines import Line, lines_of
 from streamplace.io.problems import problem_beside
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
+from streamplace.model.messages import quoted, shown, suggestion
 from streamplace.model.problem import Problem
 
 
@@ -79,7 +83,26 @@ class DataSet:
             return True
         try:
             document = from_json(line.content)
-            graph = document.get("graph", document)
-            return bool(graph.get("attributes", {}).get("split") == self.split)
+            return bool(split_of(document.get("graph", document)) == self.split)
         except (ValueError, AttributeError):
             return True
+
+
+def split_of(graph: dict[str, Any]) -> str | None:
+    """Split that the document of a graph says it belongs to."""
+    split: str | None = graph.get("attributes", {}).get("split")
+    return split
+
+
+def no_graph(path: Path, data: DataSet) -> FormatError:
+    """Error of a data set at a path that holds no graph, or none of its split."""
+    everything = replace(data, split=None, limit=None)
+    graphs = [Document.of(*line).parts["graph"] for line in everything.lines()]
+    if data.split is None or not graphs:
+        return FormatError(f"{spot(path)} holds no graph; name another file")
+    splits = sorted({str(name) for name in map(split_of, graphs) if name is not None})
+    if splits:
+        remedy = f"{suggestion(data.split, splits) or '.'} Splits: {', '.join(map(shown, splits))}"
+    else:
+        remedy = "; its graphs have no split, so drop --split"
+    return FormatError(f"{spot(path)} holds no graph of split {quoted(data.split)}{remedy}")

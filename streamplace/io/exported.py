@@ -222,5 +222,13 @@ def errors_of_model(source: str) -> Iterator[None]:
         first = next(iter(str(error).strip().splitlines()), "")
         raise FormatError(
             f"{shown(source)}: cannot be loaded and exported: {type(error).__name__}: "
-            f"{shown(first, 300)}"
+            f"{shown(first, 300)}{_where_to_run(source, error)}"
         ) from error
+
+
+def _where_to_run(source: str, error: Exception) -> str:
+    """Remedy where the module of a model itself is not found."""
+    own = source.partition(":")[0]
+    if not (isinstance(error, ModuleNotFoundError) and error.name and own.startswith(error.name)):
+        return ""
+    return f"; run the command in the folder that holds {shown(own.split('.')[0])}"

@@ -10,12 +10,16 @@ from pydantic_core import from_json
 
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_bytes, read_lines, spot, write_text
-from streamplace.io.schema import parse_json
+from streamplace.io.schema import parse_json, parse_tables
 from streamplace.model.expansion import named_problem
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 LARGEST_PLACEMENT = 256 * 2**20
+PRINTED = frozenset({"assignment", "verdict", "placer"})
+"""Fields by which an answer of ``place --json`` is recognised;"""
+READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism"})
+"""and those that are read from it."""
 
 
 def read_placement(name: str | PathLike[str], problem: Problem | None = None) -> Placement:
@@ -74,9 +78,29 @@ def parse_given(content: bytes, where: str) -> Placement:
 
 
 def parse_document(content: bytes, where: str) -> dict[str, Any]:
-    """Assignment and facts of a JSON document; ``where`` stands in errors."""
-    document: dict[str, Any] = parse_json("placement", content, where)
+    """Assignment and facts of a JSON document; ``where`` stands in errors.
+
+    Of what ``place --json`` printed, which also explains the placement, only the placement is read.
+    """
+    document: dict[str, Any]
+    if (printed := _printed(content)) is not None:
+        document = parse_tables("placement", printed, where)
+    else:
+        document = parse_json("placement", content, where)
     return document
+
+
+def _printed(content: bytes) -> dict[str, Any] | None:
+    """Placement in what ``place --json`` printed, as its verdict tells; else None."""
+    if b'"verdict"' not in content:
+        return None
+    try:
+        document = from_json(content)
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or PRINTED - set(document):
+        return None
+    return {key: value for key, value in document.items() if key in READ}
 
 
 def order_given(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:

@@ -11,9 +11,10 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, SettingError
 from streamplace.io import toml
 from streamplace.io.fields import check_json, check_known
+from streamplace.io.mistaken import remedy_for
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import quoted, shown, suggestion
 from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
 from streamplace.model.placement import Discipline
 
@@ -138,7 +139,8 @@ class ElementJson(TypedDict):
 class PlacementJson(TypedDict):
     """A placement: the device of every operator.
 
-    Exports tell more; only `assignment` is read, and `parallelism` where jobs are started.
+    Exports tell more; only `assignment` is read, and `parallelism` where jobs are started. What
+    `place --json` prints is taken as well, and these fields of it are read.
     """
 
     about: NotRequired[Annotated[_List[str], Field(description="notes for people")]]
@@ -313,13 +315,18 @@ def json_schema(name: str) -> dict[str, Any]:
     ['assignment']
     """
     if name not in FILES:
-        raise SettingError(f"there is no schema {quoted(name)}. Known: {', '.join(FILES)}")
+        hint = suggestion(name, FILES) or "."
+        raise SettingError(f"there is no schema {quoted(name)}{hint} Known: {', '.join(FILES)}")
     return _adapter(FILES[name]).json_schema()
 
 
 def parse_json(name: str, content: bytes, where: str) -> Any:
     """Content of a JSON document of the named format; ``where`` stands in the error."""
-    return parse_as(FILES[name], content, where)
+    try:
+        return parse_as(FILES[name], content, where)
+    except FormatError as error:
+        remedy = remedy_for(name, content, str(error).removeprefix(f"{where}: "))
+        raise FormatError(f"{where}: {remedy}") from None
 
 
 def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
@@ -384,8 +391,17 @@ def first_fault(error: ValidationError) -> str:
     if fault["type"] == "extra_forbidden":
         return f"{path} is not a known field; correct or remove it"
     if fault["type"] == "missing":
-        return f"{path} is missing; add it"
+        return _missing(fault["loc"], fault["input"])
     return f"{path or 'the document'} is {quoted(fault['input'])}; {message}"
+
+
+def _missing(location: tuple[int | str, ...], table: object) -> str:
+    """Name of a missing field, or of one that is probably meant to be it."""
+    *above, name = location
+    for given in table if isinstance(table, dict) else ():
+        if near := suggestion(str(given), [str(name)]):
+            return f"{_path((*above, str(given)))} is not a known field{near}"
+    return f"{_path(location)} is missing; add it"
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -1,6 +1,8 @@
 """Names and values as messages show them: printable, short, on one line."""
 
+import difflib
 import reprlib
+from collections.abc import Iterable
 
 LONGEST = 80
 
@@ -47,6 +49,16 @@ def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
     "'a', 'b', …"
     """
     return ", ".join(map(quoted, names[:most])) + (", …" if len(names) > most else "")
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Question whether another name was meant, as the end of a message; nothing without one.
+
+    >>> suggestion("tset", ["train", "test"]), suggestion("mine", ["train", "test"])
+    ("; did you mean 'test'?", '')
+    """
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {quoted(near[0])}?" if near else ""
 
 
 def _printable(character: str) -> str:

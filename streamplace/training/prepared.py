@@ -1,5 +1,6 @@
 """Training of a model on problems, into a folder: the work behind `streamplace.train`."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from streamplace.learn.watching import Watcher
     from streamplace.learn.workers import Arrays, Workers
 
+LOG = logging.getLogger(__name__)
+ONE_GRAPH = (
+    "there is only one graph, so none is held out: nothing says how the model places other graphs; "
+    "give several"
+)
 SOLUTIONS = "solutions.jsonl"
 MEASURED = "measured"
 
@@ -71,6 +77,17 @@ def train_run(
         return prepared.train(prepared.checkpoint(resume, files), watcher, track)
 
 
+def check_no_run(folder: Path) -> None:
+    """Raise SettingError where a model was trained into the folder."""
+    from streamplace.learn.checkpoint import NAME
+
+    if is_file(folder / NAME):
+        raise SettingError(
+            f"{spot(folder)}: holds a run already; continue it with --resume, or name another "
+            "folder"
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedRun:
     """A run with everything read and checked."""
@@ -96,6 +113,8 @@ class PreparedRun:
         base = None if start is None else start.document["config"]
         preset = configured(model, run.preset, run.config, start=base, epochs=run.epochs)
         training, validation = map(run.at_rates, run.split(preset.training.validation))
+        if preset.training.validation and not validation:
+            LOG.warning("%s", ONE_GRAPH)
         judge = named_objective(run.objective)
         for problem in (*training, *validation):
             judge.check(problem)
@@ -132,7 +151,7 @@ class PreparedRun:
 
     def _open(self, resume: bool, files: ExitStack) -> "Checkpoint | None":
         """Open the folder; no run is overwritten, none mixed with another."""
-        from streamplace.learn.checkpoint import NAME, check_settings, read_checkpoint
+        from streamplace.learn.checkpoint import check_settings, read_checkpoint
 
         if resume:
             files.enter_context(claim_folder(self.folder))
@@ -147,11 +166,7 @@ class PreparedRun:
                 f"{getattr(error, 'strerror', error)}"
             ) from None
         files.enter_context(claim_folder(self.folder))
-        if is_file(self.folder / NAME):
-            raise SettingError(
-                f"{spot(self.folder)}: holds a run already; continue it with --resume, or name "
-                "another folder"
-            )
+        check_no_run(self.folder)
         return None
 
     def train(

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,10 +23,32 @@ def test_an_unknown_figure_format_is_refused(run: Callable, graph: str) -> None:
 
 
 def test_people_read_a_table(run: Callable, graph: str) -> None:
-    """Rows for sizes, CPU and traffic."""
+    """Sizes once for one graph, as distributions for several files; CPU and traffic for both."""
     out = run("describe", graph).out
-    assert "operators per graph" in out
-    assert "traffic per stream (links)" in out
+    assert re.search(r"^ operators +10 *$", out, re.MULTILINE)
+    assert "operators per graph" not in out
+    several = run("describe", graph, graph).out
+    assert f"{graph}, {graph}: 2 graphs" in several
+    assert re.search(r"operators per graph( +10){6} *$", several, re.MULTILINE)
+    assert all("traffic per stream (links)" in text for text in (out, several))
+
+
+def test_cpu_is_measured_in_devices_of_the_cluster(
+    run: Callable, graph: str, tmp_path: Path
+) -> None:
+    """Devices of twice the mean speed halve the number; the units are printed."""
+    rows = '{name = "slow", mips = 4000}, {name = "fast", mips = 3000, cores = 2}'
+    (tmp_path / "c.toml").write_text(f"devices = [{rows}]\nbandwidth = '500 Mbps'\n")
+    usual = json.loads(run("describe", graph, "--json").out)
+    own = json.loads(run("describe", graph, "--json", "--cluster", "c.toml").out)
+    assert own["cpu"]["mean"] == pytest.approx(usual["cpu"]["mean"] / 2)
+    assert own["saturation"]["max"] == pytest.approx(usual["saturation"]["max"] * 2)
+    out = run("describe", graph, "--cluster", "c.toml").out
+    assert "devices of 5000 MIPS, the mean of the 2 in c.toml" in out
+    assert "links of 500 Mbps" in out
+    refused = run("describe", graph, "--cluster", "c.toml", "--mips", "100")
+    assert (refused.status, refused.out) == (2, "")
+    assert "--mips and --cluster exclude each other" in refused.err
 
 
 def test_a_folder_of_graphs_is_a_data_set(run: Callable, graph: str, tmp_path: Path) -> None:

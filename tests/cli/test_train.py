@@ -99,6 +99,18 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
     assert json.loads(answer.out)["validation"]["10000"]["problems"] == 2
 
 
+def test_one_graph_alone_is_told_to_leave_none_for_validation(
+    run: Callable, data: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Several graphs are trained on without a word."""
+    one = ("--out", "x", "--epochs", "1", "--limit", "1")
+    assert run(*STUB, *one).status == 0
+    assert "there is only one graph, so none is held out" in caplog.text
+    caplog.clear()
+    assert run(*STUB, "--out", "y", "--epochs", "1").status == 0
+    assert caplog.text == ""
+
+
 def test_help_lists_the_models(run: Callable, data: str) -> None:
     """From the registry."""
     out = run("train", "--help").out

@@ -166,7 +166,7 @@ def test_a_bad_value_is_named(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is not valid JSON: EOF"),
+        (b"", "is empty, and no valid JSON; make a graph with: streamplace generate"),
         (b"[]", "the document is []; it should be an object"),
         (b"\x00\xff\xfe", "is not valid JSON"),
         (b'{"operators": [', "is not valid JSON: EOF"),

@@ -80,7 +80,11 @@ def test_blocks_are_colocated_on_request() -> None:
         ("networks:", "is not a model; write package.module:function"),
         ("../x.py:f", "is not a model; write package.module:function"),
         ("networks:missing", "AttributeError: module 'networks' has no attribute 'missing'"),
-        ("no_such_module:f", "ModuleNotFoundError: No module named 'no_such_module'"),
+        (
+            "no_such_module:f",
+            "ModuleNotFoundError: No module named 'no_such_module'; run the command in the folder "
+            "that holds no_such_module",
+        ),
         ("networks:nothing", "gives 'str'; it must give a module and its example inputs"),
         ("networks:broken", "cannot be loaded and exported: RuntimeError: "),
         ("networks:ragged", "networks:ragged: cannot be loaded and exported: "),

@@ -218,5 +218,7 @@ def test_an_error_is_told_once(folder: Path) -> None:
     """As by one process."""
     _, out, err = ended(started(folder, 2, *TRAIN, "--out", "x", "--split", "nonsense"))
     assert out == ""
-    assert err.count("error: b.jsonl holds no graph of split 'nonsense'\n") == 1
+    assert (
+        err.count("error: b.jsonl holds no graph of split 'nonsense'. Splits: test, train\n") == 1
+    )
     assert not (folder / "x").exists()

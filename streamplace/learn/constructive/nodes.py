@@ -138,5 +138,6 @@ def check_devices(problem: Problem, most: int) -> None:
     if problem.n_devices > most:
         raise SettingError(
             f"the cluster has {problem.n_devices} devices, but the model supports at most {most}; "
+            f"train it with 'devices = {problem.n_devices}' under [model] in a --config file, or "
             "use the placer pilot, which supports any number"
         )

@@ -1,0 +1,19 @@
+"""Groups of commands that ask which command was meant."""
+
+import click
+
+from streamplace.model.messages import quoted, suggestion
+
+
+class CommandGroup(click.Group):
+    """A group that names the command most like one that there is not."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Command of the first word."""
+        name = args[0]
+        if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name):
+            return super().resolve_command(ctx, args)
+        hint = suggestion(name, self.list_commands(ctx))
+        raise click.UsageError(f"No such command {quoted(name)}{hint}", ctx)

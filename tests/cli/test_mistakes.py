@@ -1,0 +1,111 @@
+"""Mistakes that people make at first: each is answered in one line that says what to do instead."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TABLES = {
+    "table.csv": "operator,device\na,d0\n",
+    "nothing.json": "",
+    "two.json": '{"operators": []}\n{"operators": []}\n',
+    "one-device.toml": '[[device]]\nname = "d0"\n',
+    "link.toml": 'devices = [{name = "d0"}]\n[[links]]\nform = "d0"\nto = "d0"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["plce", "graph.json"], "No such command 'plce'; did you mean 'place'?"),
+        (["generate", "brnched"], "No such command 'brnched'; did you mean 'branched'?"),
+        (["flink", "aply"], "No such command 'aply'; did you mean 'apply'?"),
+        (["schema", "grpah"], "there is no schema 'grpah'; did you mean 'graph'?"),
+        (["export", "placement.json", "--to", "flnk"], "did you mean 'flink'?"),
+        (["train", "pilt", "--data", "graph.json", "--out", "x"], "did you mean 'pilot'?"),
+        (["simulate", "placement.json", "graph.json"], "is a placement, not a graph; give the gr"),
+        (["place", "placement.json"], "placement.json: is a placement, not a graph"),
+        (["simulate", "graph.json", "graph.json"], "graph.json: is a graph, not a placement"),
+        (["place", "two.json"], "holds several JSON documents; write each on one line of a .jsonl"),
+        (["place", "table.csv"], "is not valid JSON: expected value at line 1 column 1; make a g"),
+        (["place", "nothing.json"], "nothing.json: is empty, and no valid JSON; make a graph with"),
+        (["simulate", "graph.json", "nothing.json"], "nothing.json: is empty, and no valid JSON"),
+        (
+            ["place", "graph.json", "--cluster", "one-device.toml"],
+            "device is not a known field; did you mean 'devices'?",
+        ),
+        (
+            ["place", "graph.json", "--cluster", "link.toml"],
+            "links[0].form is not a known field; did you mean 'from'?",
+        ),
+        (
+            ["describe", "graph.json", "--split", "test"],
+            "graph.json holds no graph of split 'test'; its graphs have no split, so drop --split",
+        ),
+        *(
+            ([*words, "--split", "tset"], "set.jsonl holds no graph of split 'tset'; did you mean")
+            for words in (
+                ["describe", "set.jsonl"],
+                ["compare", "set.jsonl"],
+                ["place", "set.jsonl", "-o", "answers.jsonl"],
+                ["train", "pilot", "--data", "set.jsonl", "--out", "x"],
+            )
+        ),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_answered_with_a_remedy(
+    run: Callable, graph: str, placement: str, tmp_path: Path, words: list[str], answer: str
+) -> None:
+    """In one line on stderr, with exit code 2; nothing is written."""
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text)
+    document = json.loads((tmp_path / graph).read_text())
+    lines = [json.dumps({**document, "attributes": {"split": s}}) for s in ("train", "test")]
+    (tmp_path / "set.jsonl").write_text("\n".join(lines) + "\n")
+    before = set(tmp_path.iterdir())
+    refused = run(*words)
+    assert (refused.status, refused.out) == (2, "")
+    assert answer in refused.err
+    assert refused.err.count("\n") == 1
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("objective", ["throughput", "makespan", "devices", "latency"])
+def test_what_place_prints_for_machines_is_a_placement(
+    run: Callable, graph: str, tmp_path: Path, objective: str
+) -> None:
+    """For simulate, draw and export, which answer as for the file that -o writes."""
+    asked = ("place", graph, "--objective", objective, "--evaluations", "50", "-o", "p.json")
+    (tmp_path / "printed.json").write_text(run(*asked, "--json").out)
+    answers = [
+        run("simulate", graph, name, "--objective", objective).out
+        for name in ("p.json", "printed.json")
+    ]
+    assert answers[0] == answers[1] != ""
+    assert run("draw", graph, "printed.json", "-o", "drawing.svg").status == 0
+    exported = [
+        run("export", name, "--graph", graph, "--to", "csv").out
+        for name in ("p.json", "printed.json")
+    ]
+    assert exported[0] == exported[1] != ""
+
+
+def test_a_folder_with_a_run_is_refused_before_anything_is_read(
+    run: Callable, tmp_path: Path
+) -> None:
+    """Even the data need not be there."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "last.safetensors").write_bytes(b"")
+    answer = run("train", "pilot", "--data", "none.jsonl", "--out", "runs")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("error: runs: holds a run already; continue it with --resume")
+
+
+def test_a_learned_model_says_how_it_learns_more_devices(run: Callable, graph: str) -> None:
+    """Its number of devices is an option of the model."""
+    words = ("train", "hdp", "--data", graph, "--devices", "9", "--out", "x", "--epochs", "1")
+    answer = run(*words)
+    assert answer.status == 2
+    assert "supports at most 8; train it with 'devices = 9' under [model] in a --conf" in answer.err
