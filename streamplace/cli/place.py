@@ -170,8 +170,9 @@ def _place_one(
         )
     say_doubts(problem.graph)
     if as_json:
-        facts = {"graph": problem.graph.name} | ({"parallelism": parallel} if parallel else {})
-        print_json(facts | as_document(judge, result, explanation))
+        several = {"parallelism": parallel} if parallel else {}
+        document = as_document(judge, result, explanation)
+        print_json({"graph": problem.graph.name, **several, **document})
     else:
         show(problem.graph, judge, result, explanation)
 
