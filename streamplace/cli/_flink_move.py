@@ -117,12 +117,12 @@ def move_(
     as_json: bool,
     **submitted: Any,
 ) -> None:
-    """Move a running job, with its state, to where it is placed.
+    """Move a running job, with its state, to the devices of a placement.
 
     Give JAR, options and ARGUMENTS as the job was submitted with. The command stops the job with a
     savepoint, starts it from there on the new devices, verifies and watches it. If a step fails,
-    the job is started again where it ran. Before the job is stopped, its main method is run twice
-    without submitting anything, to check that the job fits the placement.
+    the job is started again on its previous devices. Before the job is stopped, its main method is
+    run twice without submitting anything, to check that the job fits the placement.
 
     At most one copy of the job runs at any moment. If this command is killed, or Flink does not
     answer for a minute, run it again with --resume to finish the move. Only one command at a time

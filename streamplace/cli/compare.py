@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     default="metis,metis-oracle,fuser,fuser-oracle,anneal,exact",
     show_default=True,
     help="Placers to compare, separated by commas. Options follow after colons: metis:k=3, "
-    "anneal:budget=5ms, pilot:evaluations=100. An alias may stand before a placer: "
+    "anneal:budget=5ms, pilot:evaluations=100. An alias may precede a placer: "
     "mine=pilot:weights=best.safetensors; tables and plots show the alias.",
 )
 @click.option(
@@ -93,9 +93,9 @@ def command(
 ) -> int:
     """Compare placers on DATA: a graph, a problem, a data set or a folder of them.
 
-    With -o, results are written to the folder as they come: a run that was stopped continues where
-    it ended, and a further placer costs its own time only. If a placer breaks down on a graph, the
-    graph is named and left out.
+    With -o, every result is written to the folder at once: a run that was stopped continues where
+    it ended, and adding a placer takes only its own time. If a placer fails on a graph, the graph
+    is reported and left out.
     """
     from streamplace.evaluate.compare import compare
     from streamplace.evaluate.comparison import ComparisonRun

@@ -122,7 +122,7 @@ def cluster_(
     """Write a cluster file with a device for every TaskManager.
 
     For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
-    reserves it. It takes limits of their CPU from their cgroups. Where a job runs, it also measures
+    reserves it. It reads their CPU limits from their cgroups. If a job is running, it also measures
     what sending and receiving a tuple costs. Give the same --mips to this command and to profile.
     You can edit everything in the file.
     """

@@ -50,8 +50,8 @@ class CommandFiles(CommandGroup):
 def cli() -> None:
     """Decide where every operator of a stream-processing graph runs.
 
-    Generate benchmarks, simulate and explain placements, and find better ones. Every command
-    answers --help with an example, and --json with one JSON document for machines.
+    Generate benchmarks, simulate and explain placements, and find better ones. Every command has
+    an example in its --help, and prints one JSON document with --json.
     """
     check_limits()
 

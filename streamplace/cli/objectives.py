@@ -11,7 +11,7 @@ from streamplace.cli._output import console, print_json, save_json
 @click.command("objectives", epilog="Example: streamplace objectives --json")
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
-    """List the objectives that --objective and --require take, those of other packages included."""
+    """List the objectives for --objective and --require, including those of other packages."""
     from rich.table import Table
 
     from streamplace.objectives.registry import OBJECTIVES

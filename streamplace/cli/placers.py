@@ -11,7 +11,7 @@ from streamplace.cli._output import console, print_json, save_json
 @click.command("placers", epilog="Example: streamplace placers --json")
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
-    """List the placers: those that come with streamplace and those that others registered."""
+    """List the placers, including those of other packages."""
     from rich.table import Table
 
     from streamplace.placers.registry import PLACERS

@@ -78,8 +78,9 @@ class TrainCommand(click.Command):
     "--reward",
     default="steady",
     show_default=True,
-    help="Judge of placements: steady simulates the steady state, engine simulates queues and is "
-    "slower, ray measures real passes on a local Ray (for makespan; seconds each).",
+    help="How placements are evaluated: steady simulates the steady state, engine simulates "
+    "queues and is slower, ray measures real passes on a local Ray (for makespan; seconds "
+    "each).",
 )
 @click.option(
     "--start",

@@ -59,14 +59,22 @@ class Branched:
     """
 
     branches: int | None = parameter(
-        None, "branches, k; with depth and devices: only that topology", least=1, most=1000
+        None,
+        "number of branches, k; give depth and devices as well to generate only that topology",
+        least=1,
+        most=1000,
     )
-    depth: int | None = parameter(None, "stages of every branch, d", least=1, most=1000)
-    devices: int | None = parameter(None, "devices that the CPU fills, V", least=1, most=10_000)
+    depth: int | None = parameter(None, "number of stages per branch, d", least=1, most=1000)
+    devices: int | None = parameter(
+        None, "number of devices whose CPU the graph fills, V", least=1, most=10_000
+    )
     copies: int | None = parameter(
-        None, "graphs per topology (default: 50 up to V = 2, else 100)", least=1, most=1_000_000
+        None,
+        "number of graphs per topology (default: 50 up to V = 2, else 100)",
+        least=1,
+        most=1_000_000,
     )
-    payload: int = parameter(62_500, "most bytes per output tuple", least=1, most=10**12)
+    payload: int = parameter(62_500, "maximum bytes per output tuple", least=1, most=10**12)
     rate: float = parameter(1e4, "tuples/s of the source", least=1e-3, most=1e9)
     mips: float = parameter(2500.0, "speed of a device in MIPS", least=1e-3, most=1e6)
     endpoint_ipt: int = parameter(

@@ -42,13 +42,20 @@ _PLACES, _DRIVE = range(2)
 class Cav:
     """Parameters of the cav family."""
 
-    vehicles: int = parameter(90, "cars; every other one is to test with", least=1, most=100_000)
-    snapshots: int = parameter(10, "times that a car is looked at, every 10 s", least=1, most=1000)
-    reach: float = parameter(
-        600.0, "metres from the car beyond which devices are left out", least=400, most=10_000
+    vehicles: int = parameter(
+        90, "number of cars; every second one belongs to the split test", least=1, most=100_000
     )
-    frame: int = parameter(100_000, "bytes of a camera's image", least=0, most=10**9)
-    scan: int = parameter(50_000, "bytes of a LIDAR's scan", least=0, most=10**9)
+    snapshots: int = parameter(
+        10, "number of snapshots per car, one every 10 s", least=1, most=1000
+    )
+    reach: float = parameter(
+        600.0,
+        "distance from the car in metres beyond which devices are ignored",
+        least=400,
+        most=10_000,
+    )
+    frame: int = parameter(100_000, "bytes per image of a camera", least=0, most=10**9)
+    scan: int = parameter(50_000, "bytes per scan of a LIDAR", least=0, most=10**9)
 
     def __post_init__(self) -> None:
         check(self)
@@ -69,7 +76,7 @@ class Sites(NamedTuple):
 
 @family("cav", Cav)
 def cav(parameters: Cav, seed: int) -> Iterator[Problem]:
-    """Sensor fusion of a car and roadside units while it drives by, after GiPH's case study.
+    """Sensor fusion of a passing car and the roadside units around it, after GiPH's case study.
 
     All snapshots of a car come one after the other.
     """

@@ -15,10 +15,13 @@ from streamplace.model.problem import Problem
 class ChainMM(Gpus):
     """Parameters of the chainmm family."""
 
-    size: int = parameter(10_000, "rows and columns of every matrix", least=1, most=1_000_000)
+    size: int = parameter(
+        10_000, "number of rows and columns of every matrix", least=1, most=1_000_000
+    )
     shards: int = parameter(
         2,
-        "cuts of a side; what A×B and C×(D×E) sum over has twice as many",
+        "number of shards per side of a matrix; the dimension that A×B and C×(D×E) sum over has "
+        "twice as many",
         least=1,
         most=32,
     )
@@ -26,7 +29,7 @@ class ChainMM(Gpus):
 
 @family("chainmm", ChainMM)
 def chainmm(parameters: ChainMM, seed: int) -> Iterator[Problem]:
-    """Sharded matrix products (A×B) + (C×(D×E)) on equal GPUs, after Doppler; without chance."""
+    """Sharded matrix products (A×B) + (C×(D×E)) on equal GPUs, after Doppler; deterministic."""
     size, cuts = parameters.size, parameters.shards
     few, many = TensorLabel(size, cuts), TensorLabel(size, 2 * cuts)
     program = TensorProgram({"i": few, "j": few, "a": many, "b": many, "c": few})

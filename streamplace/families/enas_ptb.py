@@ -36,8 +36,13 @@ class EnasPtb:
     """Parameters of the enas-ptb family."""
 
     designs: int = parameter(10, "recurrent cells", least=1, most=10_000)
-    copies: int = parameter(30, "graphs of each; half of them to train with", least=1, most=10_000)
-    groups: int = parameter(40, "groups of operations of a graph", least=1, most=10_000)
+    copies: int = parameter(
+        30,
+        "number of graphs per cell; half of them belong to the split train",
+        least=1,
+        most=10_000,
+    )
+    groups: int = parameter(40, "number of groups of operations per graph", least=1, most=10_000)
     devices: int = parameter(8, "devices of the network", least=1, most=1024)
 
     def __post_init__(self) -> None:

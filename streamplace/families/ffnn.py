@@ -15,17 +15,19 @@ from streamplace.model.problem import Problem
 class Ffnn(Gpus):
     """Parameters of the ffnn family."""
 
-    batch: int = parameter(2**15, "rows of a batch", least=1, most=2**30)
-    features: int = parameter(2**5, "features of a row, and classes", least=1, most=2**20)
+    batch: int = parameter(2**15, "number of rows of a batch", least=1, most=2**30)
+    features: int = parameter(
+        2**5, "number of features of a row, and of classes", least=1, most=2**20
+    )
     hidden: int = parameter(2**16, "width of the hidden layer", least=1, most=2**24)
     shards: int = parameter(
-        4, "cuts of the batch; the hidden layer has twice as many", least=1, most=64
+        4, "number of shards of the batch; the hidden layer has twice as many", least=1, most=64
     )
 
 
 @family("ffnn", Ffnn)
 def ffnn(parameters: Ffnn, seed: int) -> Iterator[Problem]:
-    """Sharded softmax(ReLU(X·W1 + b1)·W2 + b2) on equal GPUs, after Doppler; without chance."""
+    """Sharded softmax(ReLU(X·W1 + b1)·W2 + b2) on equal GPUs, after Doppler; deterministic."""
     features, cuts = TensorLabel(parameters.features), parameters.shards
     n, h = TensorLabel(parameters.batch, cuts), TensorLabel(parameters.hidden, 2 * cuts)
     program = TensorProgram({"n": n, "h": h, "d": features, "o": features})

@@ -90,7 +90,7 @@ class Giph:
     )
     problems: int | None = parameter(
         None,
-        "problems of each split (default: every task graph once; of the grid, 100)",
+        "number of problems per split (default: every task graph once; for the grid, 100)",
         least=1,
         most=100_000,
     )

@@ -47,10 +47,10 @@ class GiphAdaptive:
     """
 
     programs: int = parameter(20, "task graphs", least=1, most=10_000)
-    changes: int = parameter(20, "changes of the network", least=0, most=10_000)
+    changes: int = parameter(20, "number of changes of the network", least=0, most=10_000)
     capacity: float = parameter(
         0.5,
-        "speed and bandwidth of new devices, as a share of the others' mean",
+        "speed and bandwidth of new devices, relative to the mean of the others",
         least=1e-3,
         most=1,
     )
@@ -66,7 +66,7 @@ class GiphAdaptive:
 
 @family("giph-adaptive", GiphAdaptive)
 def giph_adaptive(parameters: GiphAdaptive, seed: int) -> Iterator[Problem]:
-    """The same task graphs on a network that changes from step to step, after GiPH.
+    """Task graphs of the family giph on a network that changes in steps, after GiPH.
 
     All steps of a task graph come one after the other; its number and the step stand in the name
     and in the attributes. Neither depends on how many there are.

@@ -20,7 +20,7 @@ class Gpus:
     devices: int = parameter(4, "GPUs", least=1, most=1024)
     tflops: float = parameter(13.6, "TFLOPS of a GPU", least=1e-6, most=1e6)
     memory: str = parameter("16 GB", "memory of a GPU")
-    bandwidth: str = parameter("16 GB/s", "bandwidth between every two GPUs, each way")
+    bandwidth: str = parameter("16 GB/s", "bandwidth between any two GPUs, in each direction")
 
     def __post_init__(self) -> None:
         check(self)

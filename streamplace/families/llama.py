@@ -18,12 +18,16 @@ from streamplace.model.graph import Attribute
 class Llama(Gpus):
     """Parameters of a transformer block; by default Llama's of 7 billion parameters."""
 
-    sequence: int = parameter(4096, "tokens of a sequence", least=1, most=2**20)
+    sequence: int = parameter(4096, "number of tokens of a sequence", least=1, most=2**20)
     embedding: int = parameter(4096, "width of an embedding", least=1, most=2**20)
-    heads: int = parameter(32, "attention heads, which divide the embedding", least=1, most=2**12)
+    heads: int = parameter(
+        32, "number of attention heads; it must divide the embedding", least=1, most=2**12
+    )
     hidden: int = parameter(11_008, "width of the feed-forward network", least=1, most=2**24)
-    shards: int = parameter(4, "cuts of heads and hidden layer", least=1, most=64)
-    pieces: int = parameter(2, "cuts of the sequence", least=1, most=64)
+    shards: int = parameter(
+        4, "number of shards of the heads and the hidden layer", least=1, most=64
+    )
+    pieces: int = parameter(2, "number of shards of the sequence", least=1, most=64)
 
     def __post_init__(self) -> None:
         super(Llama, self).__post_init__()

@@ -16,7 +16,7 @@ class LlamaBlock(Llama):
 
 @family("llama-block", LlamaBlock)
 def llama_block(parameters: LlamaBlock, seed: int) -> Iterator[Problem]:
-    """A sharded transformer block of Llama 7B on equal GPUs, after Doppler; without chance."""
+    """A sharded transformer block of Llama 7B on equal GPUs, after Doppler; deterministic."""
     program = TensorProgram(parameters.labels())
     transformer_block(program, program.input("x", "sd"))
     name = f"llama-block-{parameters.shards}x{parameters.pieces}"

@@ -14,12 +14,12 @@ from streamplace.model.problem import Problem
 class LlamaLayer(Llama):
     """Parameters of the llama-layer family."""
 
-    vocabulary: int = parameter(32_000, "different tokens", least=1, most=2**24)
+    vocabulary: int = parameter(32_000, "number of different tokens", least=1, most=2**24)
 
 
 @family("llama-layer", LlamaLayer)
 def llama_layer(parameters: LlamaLayer, seed: int) -> Iterator[Problem]:
-    """A sharded one-layer Llama on equal GPUs, embedding and last norm included; without chance.
+    """A sharded one-layer Llama on equal GPUs, with embedding and last norm; deterministic.
 
     The projection onto the vocabulary is left out: the paper's layer takes hardly longer than its
     block, which half as many FLOPs again would forbid.

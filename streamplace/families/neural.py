@@ -34,7 +34,9 @@ class NeuralNets:
     """Parameters of a family of neural networks on equal devices."""
 
     count: int = parameter(32, "number of graphs", least=1, most=100_000)
-    devices: int = parameter(5, "equal devices; the papers have 3, 5 and 8", least=1, most=1024)
+    devices: int = parameter(
+        5, "number of equal devices; the papers use 3, 5 and 8", least=1, most=1024
+    )
 
     def __post_init__(self) -> None:
         check(self)

@@ -30,7 +30,7 @@ class Nmt(NeuralNets):
 
 @family("nmt", Nmt)
 def nmt(parameters: Nmt, seed: int) -> Iterator[Problem]:
-    """Machine translation networks of 1 or 2 layers on equal devices, after the same study."""
+    """Translation networks of 1 or 2 layers on equal devices, after the traversal-order study."""
     for number in range(parameters.count):
         draws = generator(seed, number).integers(*STEPS, size=DRAWS, endpoint=True)
         steps, layers = int(draws.max()), 1 + number % 2

@@ -28,7 +28,9 @@ DEPTHS = range(6, 12)
 class Ptb(NeuralNets):
     """Parameters of the ptb family."""
 
-    steps: int = parameter(35, "words that a network is unrolled for", least=1, most=10_000)
+    steps: int = parameter(
+        35, "number of words that a network is unrolled for", least=1, most=10_000
+    )
 
 
 @family("ptb", Ptb)

@@ -45,28 +45,41 @@ class RandomDag:
     1500
     """
 
-    operators: int = parameter(100, "operators of a graph", least=1, most=10_000_000)
+    operators: int = parameter(100, "number of operators of a graph", least=1, most=10_000_000)
     streams: int | None = parameter(
-        None, "streams of a graph (default: 1.5 per operator)", least=0, most=50_000_000
+        None, "number of streams of a graph (default: 1.5 per operator)", least=0, most=50_000_000
     )
     layers: int | None = parameter(
-        None, "layers, that of the sources included (default: √operators)", least=1, most=10_000_000
+        None,
+        "number of layers, including that of the sources (default: √operators)",
+        least=1,
+        most=10_000_000,
     )
     sources: int = parameter(1, "sources", least=1, most=10_000_000)
-    reach: int = parameter(2, "layers that a stream may span", least=1, most=10_000_000)
+    reach: int = parameter(
+        2, "maximum number of layers that a stream spans", least=1, most=10_000_000
+    )
     parallel: bool = parameter(False, "allow several streams between the same two operators")
     selectivity: float = parameter(
-        2.0, "an operator emits 1/this to this many tuples per tuple", least=1, most=1000
+        2.0, "s: an operator emits between 1/s and s tuples per input tuple", least=1, most=1000
     )
     rate: float = parameter(1e4, "tuples/s of all sources together", least=1e-3, most=1e9)
-    devices: float = parameter(4.0, "devices that the CPU fills in all", least=1e-6, most=1e6)
+    devices: float = parameter(
+        4.0, "number of devices whose CPU the graph fills", least=1e-6, most=1e6
+    )
     mips: float = parameter(2500.0, "speed of a device in MIPS", least=1e-3, most=1e6)
     network: float = parameter(
-        4.0, "bytes/s of all streams, as a multiple of one link", least=0, most=1e6
+        4.0,
+        "total bytes/s of all streams, as a multiple of one link's bandwidth",
+        least=0,
+        most=1e6,
     )
     bandwidth: str = parameter("1000 Mbps", "bandwidth of a link")
     skew: float = parameter(
-        0.0, "sigma of lognormal CPU and payloads; 0 draws them uniformly", least=0, most=5
+        0.0,
+        "sigma of the lognormal distribution of CPU and payloads; 0: uniform distribution",
+        least=0,
+        most=5,
     )
     count: int = parameter(1, "number of graphs", least=1, most=1_000_000)
 

@@ -33,15 +33,17 @@ _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 class WindowJson(TypedDict):
     """A window: every ``advance`` s emits min(limit, base + factor · count) tuples."""
 
-    size: Annotated[_Number, Field(description="seconds of tuples it looks at")]
+    size: Annotated[_Number, Field(description="length of the window in seconds")]
     advance: Annotated[_Number, Field(description="seconds between two evaluations")]
     base: NotRequired[Annotated[_Number, Field(description="tuples per evaluation, 1 by default")]]
     factor: NotRequired[
         Annotated[
-            _Number, Field(description="further tuples per tuple in the window, 0 by default")
+            _Number, Field(description="additional tuples per tuple in the window, 0 by default")
         ]
     ]
-    limit: NotRequired[Annotated[_Number, Field(description="most tuples per evaluation")]]
+    limit: NotRequired[
+        Annotated[_Number, Field(description="maximum number of tuples per evaluation")]
+    ]
 
 
 @with_config(STRICT)
@@ -52,7 +54,7 @@ class OperatorJson(TypedDict):
     ipt: NotRequired[Annotated[_Number, Field(description="instructions per input tuple")]]
     payload: NotRequired[
         Annotated[
-            _Quantity, Field(description="bytes per output tuple, or a text such as '12.5 kB'")
+            _Quantity, Field(description="bytes per output tuple, or a string such as '12.5 kB'")
         ]
     ]
     rate: NotRequired[
@@ -67,8 +69,8 @@ class OperatorJson(TypedDict):
             Field(
                 ge=0,
                 le=MOST_KEY_GROUPS,
-                description="key groups, or splits of a source, that are dealt to the subtasks; "
-                "0, the default, for tuples that can be divided at will",
+                description="number of key groups, or splits of a source, that are divided among "
+                "the subtasks; 0, the default, for tuples that can be divided at will",
             ),
         ]
     ]
@@ -82,7 +84,7 @@ class OperatorJson(TypedDict):
             Field(description="once per tuple, or per set of one tuple from every input"),
         ]
     ]
-    about: NotRequired[Annotated[str, Field(description="what it does, in words, for people")]]
+    about: NotRequired[Annotated[str, Field(description="description for readers")]]
 
 
 StreamJson = TypedDict(
@@ -95,7 +97,7 @@ StreamJson = TypedDict(
         ],
         "payload": NotRequired[
             Annotated[
-                _Quantity, Field(description="bytes per tuple, where not the sender's payload")
+                _Quantity, Field(description="bytes per tuple, if not the payload of the sender")
             ]
         ],
         "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash"]],
@@ -118,7 +120,7 @@ class GraphJson(TypedDict):
     fires: NotRequired[
         Annotated[
             Literal["each", "all"],
-            Field(description="of all operators that do not say; 'all' makes a task graph"),
+            Field(description="default for operators without a value; 'all' makes a task graph"),
         ]
     ]
     operators: _List[OperatorJson]
@@ -143,23 +145,28 @@ class PlacementJson(TypedDict):
     `place --json` prints is taken as well, and these fields of it are read.
     """
 
-    about: NotRequired[Annotated[_List[str], Field(description="notes for people")]]
+    about: NotRequired[Annotated[_List[str], Field(description="notes for readers")]]
 
     graph: NotRequired[Annotated[str, Field(description="name of the graph it is for")]]
-    placer: NotRequired[Annotated[str, Field(description="who made it")]]
-    objective: NotRequired[Annotated[str, Field(description="what it was judged by")]]
-    value: NotRequired[Annotated[Finite, Field(description="what it reaches by that")]]
-    relative_throughput: NotRequired[
-        Annotated[_Number, Field(description="what it reaches, 0 to 1")]
+    placer: NotRequired[Annotated[str, Field(description="placer that made it")]]
+    objective: NotRequired[Annotated[str, Field(description="objective that it was evaluated by")]]
+    value: NotRequired[
+        Annotated[Finite, Field(description="value that it reaches by that objective")]
     ]
-    bound: NotRequired[Annotated[Finite, Field(description="what no placement is better than")]]
+    relative_throughput: NotRequired[
+        Annotated[_Number, Field(description="relative throughput that it reaches, 0 to 1")]
+    ]
+    bound: NotRequired[Annotated[Finite, Field(description="bound that no placement exceeds")]]
     answers: NotRequired[
-        Annotated[str, Field(description="digest of the graph and the terms, in data sets")]
+        Annotated[str, Field(description="digest of the graph and the options, in data sets")]
     ]
     priority: NotRequired[
         Annotated[
             dict[str, Finite],
-            Field(description="operator → priority: of those on a device, the highest is first"),
+            Field(
+                description="operator → priority: on each device, the operator with the highest "
+                "priority runs first"
+            ),
         ]
     ]
     queue: NotRequired[
@@ -177,7 +184,7 @@ class PlacementJson(TypedDict):
     parallelism: NotRequired[
         Annotated[
             dict[str, Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]],
-            Field(description="operators of several subtasks, and how many; others have one"),
+            Field(description="number of subtasks of operators that have several"),
         ]
     ]
     assignment: Annotated[_Dict[str], Field(description="operator name → device name")]
@@ -196,20 +203,24 @@ class DeviceToml(TypedDict):
     reserved: NotRequired[
         Annotated[
             _Quantity,
-            Field(description="of all its cores together, taken by others, such as Java: MIPS"),
+            Field(
+                description="MIPS of all its cores together that other processes take, such as Java"
+            ),
         ]
     ]
     tags: NotRequired[_List[str]]
     memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '16 GB'")]]
     egress: NotRequired[
         Annotated[
-            _Quantity, Field(description="what its network card sends at most: bit/s, or '10 Gbps'")
+            _Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
         ]
     ]
     ingress: NotRequired[
-        Annotated[_Quantity, Field(description="what its network card receives at most")]
+        Annotated[_Quantity, Field(description="maximum that its network card receives")]
     ]
-    watts: NotRequired[Annotated[_Number, Field(description="of a busy core beyond an idle one")]]
+    watts: NotRequired[
+        Annotated[_Number, Field(description="power of a busy core in excess of an idle one")]
+    ]
 
 
 LinkToml = TypedDict(
@@ -237,18 +248,24 @@ class ClusterToml(TypedDict):
         Annotated[_Quantity, Field(description="of every link not listed: seconds, or '1 ms'")]
     ]
     overhead: NotRequired[
-        Annotated[_Quantity, Field(description="core seconds per remote tuple, at both ends")]
+        Annotated[_Quantity, Field(description="core seconds per remote tuple, at either end")]
     ]
     gap: NotRequired[
-        Annotated[_Quantity, Field(description="link seconds per remote tuple, besides its bytes")]
+        Annotated[
+            _Quantity, Field(description="link seconds per remote tuple, in addition to its bytes")
+        ]
     ]
     framing: NotRequired[
-        Annotated[_Number, Field(description="bytes on the wire per byte of payload, besides it")]
+        Annotated[
+            _Number, Field(description="bytes on the wire per byte of payload, in addition to it")
+        ]
     ]
     headroom: NotRequired[
         Annotated[
             float,
-            Field(ge=0, lt=1, description="share of every CPU, card and link that is left free"),
+            Field(
+                ge=0, lt=1, description="share of every CPU, network card and link that stays free"
+            ),
         ]
     ]
     joules_per_byte: NotRequired[
@@ -271,12 +288,18 @@ class MovingJson(TypedDict):
     """What it takes to move operators, a row for each."""
 
     state: NotRequired[
-        Annotated[_List[_Number], Field(description="bytes taken along; by default the memory")]
+        Annotated[
+            _List[_Number],
+            Field(
+                description="bytes that each operator takes along when it moves; by default its "
+                "memory"
+            ),
+        ]
     ]
     startup: NotRequired[
         Annotated[
             _List[_List[_Number]],
-            Field(description="seconds to start, operators × devices; by default none"),
+            Field(description="seconds to start, operators × devices; by default 0"),
         ]
     ]
 

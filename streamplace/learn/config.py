@@ -42,21 +42,26 @@ class TrainingConfig(Config):
         Field(
             ge=1,
             le=1024,
-            description="parts of a batch that are summed in order: as many processes or cores can "
-            "share a step",
+            description="number of parts of a batch, summed in fixed order: at most as many "
+            "processes or cores can share a step",
         ),
     ] = 2
-    learning_rate: Annotated[float, Field(gt=0, le=10, description="of Adam, at the start")] = 1e-3
+    learning_rate: Annotated[
+        float, Field(gt=0, le=10, description="initial learning rate of Adam")
+    ] = 1e-3
     final_learning_rate: Annotated[
-        float, Field(ge=0, le=10, description="of Adam, at the end of its decay")
+        float, Field(ge=0, le=10, description="final learning rate of Adam, after its decay")
     ] = 1e-3
     decay: Annotated[
         Literal["cosine", "linear"],
-        Field(description="of the rate: half a cosine, a line"),
+        Field(description="decay of the learning rate: half a cosine, or linear"),
     ] = "cosine"
-    clip: Annotated[float, Field(gt=0, description="largest norm of a step's gradient")] = 1.0
+    clip: Annotated[
+        float,
+        Field(gt=0, description="largest norm of a step's gradient; larger ones are scaled down"),
+    ] = 1.0
     validation: Annotated[
-        float, Field(ge=0, le=0.9, description="share of the graphs held out to judge by")
+        float, Field(ge=0, le=0.9, description="share of the graphs held out for validation")
     ] = 0.1
     patience: Annotated[
         int, Field(ge=0, description="epochs without progress before stopping; 0 never stops")

@@ -9,7 +9,7 @@ from streamplace.objectives.registry import objective
 
 @objective("cost", sense="min", unit="s")
 def cost(problem: Problem, placements: Ints) -> Floats:
-    """Core seconds and transfer seconds of one pass together, whatever overlaps (GiPH's total).
+    """Sum of core seconds and transfer seconds of one pass, regardless of overlap (GiPH's total).
 
     A pass is one tuple of the fastest source. Every stream between two devices is a transfer of
     its own, with the link's latency.

@@ -9,6 +9,6 @@ from streamplace.objectives.registry import objective
 
 @objective("devices", sense="min", unit="devices", limit=1.0, kind="devices")
 def devices(problem: Problem, placements: Ints) -> Floats:
-    """Number of devices in use; ask for it under a condition, such as throughput>=1."""
+    """Number of devices in use; combine it with a condition, such as throughput>=1."""
     used = np.sort(np.atleast_2d(placements), axis=1)
     return np.asarray(1.0 + (np.diff(used, axis=1) != 0).sum(axis=1), np.float64)

@@ -9,7 +9,7 @@ from streamplace.objectives.registry import objective
 
 @objective("latency", sense="min", unit="s", guide="makespan")
 def latency(problem: Problem, placements: Ints) -> Floats:
-    """Seconds of one tuple on the longest way from a source to a sink, unloaded.
+    """Seconds that a tuple takes on the longest path from a source to a sink, without load.
 
     Per operator, the core seconds of one tuple; per stream between devices, its latency, the time
     of its bytes on the link and of its overhead at both ends.

@@ -13,7 +13,7 @@ STEPS_PER_TASK = 2
 
 @placer("eft", objectives=("makespan",))
 def eft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """GiPH's baseline: a random task to the device where it is done first, again and again.
+    """GiPH's baseline: repeatedly move a random task to where it finishes first.
 
     Hu et al. (2023). The walk begins at a random placement; every step takes a random task to the
     device with its earliest finish, the others being where and when they are. 2 N steps, or as many

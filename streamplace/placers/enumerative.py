@@ -17,7 +17,7 @@ WHOLE = 1e9
 
 @placer("enumerative", objectives=("makespan",))
 def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """Doppler's EnumerativeOptimizer: each meta-operation dealt so that least is sent.
+    """Doppler's EnumerativeOptimizer: place each meta-operation so that the least is sent.
 
     Yao et al. (2025), Algorithm 4. What stands before the slash in an operator's name is the
     meta-operation that it was sharded from; an operator without a slash is alone. In topological

@@ -9,7 +9,7 @@ from streamplace.placers.registry import Budget, Found, placer
 
 @placer("etf", objectives=("makespan",))
 def etf(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """Earliest Task First with memory: what can start first, starts.
+    """Earliest Task First with memory: the task that can start first is next.
 
     Hwang, Chow, Anger and Lee (1989); with memory, m-ETF of Baechi (Jeon et al., 2020). Again and
     again the ready task and the device with memory left that can start soonest; of equals the task

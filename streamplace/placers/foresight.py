@@ -9,7 +9,7 @@ from streamplace.placers.registry import Budget, Found, placer
 def foresight(
     problem: Problem, objective: Objective, *, seed: int, budget: Budget, tries: int = 1
 ) -> Found:
-    """HEFT that looks ahead by the shortest way to the end over the real links; our own.
+    """HEFT with look-ahead along the shortest way to the end over the actual links; our own.
 
     What must at least come after v on device a, if no core and no link were ever busy, is
 

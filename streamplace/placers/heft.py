@@ -16,7 +16,7 @@ def heft(
     keep: bool = True,
     tries: int = 1,
 ) -> Found:
-    """Heterogeneous Earliest Finish Time: tasks by what is still to come, soonest done.
+    """Heterogeneous Earliest Finish Time: by longest path to the end, each where it finishes first.
 
     Topcuoglu, Hariri and Wu (2002). Tasks come in falling order of the upward rank (eq. 8)
 

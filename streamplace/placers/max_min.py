@@ -7,7 +7,7 @@ from streamplace.placers.registry import Budget, Found, placer
 
 @placer("max-min", objectives=("makespan",))
 def max_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """Maximum of minimum completion times: what is done last at best comes first.
+    """Max–min: the task with the latest earliest completion time is next.
 
     Ibarra and Kim (1977, algorithm E), for task graphs as Blythe et al. (2005) have it. As min-min,
     but of a batch the next is argmax over v of min over d of CT(v, d), so that long tasks are not

@@ -7,7 +7,7 @@ from streamplace.placers.registry import Budget, Found, placer
 
 @placer("min-min", objectives=("makespan",))
 def min_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """Minimum of minimum completion times: what can be done first comes first.
+    """Min–min: the task that can be completed earliest is next.
 
     Ibarra and Kim (1977, algorithm D), for task graphs as Blythe et al. (2005) have it: the tasks
     that wait for nothing more are a batch. Of these the next is

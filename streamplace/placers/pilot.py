@@ -37,7 +37,7 @@ def pilot(
     samples: int | None = None,
     refine: str = "anneal",
 ) -> Found:
-    """Learned policy for any cluster, at once; then refined by search within the budget.
+    """Learned policy for any cluster; search refines its placement within the budget.
 
     Where the makespan is asked for it is `pilot-makespan`.
 

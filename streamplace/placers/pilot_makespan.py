@@ -31,7 +31,7 @@ def pilot_makespan(
     samples: int | None = None,
     refine: str = "anneal",
 ) -> Found:
-    """Learned policy that rebuilds schedules, HEFT's among them; then search within the budget.
+    """Learned policy that rebuilds schedules; search refines the best within the budget.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from streamplace.placers.registry import Budget, placer
 
 @placer("round-robin")
 def round_robin(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Placement:
-    """Deal operators to devices in turn; a floor that any placer should beat."""
+    """Deal operators to devices in turn; a baseline that any placer should beat."""
     turn = np.empty(problem.n_operators, np.int32)
     turn[problem.graph.order] = np.arange(problem.n_operators) % problem.n_devices
     return problem.placement(problem.repaired(turn))

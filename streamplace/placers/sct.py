@@ -15,7 +15,7 @@ MOST_STREAMS = 200_000
 
 @placer("sct", objectives=("makespan",))
 def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """Small Communication Time with memory: devices wait for the favourites of what they ran.
+    """Small Communication Time with memory: devices wait for favourite successors.
 
     Hanen and Munier (1995); with memory, m-SCT of Baechi (Jeon et al., 2020). A linear programme
     chooses at most one favourite successor for each task, and lets each be the favourite of one:

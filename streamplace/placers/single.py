@@ -11,7 +11,7 @@ from streamplace.placers.registry import Budget, placer
 
 @placer("single")
 def single(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Placement:
-    """Put everything on the one device where it does best; no network, no balance."""
+    """Put all operators on the one device that is best for them."""
     everywhere = np.arange(problem.n_devices, dtype=np.int32)[:, None]
     candidates = np.repeat(everywhere, problem.n_operators, axis=1)
     legal = candidates[problem.legal(candidates)]

@@ -7,7 +7,7 @@ from streamplace.placers.registry import Budget, Found, placer
 
 @placer("sufferage", objectives=("makespan",))
 def sufferage(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """Sufferage: first the task that would lose most by its second best device.
+    """Sufferage: the task that would lose most on its second-best device is next.
 
     Maheswaran, Ali, Siegel, Hensgen and Freund (1999), for task graphs as Blythe et al. (2005) have
     it. As min-min, but of a batch the next is

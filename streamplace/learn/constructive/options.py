@@ -28,36 +28,49 @@ class ConstructiveConfig(Config):
     signal: Annotated[
         Literal["reward", "root"],
         Field(
-            description="what is learned from: rewards, or minus the root of what they are the "
+            description="signal to learn from: rewards, or minus the root of what they are the "
             "inverse of, as a makespan is of its share of the bound"
         ),
     ] = "reward"
     baseline: Annotated[
         Literal["mean", "others", "moving", "none"],
         Field(
-            description="that rewards are compared with: of all samples, of the others, a moving "
-            "average of the problem's, nothing"
+            description="baseline that rewards are compared with: the mean of all samples, of the "
+            "others, or a moving average of the problem's, nothing"
         ),
     ] = "mean"
-    normalised: Annotated[bool, Field(description="divide advantages by their deviation")] = True
-    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 0.003
+    normalised: Annotated[
+        bool, Field(description="divide advantages by their standard deviation")
+    ] = True
+    entropy: Annotated[float, Field(ge=0, le=10, description="entropy bonus per nat")] = 0.003
 
 
 class MemoryConfig(ConstructiveConfig):
     """What a memory of good placements adds."""
 
-    replayed: Annotated[int, Field(ge=0, le=1024, description="most samples replayed")] = 2
-    places: Annotated[int, Field(ge=1, le=1024, description="in the memory of a problem")] = 8
-    threshold: Annotated[float, Field(ge=0, le=1, description="least reward replayed")] = 0.8
+    replayed: Annotated[
+        int, Field(ge=0, le=1024, description="maximum number of replayed samples")
+    ] = 2
+    places: Annotated[
+        int, Field(ge=1, le=1024, description="number of placements in the memory of a problem")
+    ] = 8
+    threshold: Annotated[
+        float, Field(ge=0, le=1, description="minimum reward of replayed samples")
+    ] = 0.8
     exploration: Annotated[
-        float, Field(ge=0, le=1e5, description="random samples in the first epoch")
+        float, Field(ge=0, le=1e5, description="number of random samples in the first epoch")
     ] = 256.0
     exploration_decay: Annotated[
-        float, Field(ge=0, le=100, description="of random samples, per epoch")
+        float, Field(ge=0, le=100, description="decay of the number of random samples, per epoch")
     ] = 0.1
     exploration_while_poor: Annotated[
-        int, Field(ge=0, le=100_000, description="random samples while none known is good")
+        int,
+        Field(
+            ge=0,
+            le=100_000,
+            description="number of random samples while no good placement is known",
+        ),
     ] = 0
     near: Annotated[
-        float, Field(ge=0, le=1, description="part of random samples near remembered ones")
+        float, Field(ge=0, le=1, description="share of random samples near remembered placements")
     ] = 0.0

@@ -14,15 +14,17 @@ Comparison = Literal["running-mean", "others", "earlier"]
 class ImprovingConfig(Config):
     """How walks are learned from."""
 
-    discount: Annotated[float, Field(ge=0, le=1, description="of later rewards, per step")] = 0.97
+    discount: Annotated[
+        float, Field(ge=0, le=1, description="discount of later rewards, per step")
+    ] = 0.97
     walks: Annotated[
-        int, Field(ge=1, le=1024, description="of a problem per epoch, from one placement")
+        int, Field(ge=1, le=1024, description="walks per problem and epoch, all from one placement")
     ] = 4
     start: Annotated[
         Start,
         Field(
-            description="placement that walks begin with: a random one, or the best met so far, at "
-            "first everything on one device"
+            description="placement that walks start from: a random one, or the best one so far, "
+            "at first everything on one device"
         ),
     ] = "random"
     cost: Annotated[
@@ -35,12 +37,12 @@ class ImprovingConfig(Config):
     comparison: Annotated[
         Comparison,
         Field(
-            description="what returns are compared with: the mean of the rewards before; the mean "
-            "return of the other walks, in units of their deviation; or that of this and all "
-            "earlier walks of the problem"
+            description="baseline that returns are compared with: the mean of earlier rewards; "
+            "the mean return of the other walks, in units of their deviation; or "
+            "that of this and all earlier walks of the problem"
         ),
     ] = "others"
-    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 0.0
+    entropy: Annotated[float, Field(ge=0, le=10, description="entropy bonus per nat")] = 0.0
 
 
 PAPER_LEARNING = {"walks": 1, "comparison": "running-mean"}

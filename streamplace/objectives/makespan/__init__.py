@@ -93,7 +93,7 @@ def makespan(
     priorities: Floats | None = None,
     queue: str = "priority",
 ) -> Floats:
-    """Seconds of one pass, where an operator runs once all of its inputs are there."""
+    """Seconds of one pass, in which an operator runs once all of its inputs have arrived."""
     return _makespans(problem, placements, priorities, queue)
 
 

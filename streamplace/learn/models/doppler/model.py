@@ -23,7 +23,7 @@ def _allocator(path: Path) -> Allocator:
 register(
     LearnedModel(
         "doppler",
-        "Learns which task comes next and where it goes, for one pass (Doppler).",
+        "Learns which task to place next and on which device, for one pass (Doppler).",
         DopplerConfig,
         {
             "fast": Preset(DopplerConfig(), TRAINING),

@@ -11,42 +11,57 @@ from streamplace.learn.config import Config, TrainingConfig
 class DopplerConfig(Config):
     """Options of Doppler."""
 
-    width: Annotated[int, Field(ge=1, le=4096, description="of what messages carry")] = 64
-    rounds: Annotated[int, Field(ge=0, le=64, description="of messages, once per episode")] = 6
-    hidden: Annotated[int, Field(ge=1, le=4096, description="units of both heads")] = 64
+    width: Annotated[int, Field(ge=1, le=4096, description="width of the messages")] = 64
+    rounds: Annotated[
+        int, Field(ge=0, le=64, description="rounds of messages, once per episode")
+    ] = 6
+    hidden: Annotated[int, Field(ge=1, le=4096, description="hidden units of both heads")] = 64
     select: Annotated[
         Literal["learned", "critical-path", "topological"],
-        Field(description="which task is next: learned, of the longest path to an exit, in order"),
+        Field(
+            description="which task is placed next: a learned choice, the one with the longest "
+            "path to an exit, or topological order"
+        ),
     ] = "learned"
     place: Annotated[
         Literal["learned", "earliest"],
-        Field(description="where it goes: learned, or where it can start first"),
+        Field(
+            description="which device it is placed on: a learned choice, or the one where it can "
+            "start first"
+        ),
     ] = "learned"
     looks: Annotated[
         Literal["seconds", "deviations"],
-        Field(description="devices differ by parts of a mean task, or by standard deviations"),
+        Field(
+            description="unit of the differences between devices: the mean task, or their "
+            "standard deviation"
+        ),
     ] = "seconds"
     imitation: Annotated[
-        int, Field(ge=0, description="first epochs, of the critical path; none with --start")
+        int,
+        Field(
+            ge=0,
+            description="number of first epochs that imitate the critical path; none with --start",
+        ),
     ] = 10
     straying: Annotated[
-        float, Field(ge=0, le=1, description="share of decisions at random in its first epoch")
+        float, Field(ge=0, le=1, description="share of random decisions in its first epoch")
     ] = 0.2
-    steps: Annotated[int, Field(ge=1, description="on every problem in an epoch")] = 32
-    episodes: Annotated[
-        int, Field(ge=1, le=4096, description="of a problem in a step, side by side")
-    ] = 8
+    steps: Annotated[int, Field(ge=1, description="steps per problem and epoch")] = 32
+    episodes: Annotated[int, Field(ge=1, le=4096, description="episodes per problem and step")] = 8
     drawn: Annotated[
         Literal["softmax", "likeliest"],
-        Field(description="how the policies decide while learning, where they do not explore"),
+        Field(description="how the policies decide during training, where they do not explore"),
     ] = "softmax"
     exploration: Annotated[
-        float, Field(ge=0, le=1, description="share of decisions at random after imitation")
+        float, Field(ge=0, le=1, description="share of random decisions after the imitation")
     ] = 0.0
     exploring: Annotated[
-        int, Field(ge=1, description="epochs in which that falls to 0, in a line")
+        int, Field(ge=1, description="number of epochs in which that share falls linearly to 0")
     ] = 40
-    discount: Annotated[float, Field(ge=0, le=1, description="of the reward, per step")] = 1.0
+    discount: Annotated[
+        float, Field(ge=0, le=1, description="discount of the reward, per step")
+    ] = 1.0
     comparison: Annotated[
         Literal["running-mean", "others"],
         Field(
@@ -54,7 +69,7 @@ class DopplerConfig(Config):
             "of 1), or the mean of the episodes beside it; in units of their deviation"
         ),
     ] = "others"
-    entropy: Annotated[float, Field(ge=0, le=10, description="bonus per nat")] = 1e-2
+    entropy: Annotated[float, Field(ge=0, le=10, description="entropy bonus per nat")] = 1e-2
 
     def check_beside(self, training: TrainingConfig) -> None:
         """Raise SettingError for a running mean over problems that are learned at once."""

@@ -11,29 +11,38 @@ from streamplace.learn.constructive.options import MemoryConfig, Order
 class AllocatorConfig(MemoryConfig):
     """What the three models have in common."""
 
-    width: Annotated[int, Field(ge=2, le=4096, multiple_of=2, description="of all vectors")] = 128
-    devices: Annotated[int, Field(ge=1, le=64, description="that the model knows")] = 5
-    embedding: Annotated[int, Field(ge=1, le=1024, description="width of a device's vector")] = 32
-    order: Annotated[Order, Field(description="in which operators are decided about")] = "bfs"
+    width: Annotated[
+        int, Field(ge=2, le=4096, multiple_of=2, description="width of all vectors")
+    ] = 128
+    devices: Annotated[
+        int, Field(ge=1, le=64, description="largest number of devices that the model supports")
+    ] = 5
+    embedding: Annotated[
+        int, Field(ge=1, le=1024, description="width of the vector of a device")
+    ] = 32
+    order: Annotated[Order, Field(description="order in which operators are placed")] = "bfs"
     random_ties: Annotated[
-        bool, Field(description="in training, shuffle operators that may come in any order")
+        bool, Field(description="shuffle operators whose order is arbitrary during training")
     ] = True
     canonical: Annotated[
-        bool, Field(description="open only the first unused of interchangeable devices")
+        bool, Field(description="allow only the first unused one of interchangeable devices")
     ] = True
     device_state: Annotated[
-        bool, Field(description="see the devices' loads and what they send to the operator")
+        bool,
+        Field(
+            description="use the loads of devices, and what they send to the operator, as features"
+        ),
     ] = False
 
 
 class GraphAllocatorConfig(AllocatorConfig):
     """What models with a graph encoder add."""
 
-    hops: Annotated[int, Field(ge=1, le=16, description="of messages, K")] = 2
-    shared: Annotated[bool, Field(description="whether both views share their weights")] = True
-    stream_features: Annotated[bool, Field(description="messages carry a stream's transfer")] = (
-        False
-    )
+    hops: Annotated[int, Field(ge=1, le=16, description="rounds of messages, K")] = 2
+    shared: Annotated[bool, Field(description="share the weights of both views")] = True
+    stream_features: Annotated[
+        bool, Field(description="put the traffic of a stream into messages")
+    ] = False
 
 
 PAPER: dict[str, Any] = {

@@ -32,6 +32,6 @@ def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
 giph_model("giph", "Improves a placement by moving tasks to chosen devices (GiPH).", GiphConfig())
 giph_model(
     "giph-task-eft",
-    "Improves a placement by moving chosen tasks to where they are done first (GiPH).",
+    "Improves a placement by moving chosen tasks to the devices where they finish first (GiPH).",
     GiphConfig(pairs=False),
 )

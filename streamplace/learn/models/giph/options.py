@@ -13,17 +13,34 @@ class GiphConfig(ImprovingConfig):
 
     form: Annotated[
         Literal["two-way", "sage", "plain"],
-        Field(description="messages both ways, GraphSAGE along the streams, or no messages"),
+        Field(
+            description="graph network: messages in both directions, GraphSAGE along the "
+            "streams, or none"
+        ),
     ] = "two-way"
     steps: Annotated[
-        int, Field(ge=0, le=64, description="rounds of messages; 0 goes through the graph once")
+        int,
+        Field(
+            ge=0,
+            le=64,
+            description="rounds of messages; 0 passes through the graph once in topological order",
+        ),
     ] = 0
     edges: Annotated[
-        bool, Field(description="messages carry what edges look like, else nodes have their mean")
+        bool,
+        Field(
+            description="put the features of edges into messages; otherwise nodes get their mean"
+        ),
     ] = True
-    potential: Annotated[bool, Field(description="see how much sooner a task could begin")] = True
+    potential: Annotated[
+        bool, Field(description="use the feature of how much earlier a task could start")
+    ] = True
     pairs: Annotated[
-        bool, Field(description="choose a task and its device, else a task for its soonest device")
+        bool,
+        Field(
+            description="choose a task and its device; otherwise a task, for the device where it "
+            "finishes first"
+        ),
     ] = True
 
 

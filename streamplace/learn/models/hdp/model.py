@@ -27,7 +27,7 @@ def _allocator(path: Path) -> Allocator:
 register(
     LearnedModel(
         "hdp",
-        "Reads operators as a sequence, decides by an LSTM with attention (the RNN placer).",
+        "Reads operators as a sequence and places them by an LSTM with attention (the RNN placer).",
         HdpConfig,
         {
             "fast": Preset(HdpConfig(), FAST_TRAINING),

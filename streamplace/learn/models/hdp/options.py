@@ -11,17 +11,28 @@ from streamplace.learn.constructive.options import ConstructiveConfig, Order
 class HdpConfig(ConstructiveConfig):
     """Options of the RNN placer."""
 
-    width: Annotated[int, Field(ge=2, le=4096, multiple_of=2, description="of all vectors")] = 64
-    devices: Annotated[int, Field(ge=1, le=256, description="that the model knows")] = 8
-    embedding: Annotated[int, Field(ge=1, le=1024, description="width of a device's vector")] = 16
-    order: Annotated[Order, Field(description="in which operators are decided about")] = (
+    width: Annotated[
+        int, Field(ge=2, le=4096, multiple_of=2, description="width of all vectors")
+    ] = 64
+    devices: Annotated[
+        int, Field(ge=1, le=256, description="largest number of devices that the model supports")
+    ] = 8
+    embedding: Annotated[
+        int, Field(ge=1, le=1024, description="width of the vector of a device")
+    ] = 16
+    order: Annotated[Order, Field(description="order in which operators are placed")] = (
         "topological"
     )
     groups: Annotated[
-        int, Field(ge=1, le=4096, description="of operators, where a graph has more of these")
+        int,
+        Field(
+            ge=1, le=4096, description="number of groups, if a graph has more operators than this"
+        ),
     ] = 64
-    temperature: Annotated[float, Field(gt=0, le=1000, description="T, of the logits")] = 1.0
-    clip: Annotated[float, Field(gt=0, le=1000, description="C, largest logit")] = 10.0
+    temperature: Annotated[
+        float, Field(gt=0, le=1000, description="temperature T of the logits")
+    ] = 1.0
+    clip: Annotated[float, Field(gt=0, le=1000, description="largest logit, C")] = 10.0
 
 
 PAPER: dict[str, Any] = {

@@ -27,7 +27,8 @@ def _allocator(path: Path) -> Allocator:
 register(
     LearnedModel(
         "hsdag",
-        "Learns to group operators, as many groups as fit, and where each goes (HSDAG).",
+        "Learns to group operators, without a given number of groups, and to place the groups "
+        "(HSDAG).",
         HsdagConfig,
         {
             "fast": Preset(HsdagConfig(), FAST_TRAINING),

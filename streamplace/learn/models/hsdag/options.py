@@ -11,19 +11,29 @@ from streamplace.learn.constructive.options import ConstructiveConfig, Trait
 class HsdagConfig(ConstructiveConfig):
     """Options of HSDAG."""
 
-    width: Annotated[int, Field(ge=1, le=4096, description="of all vectors")] = 64
-    devices: Annotated[int, Field(ge=1, le=256, description="that the model knows")] = 8
+    width: Annotated[int, Field(ge=1, le=4096, description="width of all vectors")] = 64
+    devices: Annotated[
+        int, Field(ge=1, le=256, description="largest number of devices that the model supports")
+    ] = 8
     traits: Annotated[
         tuple[Trait, ...],
-        Field(min_length=1, description="of operators that it looks at; the paper's but for work"),
+        Field(
+            min_length=1, description="features of operators; those of the paper, and their work"
+        ),
     ] = ("kind", "structure", "position", "output", "work")
     hops: Annotated[int, Field(ge=1, le=16, description="layers of the graph encoder")] = 2
     rounds: Annotated[
-        int, Field(ge=1, le=1024, description="of an episode, which the samples are dealt to")
+        int,
+        Field(
+            ge=1, le=1024, description="rounds of an episode, among which the samples are divided"
+        ),
     ] = 4
-    discount: Annotated[float, Field(ge=0, le=1, description="of a reward, per round")] = 0.95
+    discount: Annotated[float, Field(ge=0, le=1, description="discount of a reward, per round")] = (
+        0.95
+    )
     dropout: Annotated[
-        float, Field(ge=0, lt=1, description="share of the streams that no groups grow along")
+        float,
+        Field(ge=0, lt=1, description="share of streams that do not join operators into a group"),
     ] = 0.2
 
 

@@ -15,7 +15,7 @@ def _learner(task: LearningTask, config: PilotConfig) -> Learner:
 register(
     LearnedModel(
         "pilot",
-        "Places operators one by one, seeing what every device carries; any cluster.",
+        "Places operators one by one, knowing the load of every device; for any cluster.",
         PilotConfig,
         {
             "fast": Preset(

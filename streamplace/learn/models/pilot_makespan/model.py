@@ -15,7 +15,7 @@ def _learner(task: LearningTask, config: PilotMakespanConfig) -> Learner:
 register(
     LearnedModel(
         "pilot-makespan",
-        "Rebuilds schedules task by task, in sight of the one before; any devices and links.",
+        "Rebuilds a schedule task by task, knowing the previous one; for any devices and links.",
         PilotMakespanConfig,
         {
             "fast": Preset(

@@ -12,8 +12,11 @@ class PilotMakespanConfig(Config):
 
     width: Annotated[int, Field(ge=1, le=1024, description="units of every layer")] = 32
     looks: Annotated[
-        int, Field(ge=1, le=100, description="schedules in a row that it is judged by")
+        int,
+        Field(
+            ge=1, le=100, description="number of schedules in a row by which the model is validated"
+        ),
     ] = 3
     rebuilt: Annotated[
-        int, Field(ge=0, le=100, description="times that a schedule to learn from is rebuilt")
+        int, Field(ge=0, le=100, description="number of times that a training schedule is rebuilt")
     ] = 2

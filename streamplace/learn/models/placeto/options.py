@@ -20,8 +20,12 @@ Order = Literal[
 class PlacetoConfig(ImprovingConfig):
     """Options of Placeto."""
 
-    order: Annotated[Order, Field(description="in which operators are visited")] = "topological"
-    devices: Annotated[int, Field(ge=1, le=256, description="that the model knows")] = 32
+    order: Annotated[Order, Field(description="order in which operators are visited")] = (
+        "topological"
+    )
+    devices: Annotated[
+        int, Field(ge=1, le=256, description="largest number of devices that the model supports")
+    ] = 32
 
 
 TRAINING = TrainingConfig(
