@@ -76,9 +76,14 @@ class Watched:
         return self.finished(self.start(FAST, path))
 
     def move(
-        self, run: Callable[..., Any], home: Path, *options: str, settings: Mapping[str, str]
+        self,
+        run: Callable[..., Any],
+        home: Path,
+        *options: str,
+        settings: Mapping[str, str],
+        beside: int = 0,
     ) -> str:
-        """Move it by the command; returns its new id."""
+        """Move it by the command, beside so many other jobs; returns its new id."""
         more = [word for pair in settings.items() for word in ("-D", "=".join(pair))]
         place = ("--rest", self.rest.url, "--flink-home", str(home))
         saved = ("--savepoints", f"{self.folder.as_uri()}-saved", "-p", str(PARALLELISM))
@@ -87,9 +92,11 @@ class Watched:
         command = ("flink", "move", str(self.jar), *place, *saved, *job)
         answer = run(*command, "--", *self.arguments(SLOW))
         assert answer.status == 0, answer.err
-        found: str = answer.out.strip()
-        assert self.rest.live_jobs() == [found]
-        return found
+        moved: str = answer.out.strip()
+        live = self.rest.live_jobs()
+        assert moved in live
+        assert len(live) == 1 + beside
+        return moved
 
 
 def spread(rest: Rest, job: str, devices: Sequence[str], step: int) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Jobs as others write them, moved twice by one command: results are as if they had not moved."""
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from moved_jobs import FAST, SLOW, Watched, write_spread
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.local import LocalCluster
 from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.state import stop
 
 pytestmark = pytest.mark.xdist_group("flink")
 Settings = dict[str, str]
@@ -24,7 +27,7 @@ def watched(rest: Rest, jobs: Path, tmp_path: Path) -> Callable[..., tuple[Watch
     """A job, and what it tells when nobody moves it."""
 
     def start(given: Settings, entry: str, *before: str) -> tuple[Watched, list[str]]:
-        alone = Watched(rest, jobs, tmp_path / "alone", entry, before, given)
+        alone = Watched(rest, jobs, tmp_path / f"alone-{entry}", entry, before, given)
         told = alone.finished(alone.start(FAST))
         assert len(told) > 20
         return Watched(rest, jobs, tmp_path / "moved", entry, before, given), told
@@ -90,3 +93,51 @@ def test_queries_of_nexmark_tell_what_they_would_have_told_unmoved(
     running = job.move(run, flink.home, "--placement", placement, settings=given)
     job.tells_more()
     assert job.resumed(running) == told
+
+
+@pytest.mark.slow
+def test_jobs_placed_together_are_moved_one_after_the_other(
+    watched: Callable[..., tuple[Watched, list[str]]],
+    run: Callable,
+    rest: Rest,
+    flink: Flink,
+    cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    """Each tells what it would have told alone, and runs where the placement of both says."""
+    given = settings("false", "hashmap")
+    jobs = {entry: watched(given, entry) for entry in ("EventsJob", "TipsJob")}
+    jobs = {
+        entry: (replace(job, folder=tmp_path / entry), told) for entry, (job, told) in jobs.items()
+    }
+    where, running, graphs = ("--rest", rest.url), {}, []
+    for i, (entry, (job, _)) in enumerate(jobs.items()):  # so that neither takes whole devices
+        running[entry] = job.start(SLOW)
+        job.tells_more()
+        own = cluster.devices[2 * i : 2 * i + 2]
+        placement = write_spread(tmp_path / "own.json", rest, running[entry], own, 1)
+        options = ("--job", running[entry], "--placement", placement)
+        running[entry] = job.move(run, flink.home, *options, settings=given, beside=i)
+    for entry in jobs:
+        graphs.append(f"{entry}.json")
+        watch = ("--job", running[entry], "--seconds", "2", "-o", graphs[-1])
+        assert run("flink", "profile", *where, *watch).status == 0
+        document = json.loads(Path(graphs[-1]).read_text())
+        Path(graphs[-1]).write_text(json.dumps(document | {"name": entry.lower()}))
+    assert run("flink", "union", *graphs, "-o", "both.json").status == 0
+    watch = ("--job", running["TipsJob"], "--seconds", "2")
+    assert run("flink", "cluster", *where, *watch, "-o", "cluster.toml").status == 0
+    dealt = ("--placer", "round-robin", "--cluster", "cluster.toml", "--subtasks")
+    assert run("place", "both.json", *dealt, "-o", "both-placed.json").status == 0
+    assert run("flink", "split", "both-placed.json", "-o", "parts").status == 0
+    for entry, (job, _) in jobs.items():
+        part = ("--placement", f"parts/{entry.lower()}.json")
+        options = ("--job", running[entry], *part)
+        running[entry] = job.move(run, flink.home, *options, settings=given, beside=1)
+        assert run("flink", "verify", *where, "--job", running[entry], *part).status == 0
+    paths = {}
+    for entry, (job, _) in jobs.items():
+        job.tells_more()
+        paths[entry] = stop(rest, running[entry], f"{job.folder.as_uri()}-saved")
+    for entry, (job, told) in jobs.items():  # as Flink puts it, and so each alone
+        assert job.finished(job.start(FAST, paths[entry])) == told
