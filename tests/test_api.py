@@ -158,7 +158,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "graph file": (lambda: place("nowhere.json"), "nowhere.json: cannot be read"),
     "cluster": (lambda: place(PIPE, 2.5), "cluster is 2.5; it must be"),  # type: ignore[arg-type]
     "cluster of a flag": (lambda: place(PIPE, True), "cluster is True"),
-    "cluster tables": (lambda: place(PIPE, {"device": []}), "cluster: devices is missing"),
+    "cluster tables": (lambda: place(PIPE, {"device": []}), "did you mean 'devices'"),
     "constraints": (lambda: place(PIPE, constraints=[1]), "constraints is [1]"),  # type: ignore[arg-type]
     "constraints tables": (lambda: place(PIPE, constraints={"pins": {}}), "pins"),
     "placer": (lambda: place(PIPE, placer=3), "placer is 3; it must be"),  # type: ignore[arg-type]

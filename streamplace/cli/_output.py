@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from streamplace.model.messages import counted as counted
 from streamplace.model.messages import printable
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from streamplace.model.report import Report
 
 T = TypeVar("T")
-MOST_TOLD = 40
-"""Operators of which is printed what they do."""
 
 
 def replace_what_stdout_cannot_encode() -> None:
@@ -73,36 +72,18 @@ def say(message: str) -> None:
 
 
 def print_report(report: "Report") -> None:
-    """Print what an objective tells: its sentences and tables."""
-    from rich.table import Table
+    """Print the sentences and tables of a report."""
+    from streamplace.model.console import print_parts
 
-    from streamplace.model.report import Sheet
-
-    out = console()
-    for part in report.parts:
-        if isinstance(part, Sheet):
-            table = Table(*part.head, box=None)
-            for row in part.rows:
-                table.add_row(*(cell if isinstance(cell, str) else bar(cell.load) for cell in row))
-            out.print(table)
-        else:
-            out.print(part)
+    print_parts(console(), report)
 
 
 def print_about(graph: "StreamGraph") -> None:
     """Print what operators do whose names do not say it."""
-    from rich.table import Column, Table
+    from streamplace.model.report import Report
+    from streamplace.model.sheets import about_parts
 
-    operators = graph.operators
-    rows = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
-    if not rows:
-        return
-    table = Table("operator", Column("what it does", overflow="fold"), box=None)
-    for row in rows[:MOST_TOLD]:
-        table.add_row(*row)
-    console().print(table)
-    if len(rows) > MOST_TOLD:
-        console().print(f"{len(rows) - MOST_TOLD} more are told in the graph's file")
+    print_report(Report(about_parts(graph.operators)))
 
 
 def say_doubts(graph: "StreamGraph") -> None:
@@ -112,17 +93,6 @@ def say_doubts(graph: "StreamGraph") -> None:
     for name, text in graph.attributes.items():
         if name.startswith(CPU_OF):
             say(f"note: {name}: {text}")
-
-
-def bar(load: float, width: int = 20) -> str:
-    """Load as a bar with a mark where the capacity ends; half a width more for what exceeds it.
-
-    >>> bar(0.5, 10), bar(1.3, 10), bar(9, 10)
-    ('█████·····|     ', '██████████|▓▓▓  ', '██████████|▓▓▓▓▓')
-    """
-    full = round(min(load, 1.0) * width)
-    over = min(round(max(load - 1.0, 0.0) * width), width // 2)
-    return "█" * full + "·" * (width - full) + "|" + "▓" * over + " " * (width // 2 - over)
 
 
 @contextmanager
@@ -218,12 +188,3 @@ def _encodable(character: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things in words.
-
-    >>> counted(1, "graph"), counted(2, "graph")
-    ('1 graph', '2 graphs')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -9,8 +9,6 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import (
-    console,
-    print_about,
     print_json,
     print_report,
     say_doubts,
@@ -18,10 +16,8 @@ from streamplace.cli._output import (
 )
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
-from streamplace.model.report import Report, duration
 
 if TYPE_CHECKING:
-    from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
     from streamplace.model.relocation import Relocation
     from streamplace.objectives.explanation import Explanation
@@ -174,7 +170,7 @@ def _place_one(
         document = as_document(judge, result, explanation)
         print_json({"graph": problem.graph.name, **several, **document})
     else:
-        show(problem.graph, judge, result, explanation)
+        print_report(result.reported(explanation))
 
 
 def _relocation(
@@ -190,8 +186,8 @@ def _relocation(
 
 def as_document(judge: "Objective", result: "Result", explanation: "Explanation") -> dict[str, Any]:
     """JSON document of a placement."""
-    from streamplace.evaluate.verdict import gap, verdict
     from streamplace.io.placements import order_facts
+    from streamplace.placers.verdict import verdict
 
     name = judge.quantity
     return {
@@ -200,28 +196,9 @@ def as_document(judge: "Objective", result: "Result", explanation: "Explanation"
         **order_facts(result.placement),
         **{**explanation.headline(), name: explanation.headline().get(name, result.value)},
         "bound": result.bound,
-        "gap": gap(result),
-        "verdict": verdict(result, explanation),
+        "gap": result.gap,
+        "verdict": verdict(result.value, result.bound, explanation),
         "placer": result.placer,
         "seed": result.seed,
         "seconds": result.seconds,
     }
-
-
-def show(
-    graph: "StreamGraph", judge: "Objective", result: "Result", explanation: "Explanation"
-) -> None:
-    """Print a placement by device, and how good it is."""
-    from streamplace.evaluate.verdict import bound_in_words, verdict
-    from streamplace.model.console import titled
-
-    out, report = console(), explanation.brief()
-    tables = [part for part in report.parts if not isinstance(part, str)]
-    print_report(Report(tuple(tables)))
-    print_about(graph)
-    heading = f" by {result.placer}: {explanation.words}, search time {duration(result.seconds)}"
-    out.print(titled(graph.name, heading))
-    for line in (*report.parts, bound_in_words(judge, result)):
-        if isinstance(line, str):
-            out.print(line)
-    out.print(f"Verdict: {verdict(result, explanation)}")

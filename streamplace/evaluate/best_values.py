@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.evaluate.records import Record, key_number
-from streamplace.evaluate.verdict import PROVEN
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Sense
+from streamplace.placers.verdict import PROVEN
 
 BLOCK = 2**16
 """Number of records that are collected before they are merged."""

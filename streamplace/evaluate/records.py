@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from streamplace.evaluate.verdict import proven
 from streamplace.io.schema import STRICT, Finite
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
+from streamplace.placers.verdict import proven
 
 Key = tuple[str, str, str, str]
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from streamplace.evaluate.best_values import Optima, look_up
 from streamplace.evaluate.results import ResultColumns, ResultsTable
-from streamplace.evaluate.verdict import PROVEN
 from streamplace.model.arrays import Floats
+from streamplace.placers.verdict import PROVEN
 
 TIE = 1e-9
 """Values that differ by no more than this share are equal."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,15 +12,21 @@ from streamplace.errors import ClusterError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import frozen, same_fields
 from streamplace.model.devices import SLOWEST, Device, Devices
+from streamplace.model.display import Displayed, data_frame
 from streamplace.model.interchange import interchangeable
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import counted, quoted, shown
+from streamplace.model.report import Report
+from streamplace.model.sheets import device_sheet, network_words
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, seconds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOST_DEVICES = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Cluster:
+class Cluster(Displayed):
     """Devices, and for every ordered pair of them a bandwidth and a latency.
 
     Attributes
@@ -121,6 +128,21 @@ class Cluster:
     def n_devices(self) -> int:
         """Number of devices, D."""
         return len(self.devices)
+
+    def report(self) -> Report:
+        """Devices, and the links between them."""
+        parts = (device_sheet(self.devices), network_words(self.bandwidth_bps, self.latency_s))
+        return Report(parts, f"Cluster of {counted(self.n_devices, 'device')}")
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the devices, one row each."""
+        devices = self.devices
+        columns = ("name", "mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
+        tags = [", ".join(sorted(tags)) for tags in devices.tags]
+        return data_frame({**{name: getattr(devices, name) for name in columns}, "tags": tags})
+
+    def __repr__(self) -> str:
+        return f"<Cluster of {counted(self.n_devices, 'device')}>"
 
     def __eq__(self, other: object) -> bool:
         return same_fields(self, other)

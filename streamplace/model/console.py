@@ -1,10 +1,21 @@
 """A console to which every text is data: names hold no markup and send nothing to the terminal."""
 
+import shutil
+import sys
+from io import StringIO
+
 from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
 from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 
 from streamplace.model.messages import printable
+from streamplace.model.report import Bar, Heading, Report, Sheet
+
+WIDTH = 100
+"""Columns where there is no terminal."""
+MOST_NAME = 40
+"""Columns of a column of names, beyond which they go on in the next line."""
 
 
 class DataConsole(Console):
@@ -32,3 +43,57 @@ class DataConsole(Console):
 def titled(name: str, rest: str) -> Text:
     """Line that begins with a name in bold."""
     return Text.assemble((printable(name), "bold"), printable(rest))
+
+
+def print_parts(console: Console, report: Report) -> None:
+    """Print the sentences and tables of a report."""
+    for part in report.parts:
+        if isinstance(part, Sheet):
+            console.print(table_of(part))
+        elif isinstance(part, Heading):
+            console.print(titled(part.name, part.rest))
+        else:
+            console.print(part)
+
+
+def as_text(report: Report) -> str:
+    """Report as plain text, as wide as the terminal (100 columns where there is none)."""
+    width = shutil.get_terminal_size().columns if _on_terminal() else WIDTH
+    file = StringIO()
+    console = DataConsole(
+        file=file, width=width, highlight=False, color_system=None, force_terminal=False,
+        force_jupyter=False,
+    )  # fmt: skip
+    if report.title:
+        console.print(report.title)
+    print_parts(console, report)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def table_of(sheet: Sheet) -> Table:
+    """Table of the terminal."""
+    table = Table(box=None)
+    for i, head in enumerate(sheet.head):
+        if i == sheet.names:
+            longest = max((len(str(row[i])) for row in sheet.rows), default=0)
+            table.add_column(head, overflow="fold", min_width=min(MOST_NAME, longest))
+        else:
+            table.add_column(head, no_wrap=sheet.unbroken)
+    for row in sheet.rows:
+        table.add_row(*(cell if isinstance(cell, str) else bar(cell) for cell in row))
+    return table
+
+
+def bar(load: Bar, width: int = 20) -> str:
+    """Load as a bar with a mark where the capacity ends; half a width more for what exceeds it.
+
+    >>> bar(Bar(0.5), 10), bar(Bar(1.3), 10), bar(Bar(9), 10)
+    ('█████·····|     ', '██████████|▓▓▓  ', '██████████|▓▓▓▓▓')
+    """
+    full = round(min(load.load, 1.0) * width)
+    over = min(round(max(load.load - 1.0, 0.0) * width), width // 2)
+    return "█" * full + "·" * (width - full) + "|" + "▓" * over + " " * (width // 2 - over)
+
+
+def _on_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()

@@ -48,6 +48,18 @@ class Constraints:
         devices = (allowed or {}).items()
         put("allowed", {name: _names(f"allowed {quoted(name)}", d) for name, d in devices})
 
+    @property
+    def words(self) -> str:
+        """Number of constraints by kind in one sentence; empty where there is none."""
+        kinds = {
+            "pinned operators": self.pin,
+            "groups on one device": self.colocate,
+            "groups apart": self.exlocate,
+            "operators on some devices only": self.allowed,
+        }
+        counts = [f"{name} {len(rules)}" for name, rules in kinds.items() if rules]
+        return f"Constraints: {', '.join(counts)}" if counts else ""
+
 
 def _groups(what: str, groups: Iterable[Iterable[str]]) -> tuple[frozenset[str], ...]:
     if isinstance(groups, str):

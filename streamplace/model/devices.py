@@ -135,6 +135,9 @@ class Devices:
             [row.watts for row in rows],
         )
 
+    def __repr__(self) -> str:
+        return f"<Devices: {len(self)}>"
+
     def __len__(self) -> int:
         return len(self.name)
 

@@ -10,10 +10,13 @@ import numpy as np
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import frozen, is_text, same_fields
-from streamplace.model.messages import quoted, shown
+from streamplace.model.display import Pictured
+from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.operators import ALL, EACH, Operator, Operators
+from streamplace.model.report import Report
+from streamplace.model.sheets import about_parts, operator_sheet
 from streamplace.model.streams import Stream, Streams
-from streamplace.model.units import LARGEST
+from streamplace.model.units import LARGEST, format_rate
 
 if TYPE_CHECKING:
     from streamsim.flow import Flow
@@ -30,7 +33,7 @@ CONSISTENCY = "consistency"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StreamGraph:
+class StreamGraph(Pictured):
     """A stream-processing application.
 
     Any number of sources and sinks and parallel streams are allowed; cycles are refused, and so is
@@ -148,6 +151,23 @@ class StreamGraph:
         return replace(
             self, operators=operators, streams=replace(self.streams, operators=operators)
         )
+
+    @property
+    def title(self) -> str:
+        """Name and size in one line."""
+        rate = "" if self.operators.fires_all.all() else f", {format_rate(self.source_rate)}"
+        return (
+            f"{shown(self.name)}: {counted(self.n_operators, 'operator')}, "
+            f"{counted(self.n_streams, 'stream')}{rate}"
+        )
+
+    def report(self) -> Report:
+        """Operators with their rate, CPU and output, and what they feed."""
+        sheet = operator_sheet(self.operators, self.streams, self.input_rate)
+        return Report((sheet, *about_parts(self.operators)), self.title)
+
+    def __repr__(self) -> str:
+        return f"<StreamGraph {self.title}>"
 
     def __reduce__(self) -> tuple[object, ...]:
         return StreamGraph, (self.name, self.operators, self.streams, dict(self.attributes))

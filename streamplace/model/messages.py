@@ -61,5 +61,14 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {quoted(near[0])}?" if near else ""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "graph"), counted(2, "graph")
+    ('1 graph', '2 graphs')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _printable(character: str) -> str:
     return character if character.isprintable() else repr(character)[1:-1]

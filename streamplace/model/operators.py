@@ -190,6 +190,9 @@ class Operators:
             max_parallelism=[row.max_parallelism for row in rows],
         )
 
+    def __repr__(self) -> str:
+        return f"<Operators: {len(self)}>"
+
     def __len__(self) -> int:
         return len(self.name)
 

@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 from streamplace.errors import PlacementError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import float_column, int_column, same_fields
-from streamplace.model.messages import listed, quoted
+from streamplace.model.display import Displayed
+from streamplace.model.messages import counted, listed, quoted
+from streamplace.model.report import Report
+from streamplace.model.sheets import placement_sheet
 from streamplace.model.units import LARGEST
 
 Discipline = Literal["priority", "order"]
@@ -20,7 +23,7 @@ DISCIPLINES: Final = get_args(Discipline)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Placement(Mapping[str, str]):
+class Placement(Displayed, Mapping[str, str]):
     """A mapping from operator names to device names, stored as one device row per operator.
 
     Attributes
@@ -110,6 +113,19 @@ class Placement(Mapping[str, str]):
 
     def __hash__(self) -> int:
         return hash(self.index.tobytes())
+
+    def report(self) -> Report:
+        """Operators by device."""
+        return Report((placement_sheet(self.pes().items()),), self.title)
+
+    @property
+    def title(self) -> str:
+        """Size in one line."""
+        used = counted(len(np.unique(self.index)), "device")
+        return f"Placement of {counted(len(self), 'operator')} on {used}"
+
+    def __repr__(self) -> str:
+        return f"<{self.title}>"
 
     def as_dict(self) -> dict[str, str]:
         """Operator name → device name, in operator order."""

@@ -13,11 +13,13 @@ from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.columns import distinct_rows, frozen
 from streamplace.model.constraints import Constraints
+from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
 from streamplace.model.line import check_lines
-from streamplace.model.messages import listed, quoted
+from streamplace.model.messages import counted, listed, quoted
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
+from streamplace.model.report import Report
 from streamplace.model.rules import PlacementRules, compile_rules
 from streamplace.model.units import LARGEST, format_bytes
 
@@ -29,7 +31,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Problem:
+class Problem(Pictured):
     """What a placer is asked.
 
     Attributes
@@ -107,6 +109,16 @@ class Problem:
     def n_devices(self) -> int:
         """Number of devices, D."""
         return self.cluster.n_devices
+
+    def report(self) -> Report:
+        """Graph, cluster and constraints."""
+        graph, cluster = self.graph.report(), self.cluster.report()
+        rules = self.constraints.words
+        parts = (*graph.parts, cluster.title, *cluster.parts, *([rules] if rules else []))
+        return Report(parts, graph.title)
+
+    def __repr__(self) -> str:
+        return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"
 
     def cached(self, name: str, make: Callable[["Problem"], T]) -> T:
         """Value that follows from the problem alone, made when it is first asked for.

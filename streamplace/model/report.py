@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeVar
 
+from streamplace.model.display import Displayed
+
 T = TypeVar("T")
 
 MOST_ROWS, MOST_NAMES = 12, 12
@@ -22,24 +24,61 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table."""
+    """A table.
+
+    Attributes
+    ----------
+    names
+        Column of names, which go on in the next line where they are long; None where names may be
+        cut.
+    unbroken
+        Whether the other columns stay on one line.
+    """
 
     head: tuple[str, ...]
     rows: tuple[tuple[str | Bar, ...], ...]
+    names: int | None = None
+    unbroken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Sentences and tables, in the order in which they are told.
+class Heading:
+    """A line that begins with a name, which stands out."""
+
+    name: str
+    rest: str
+
+
+Part = str | Sheet | Heading
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Displayed):
+    """Sentences and tables, in the order in which they are shown.
 
     Attributes
     ----------
     title
-        What is said first, beside the name of the graph.
+        First line; a command puts the name of the graph before it.
+
+    Examples
+    --------
+    >>> print(Report(("Fine.", Sheet(("device", "load"), (("d0", Bar(0.5)),))), "All of it"))
+    All of it
+    Fine.
+     device  load
+     d0      ██████████··········|
     """
 
-    parts: tuple[str | Sheet, ...]
+    parts: tuple[Part, ...]
     title: str = ""
+
+    def report(self) -> "Report":
+        """Return the report itself."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.title or f'{len(self.parts)} parts'}>"
 
 
 def percent(share: float) -> str:

@@ -121,6 +121,9 @@ class Streams:
             raise _unknown_end(operators, sources, targets) from None
         return cls(operators, *rows, selectivity, payload, partitioning, input)
 
+    def __repr__(self) -> str:
+        return f"<Streams: {len(self)}>"
+
     def __len__(self) -> int:
         return len(self.source)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from streamplace.model.display import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.report import Report, Sheet, some
 
@@ -43,7 +44,7 @@ class Explanation(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PlainExplanation:
+class PlainExplanation(Displayed):
     """The explanation of an objective that has none of its own: the value, and who is where.
 
     Attributes
@@ -63,6 +64,9 @@ class PlainExplanation:
     def verdict(self) -> str:
         """The value in words."""
         return self.words
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
         """Nothing beside the value."""

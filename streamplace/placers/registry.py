@@ -9,12 +9,17 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
+from streamplace.model.display import Pictured
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import Heading, Report, duration
+from streamplace.model.sheets import about_parts
 from streamplace.objectives.conditions import require_conditions
+from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 from streamplace.placers.stopwatch import now
+from streamplace.placers.verdict import bound_in_words, proven, verdict
 from streamplace.registry import Registry
 
 LOG = logging.getLogger(__name__)
@@ -71,13 +76,23 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A placer's answer, judged by the objective.
+class Result(Pictured):
+    """A placer's answer, judged by the objective; ``print`` shows it as ``streamplace place`` does.
 
     Attributes
     ----------
     objective
         Name of what it was judged by, conditions included.
+    value
+        What the placement reaches by that.
+    seconds
+        Time that the placer took.
+    bound
+        No placement can be better than this, proven; None where none is known.
+    trace
+        Improvements on the way.
+    problem, judge
+        What was placed, and the objective itself.
     """
 
     placement: Placement
@@ -88,6 +103,47 @@ class Result:
     seconds: float
     bound: float | None = None
     trace: tuple[Improvement, ...] = ()
+    problem: Problem = field(kw_only=True, repr=False, compare=False)
+    judge: Objective = field(kw_only=True, repr=False, compare=False)
+
+    @property
+    def gap(self) -> float | None:
+        """How far the value is from the bound, in the objective's unit; None without a bound."""
+        return None if self.bound is None else abs(self.value - self.bound)
+
+    @property
+    def proven(self) -> bool:
+        """Whether no placement can be better."""
+        return proven(self.value, self.bound)
+
+    def explain(self) -> Explanation:
+        """What the placement reaches, what limits it, and what to move."""
+        return self.judge.explained(self.problem, self.placement)
+
+    def report(self) -> Report:
+        """Devices with what they run, the bound, and the verdict."""
+        return self.reported(self.explain())
+
+    def reported(self, explanation: Explanation) -> Report:
+        """Report around an explanation of the placement that was made before."""
+        graph, parts = self.problem.graph, explanation.brief().parts
+        sentences = [part for part in parts if isinstance(part, str)]
+        heading = f" by {self.placer}: {explanation.words}, search time {duration(self.seconds)}"
+        bound = bound_in_words(self.judge, self.value, self.bound)
+        return Report(
+            (
+                *(part for part in parts if not isinstance(part, str)),
+                *about_parts(graph.operators),
+                Heading(graph.name, heading),
+                *sentences,
+                *([] if bound is None else [bound]),
+                f"Verdict: {verdict(self.value, self.bound, explanation)}",
+            )
+        )
+
+    def __repr__(self) -> str:
+        value = self.judge.format(self.value)
+        return f"<Result of {self.placer}: {self.objective} {value}, {self.placement!r}>"
 
 
 class PlacerFunction(Protocol):
@@ -163,6 +219,8 @@ class Placer:
             elapsed,
             bound,
             answer.trace,
+            problem=problem,
+            judge=objective,
         )
 
     def check(self, problem: Problem, objective: Objective) -> None:

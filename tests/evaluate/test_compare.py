@@ -212,8 +212,10 @@ def test_what_could_not_be_proven_is_remembered_too(file: RecordFile, tmp_path: 
 def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Result:
     """Answer of a placer whose time was too short."""
     placement = problem.placement([0] * problem.n_operators)
-    value = OBJECTIVES["throughput"].value(problem, placement)
-    return Result(placement, "throughput", value, placer.name, 0, 0.1, bound=value + 0.1)
+    judge = OBJECTIVES["throughput"]
+    value = judge.value(problem, placement)
+    terms = (placer.name, 0, 0.1, value + 0.1)
+    return Result(placement, judge.name, value, *terms, problem=problem, judge=judge)
 
 
 def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:

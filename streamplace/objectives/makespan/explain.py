@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamplace.model.display import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
@@ -32,7 +33,7 @@ ORDERS = {
 
 
 @dataclass(frozen=True)
-class OnePass:
+class OnePass(Displayed):
     """One pass under a placement, in seconds.
 
     Attributes
@@ -99,6 +100,9 @@ class OnePass:
             f"{longest.what} {longest.who} {longest.where} takes {quantity(longest.seconds, 's')}"
         )
         return f"of {quantity(self.makespan, 's')}: {spent}; {most}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
         """The ratio to the path, and the chain by kind."""

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from math import ceil, inf, isfinite
 from typing import Any
 
+from streamplace.model.display import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
@@ -26,7 +27,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Relocated:
+class Relocated(Displayed):
     """What a placement reaches, and the way to it from where the graph runs.
 
     Attributes
@@ -97,6 +98,9 @@ class Relocated:
     def verdict(self) -> str:
         """What limits, and the way there."""
         return f"{self.reached.verdict}; {self.sentence}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
         """Facts for an answer of ``place``."""

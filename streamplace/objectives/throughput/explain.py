@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
+from streamplace.model.display import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, some
@@ -25,7 +26,7 @@ MOST_CARRIED, MOST_SHARES = 4, 6
 
 
 @dataclass(frozen=True)
-class Sustained:
+class Sustained(Displayed):
     """What a placement sustains in the steady state, and why not more.
 
     Attributes
@@ -74,6 +75,9 @@ class Sustained:
             full = percent(limit.load)
             return f"keeps up with the sources; the fullest resource is {limit.label} at {full}"
         return f"{percent(self.value)} of the sources' rate; {limit.label} is the limit"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
         """Throughput and bottleneck."""

@@ -1,0 +1,52 @@
+"""Reports as HTML for notebooks: tables and bars without scripts, every text escaped."""
+
+from html import escape
+
+from streamplace.model.messages import printable
+from streamplace.model.report import Bar, Heading, Report, Sheet
+
+FULL, OVER, EMPTY = "#3366aa", "#cc3333", "#88888840"
+CELL = "text-align:left;padding:1px 10px 1px 0"
+WIDTH = 9.0
+"""Width of a full bar in em."""
+
+
+def as_html(report: Report, picture: str | None = None) -> str:
+    """Picture, if there is one, above the report.
+
+    >>> as_html(Report((Sheet(("operator",), (("<b>",),)),), "One & all"))[:52]
+    '<div style="overflow-x:auto"><p><b>One &amp; all</b>'
+    """
+    title = f"<p><b>{_text(report.title)}</b></p>" if report.title else ""
+    drawn = f"<div>{picture}</div>" if picture else ""
+    parts = "".join(map(_part, report.parts))
+    return f'<div style="overflow-x:auto">{title}{drawn}{parts}</div>'
+
+
+def _part(part: str | Sheet | Heading) -> str:
+    if isinstance(part, Sheet):
+        head = "".join(f'<th style="{CELL}">{_text(name)}</th>' for name in part.head)
+        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in part.rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    if isinstance(part, Heading):
+        return f"<p><b>{_text(part.name)}</b>{_text(part.rest)}</p>"
+    return f"<p>{_text(part)}</p>"
+
+
+def _cell(cell: str | Bar) -> str:
+    content = _bar(cell.load) if isinstance(cell, Bar) else _text(cell)
+    return f'<td style="{CELL}">{content}</td>'
+
+
+def _bar(load: float) -> str:
+    """Bar that is full at a load of 1, and red where the load exceeds it."""
+    full = WIDTH * min(load, 1.0)
+    colour = FULL if load <= 1 else OVER
+    return (
+        f'<div style="width:{WIDTH:g}em;background:{EMPTY}">'
+        f'<div style="width:{full:.2f}em;height:0.8em;background:{colour}"></div></div>'
+    )
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

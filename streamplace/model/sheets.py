@@ -1,0 +1,106 @@
+"""Tables of operators, devices and placements."""
+
+from collections.abc import Iterable, Sequence
+from math import inf
+
+import numpy as np
+
+from streamplace.model.arrays import Floats
+from streamplace.model.devices import Devices
+from streamplace.model.operators import Operators
+from streamplace.model.report import MOST_ROWS, Sheet, duration, some
+from streamplace.model.streams import Streams
+from streamplace.model.units import format_bandwidth, format_bytes, format_rate
+
+MOST_TARGETS = 4
+MOST_ABOUT = 40
+"""Operators of which is shown what they do."""
+
+
+def operator_sheet(operators: Operators, streams: Streams, input_rate: Floats) -> Sheet:
+    """Operators with their rate, CPU and output, and what they feed."""
+    targets: list[list[str]] = [[] for _ in operators.name[:MOST_ROWS]]
+    for u, v in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
+        if u < len(targets) and operators.name[v] not in targets[u]:
+            targets[u].append(operators.name[v])
+    rows = [
+        (operators.name[v], *_work(operators, v, float(input_rate[v])),
+         format_bytes(operators.payload[v]), some(feeds, separator=", ", most=MOST_TARGETS) or "—")
+        for v, feeds in enumerate(targets)
+    ]  # fmt: skip
+    tasks = bool(operators.fires_all.all())
+    head = ("operator", *(("work",) if tasks else ("takes in", "CPU")), "emits", "feeds")
+    if len(operators) > len(rows):
+        rows.append((f"and {len(operators) - len(rows)} more", *[""] * (len(head) - 1)))
+    return Sheet(head, tuple(rows), names=0)
+
+
+def _work(operators: Operators, v: int, input_rate: float) -> tuple[str, ...]:
+    """Rate and CPU of an operator; the instructions of one where all are tasks."""
+    ipt = float(operators.ipt[v])
+    if operators.fires_all.all():
+        return (f"{ipt / 1e6:.4g} M instructions",)
+    return format_rate(input_rate), f"{input_rate * ipt / 1e6:.4g} MIPS"
+
+
+def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:
+    """What operators do whose names do not say it; nothing where all names do."""
+    rows = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
+    if not rows:
+        return ()
+    sheet = Sheet(("operator", "what it does"), tuple(rows[:MOST_ABOUT]), names=1)
+    left = len(rows) - MOST_ABOUT
+    return (sheet, f"The file of the graph describes {left} more") if left > 0 else (sheet,)
+
+
+def device_sheet(devices: Devices) -> Sheet:
+    """Devices, equal neighbours in one row."""
+    facts = [_facts(devices, d) for d in range(len(devices))]
+    begins = [d for d in range(len(facts)) if not d or facts[d] != facts[d - 1]]
+    rows = [
+        (_range(devices.name[begin:end]), *facts[begin])
+        for begin, end in zip(begins, [*begins[1:], len(facts)], strict=True)
+    ]
+    shown = rows[:MOST_ROWS]
+    if len(rows) > len(shown):
+        left = len(facts) - begins[MOST_ROWS]
+        shown.append((f"and {left} more", "", "", "", "", ""))
+    head = ("device", "cores", "speed of a core", "memory", "network card", "tags")
+    return Sheet(head, tuple(shown), names=0)
+
+
+def network_words(bandwidth_bps: Floats, latency_s: Floats) -> str:
+    """Bandwidths and latencies of the links in one sentence."""
+    remote = ~np.eye(len(bandwidth_bps), dtype=bool)
+    if not remote.any():
+        return "Network: none, as there is one device"
+    low, high = bandwidth_bps[remote].min(), bandwidth_bps[remote].max()
+    near, far = float(latency_s[remote].min()), float(latency_s[remote].max())
+    speed = format_bandwidth(low) + ("" if low == high else f" to {format_bandwidth(high)}")
+    wait = duration(near) + ("" if near == far else f" to {duration(far)}")
+    return f"Network: links of {speed}, latency {wait}"
+
+
+def placement_sheet(pes: Iterable[tuple[str, Sequence[str]]]) -> Sheet:
+    """Operators by device."""
+    rows = tuple((device, str(len(names)), some(names)) for device, names in pes)
+    return Sheet(("device", "", "operators"), rows)
+
+
+def _facts(devices: Devices, d: int) -> tuple[str, ...]:
+    cards = {
+        "out": devices.egress_bps[d],
+        "in": devices.ingress_bps[d],
+    }
+    limits = [f"{format_bandwidth(bps)} {way}" for way, bps in cards.items() if bps != inf]
+    return (
+        str(devices.cores[d]),
+        f"{devices.mips[d]:.6g} MIPS",
+        format_bytes(devices.memory[d]) if devices.memory[d] != inf else "—",
+        ", ".join(limits) or "—",
+        ", ".join(sorted(devices.tags[d])) or "—",
+    )
+
+
+def _range(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)})"

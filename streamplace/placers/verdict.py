@@ -1,0 +1,35 @@
+"""The verdict on a placement: its value, its distance from the best possible, what limits it."""
+
+from streamplace.model.report import percent
+from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.registry import Objective
+
+PROVEN = 1e-6
+"""A value this close to its bound, as a share of it, is the best possible."""
+
+
+def proven(value: float, bound: float | None) -> bool:
+    """Whether a value meets its bound, or is better by rounding."""
+    return bound is not None and abs(value - bound) <= PROVEN * abs(bound)
+
+
+def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
+    """One sentence."""
+    if bound is None:
+        return explanation.verdict
+    if proven(value, bound):
+        return f"the best possible, proven; {explanation.verdict}"
+    low, high = sorted((value, bound))
+    if low <= 0:
+        return explanation.verdict
+    return f"{percent(low / high)} of the best possible at least; {explanation.verdict}"
+
+
+def bound_in_words(objective: Objective, value: float, bound: float | None) -> str | None:
+    """The bound in one sentence, with the gap where there is one; None without a bound."""
+    if bound is None:
+        return None
+    text = f"Bound: no placement is better than {objective.format(bound)}"
+    if proven(value, bound):
+        return text
+    return f"{text} (gap {objective.format(abs(value - bound))})"
