@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.rest import Rest
     from streamplace.engines.flink.transaction import FlinkMoved
 
+UNMOVED = "every subtask is already where it is placed; nothing is moved"
 SAVEPOINTS = click.option(
     "--savepoints",
     "folder",
@@ -162,7 +163,7 @@ def move_(
     else:
         plan = move.plan(running, read_vectors(placement))
         _tell(plan)
-    if plan is not None and plan.moved and not dry_run:
+    if plan is not None and plan.is_needed and not dry_run:
         _show(move.run(plan), running, plan.moved, as_json)
     else:
         _show(None, running, {} if plan is None else plan.moved, as_json)
@@ -185,21 +186,28 @@ def _planned_anew(
     say(f"placed by {result.placer}: relative throughput {result.value:.4g}")
     parallelism = measured.graph.operators.parallel
     plan = move.plan(job, vectors_of(result.placement.as_dict(), parallelism))
+    if not plan.moved:
+        say(UNMOVED)
+        return None
     _tell(plan)
-    if plan.moved:
-        worth = engine.worth(measured, plan)
-        say(str(worth))
-        if not worth.pays:
-            say("nothing is moved; to move the job anyway, give --placement")
-            return None
+    worth = engine.worth(measured, plan)
+    say(str(worth))
+    if not worth.pays:
+        say("nothing is moved; to move the job anyway, give --placement")
+        return None
     return plan
 
 
 def _tell(plan: "MovePlan") -> None:
     for name, (source, target) in plan.moved.items():
         say(f"  {name}: {in_words(source)} → {in_words(target)}")
-    if not plan.moved:
-        say("every subtask is already where it is placed; nothing is moved")
+    if not plan.is_needed:
+        say(UNMOVED)
+    elif not plan.moved:
+        say(
+            "every subtask is already where it is placed, but the job was submitted without a "
+            "placement and holds whole TaskManagers: it is submitted again to be placed there"
+        )
 
 
 def _show(

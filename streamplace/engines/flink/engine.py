@@ -169,7 +169,7 @@ class FlinkEngine:
         """
         move = self.moving(program)
         plan = move.plan(job, _vectors(placement))
-        return move.run(plan) if plan.moved else FlinkMoved(job, 0.0, None)
+        return move.run(plan) if plan.is_needed else FlinkMoved(job, 0.0, None)
 
     def worth(self, measured: Measurement, plan: MovePlan) -> Worth:
         """What a planned move gains, and what it costs."""

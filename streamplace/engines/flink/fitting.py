@@ -88,6 +88,20 @@ def left_without(rest: Rest, job: str) -> list[dict[str, Any]]:
     ]
 
 
+def holds_whole(rest: Rest, job: str) -> bool:
+    """Whether a job has a slot that takes all of a TaskManager: it was submitted unplaced."""
+    for manager in rest.task_managers():
+        if manager[LEFT] == manager[ALL]:
+            continue
+        pin = resource(manager["id"])
+        offered = _amounts(manager, ALL).get(pin, math.inf)
+        for slot in rest.slots(manager["id"]):
+            taken = slot.get("resource", {}).get("extendedResources", {}).get(pin, 0)
+            if slot["jobId"] == job and taken >= offered:
+                return True
+    return False
+
+
 def slots_of(vectors: Vectors, answer: Pinning) -> dict[str, int]:
     """Device → slots that a placement needs there; operators of one group share them."""
     groups: dict[str, dict[str, int]] = {**answer.spread}

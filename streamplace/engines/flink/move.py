@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from streamplace.engines.flink.apply import check, placed_upload
 from streamplace.engines.flink.carried import UNTOLD, Settings, lost, running_settings
 from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.fitting import fitted, left_without
+from streamplace.engines.flink.fitting import fitted, holds_whole, left_without
 from streamplace.engines.flink.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.jobs import only_job
 from streamplace.engines.flink.journal import (
@@ -54,12 +54,21 @@ class MovePlan:
         Where its subtasks are, and where they shall be.
     settings
         Settings that the running job goes by and its new submission would lose.
+    is_placed
+        Whether the job keeps its devices after a failure; a job that was submitted without a
+        placement holds whole TaskManagers, and may come up on others.
     """
 
     job: str
     before: DevicesOf
     after: DevicesOf
     settings: Settings = field(default_factory=dict)
+    is_placed: bool = True
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the job must be submitted again to run where it is placed, and to stay there."""
+        return bool(self.moved) or not self.is_placed
 
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
@@ -121,7 +130,8 @@ class FlinkMove:
             self.tell(f"note: which of {names} is which is not known, should the job go back")
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
-        return MovePlan(job, before, after, self._checked(job, before, after))
+        settings = self._checked(job, before, after)
+        return MovePlan(job, before, after, settings, is_placed=not holds_whole(self.rest, job))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.

@@ -155,6 +155,36 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     ]
 
 
+def test_a_job_placed_where_flink_has_put_it_is_pinned_there(
+    rest: Rest,
+    flink: Flink,
+    jobs: Path,
+    started: Callable[[Settings], str],
+    told: Path,
+    tmp_path: Path,
+) -> None:
+    """Then it holds no whole TaskManager any more, and placing it there again changes nothing."""
+    given = settings("false", "hashmap")
+    job = started(given)
+    here = {
+        operator: [device for device, n in vertex.devices.items() for _ in range(n)]
+        for vertex in read_vertices(rest, job, rest.job(job))
+        for operator in vertex.operators
+    }
+    program = Program(jobs, "TallyJob", (str(told), RATE), settings=given)
+    saved = (tmp_path / "saved").as_uri()
+    move = FlinkMove(rest, flink, program, lambda _: None, saved, settling=NO_SETTLING)
+    plan = move.plan(job, here)
+    assert not plan.moved
+    assert plan.is_needed
+    job = move.run(plan).job
+    tells_more(told)
+    assert verify(rest, job, here).fine
+    assert not move.plan(job, here).is_needed
+    stop(rest, job, tmp_path.as_uri())
+    check_sums(told)
+
+
 def test_files_that_nobody_has_read_yet_are_read_once(
     rest: Rest, flink: Flink, jobs: Path, told: Path, tmp_path: Path
 ) -> None:
