@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from streamplace.io.networkx import from_networkx, to_networkx
     from streamplace.io.placements import read_placement, read_placements, write_placement
     from streamplace.io.problems import read_problem, read_problems, write_problem, write_problems
+    from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
+    from streamplace.learn.placement_dataset import PlacementDataset
     from streamplace.model.cluster import Cluster
     from streamplace.model.constraints import Constraints
     from streamplace.model.devices import Device
@@ -54,6 +56,7 @@ _HOME = {
     "Objective": "streamplace.objectives.registry",
     "Operator": "streamplace.model.operators",
     "Placement": "streamplace.model.placement",
+    "PlacementDataset": "streamplace.learn.placement_dataset",
     "Problem": "streamplace.model.problem",
     "Relocation": "streamplace.model.relocation",
     "Result": "streamplace.placers.registry",
@@ -66,6 +69,7 @@ _HOME = {
     "expand": "streamplace.model.expansion",
     "export": "streamplace.api",
     "from_networkx": "streamplace.io.networkx",
+    "from_torch_geometric": "streamplace.io.torch_geometric",
     "generate": "streamplace.api",
     "import_graphs": "streamplace.api",
     "place": "streamplace.api",
@@ -79,6 +83,7 @@ _HOME = {
     "read_problems": "streamplace.io.problems",
     "simulate": "streamplace.api",
     "to_networkx": "streamplace.io.networkx",
+    "to_torch_geometric": "streamplace.io.torch_geometric",
     "train": "streamplace.api",
     "write_cluster": "streamplace.io.clusters",
     "write_constraints": "streamplace.io.clusters",
@@ -99,6 +104,7 @@ __all__ = [
     "Objective",
     "Operator",
     "Placement",
+    "PlacementDataset",
     "Problem",
     "Relocation",
     "Result",
@@ -111,6 +117,7 @@ __all__ = [
     "expand",
     "export",
     "from_networkx",
+    "from_torch_geometric",
     "generate",
     "import_graphs",
     "place",
@@ -124,6 +131,7 @@ __all__ = [
     "read_problems",
     "simulate",
     "to_networkx",
+    "to_torch_geometric",
     "train",
     "write_cluster",
     "write_constraints",

@@ -118,3 +118,23 @@ def test_training_from_python_says_so_too(folder: Path) -> None:
     )
     done = without_torch(folder, "-c", script)
     assert done.stdout == LINE.removeprefix("error: ")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "streamplace.to_torch_geometric(streamplace.read_graph('graph.json'))",
+        "streamplace.PlacementDataset('graph.json')",
+    ],
+)
+def test_what_makes_tensors_says_so_too(folder: Path, call: str) -> None:
+    """As an error of the one family."""
+    script = (
+        "import streamplace\n"
+        "try:\n"
+        f"    {call}\n"
+        "except streamplace.StreamplaceError as error:\n"
+        "    print(error)\n"
+    )
+    done = without_torch(folder, "-c", script)
+    assert done.stdout == LINE.removeprefix("error: ")

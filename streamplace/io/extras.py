@@ -10,7 +10,7 @@ from typing import Any
 from streamplace.errors import SettingError
 from streamplace.io.caches import user_cache
 
-LEARN = ("torch", "tensorboard")
+LEARN = ("torch", "torch_geometric", "tensorboard")
 """What the extra ``learn`` installs."""
 
 

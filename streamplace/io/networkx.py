@@ -1,6 +1,7 @@
 """networkx graphs in and out: nodes are operators, edges streams, with the native field names."""
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 import networkx as nx
@@ -11,21 +12,49 @@ from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.io.schema import parse_tables
 from streamplace.model.graph import StreamGraph
 
+NODE: dict[str, Any] = {
+    "ipt": 0.0,
+    "payload": 0.0,
+    "rate": 0.0,
+    "memory": 0.0,
+    "parallelism": 1,
+    "max_parallelism": 0,
+    "kind": "",
+    "about": "",
+}
+"""Attributes of every node, with their defaults."""
+RARE: dict[str, Any] = {"requires": [], "window": None, "fires": "each"}
+"""Attributes that all nodes have where one of them does; GraphML cannot hold all of these."""
+EDGE: dict[str, Any] = {"selectivity": 1.0, "payload": nan, "partitioning": "", "input": ""}
+"""Attributes of every edge, with their defaults."""
+
 
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     """Directed multigraph whose node and edge attributes are the fields of the native format.
 
-    The key of an edge is the number of its stream, since networkx groups edges by their source.
+    All nodes have the same attributes, and so have all edges, as other libraries demand; the
+    payload of a stream is NaN where it is that of its operator. The key of an edge is the number of
+    its stream, since networkx groups edges by their source.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream
+    >>> graph = StreamGraph.of("pipe", [Operator("a", rate=9, kind="source"), Operator("b")],
+    ...                        [Stream("a", "b")])
+    >>> to_networkx(graph).nodes["b"]["kind"]
+    ''
     """
     document = graph_to_dict(graph)
     result: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     result.graph.update(graph.attributes, name=graph.name)
     if "fires" in document:
         result.graph["fires"] = document["fires"]
+    rare = {key for row in document["operators"] for key in row if key in RARE}
+    usual = NODE | {key: RARE[key] for key in RARE if key in rare}
     for operator in document["operators"]:
-        result.add_node(operator.pop("name"), **operator)
+        result.add_node(operator.pop("name"), **usual | operator)
     for number, stream in enumerate(document["streams"]):
-        result.add_edge(stream.pop("from"), stream.pop("to"), key=number, **stream)
+        result.add_edge(stream.pop("from"), stream.pop("to"), key=number, **EDGE | stream)
     return result
 
 
@@ -50,9 +79,13 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
         "name": str(attributes.pop("name", "graph")),
         **({"fires": attributes.pop("fires")} if "fires" in attributes else {}),
         "attributes": attributes,
-        "operators": [{**_plain(facts), "name": str(v)} for v, facts in graph.nodes(data=True)],
+        "operators": [
+            {**_without_window(_plain(facts)), "name": str(v)}
+            for v, facts in graph.nodes(data=True)
+        ],
         "streams": [
-            {**_plain(facts), "from": str(u), "to": str(v)} for u, v, facts in _edges(graph)
+            {**_inheriting(_plain(facts)), "from": str(u), "to": str(v)}
+            for u, v, facts in _edges(graph)
         ],
     }
     return graph_from_dict(parse_tables("graph", document, "networkx graph"))
@@ -66,6 +99,16 @@ def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, A
     if {key for _, _, key, _ in keyed} == set(range(len(keyed))):
         keyed.sort(key=lambda edge: int(edge[2]))
     return [(u, v, facts) for u, v, _, facts in keyed]
+
+
+def _without_window(facts: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the facts of a node; a window that is None is none."""
+    return {key: fact for key, fact in facts.items() if key != "window" or fact is not None}
+
+
+def _inheriting(facts: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the facts of an edge; a payload that is NaN is that of the sender."""
+    return {key: fact for key, fact in facts.items() if key != "payload" or fact == fact}
 
 
 def _plain(facts: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -1,0 +1,227 @@
+"""torch-geometric: graphs and problems as `torch_geometric.data.Data`, and back."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamplace.errors import FormatError
+from streamplace.io.extras import importing_torch
+from streamplace.io.graphs import graph_from_dict, graph_to_dict
+from streamplace.io.problems import problem_to_dict, usual_cluster
+from streamplace.io.schema import parse_tables
+from streamplace.model.arrays import Floats, Longs, Singles
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.devices import Devices
+from streamplace.model.graph import StreamGraph
+from streamplace.model.moving import Moving
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+NODE_FEATURES = ("cpu", "network", "source", "parallelism")
+"""Columns of ``x``: share of a device that the operator takes at full rate, in the mean of the
+devices; share of a link that its output takes; whether it is a source; number of subtasks."""
+EDGE_FEATURES = ("network",)
+"""Columns of ``edge_attr``: share of a link that the stream takes at full rate, in the mean."""
+NODES = ("ipt", "payload", "rate", "memory", "parallelism", "max_parallelism")
+WHERE = "torch-geometric data"
+DEVICES = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
+NETWORK = ("bandwidth_bps", "latency_s")
+COSTS = ("overhead_s", "gap_s", "joules_per_byte")
+REST = "rest"
+"""Attribute of what is no number, as JSON: names, kinds, tags, windows, constraints."""
+
+
+def to_torch_geometric(
+    graph: StreamGraph | Problem, placement: Mapping[str, str] | None = None
+) -> "Data":
+    """Graph or problem as a graph of torch-geometric.
+
+    Nodes are operators and edges are streams, in their order.
+
+    Parameters
+    ----------
+    placement
+        Operator → device, which becomes the label ``y``.
+
+    Returns
+    -------
+    Data
+        ``x`` [N, 4] and ``edge_attr`` [E, 1] are features to learn from (`NODE_FEATURES`,
+        `EDGE_FEATURES`); those of a graph alone are for five default devices. The fields of the
+        native format follow in float64: ``ipt``, ``payload``, ``rate``, ``memory``,
+        ``parallelism``, ``max_parallelism`` [N]; ``selectivity``, ``stream_payload`` [E], NaN
+        where a stream inherits the payload of its operator. A problem adds ``device_mips``,
+        ``device_cores``, … [D], and ``bandwidth_bps`` and ``latency_s`` [D · D], row by row.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=1e5)],
+    ...                        [Stream("a", "b")])
+    >>> data = to_torch_geometric(graph)
+    >>> data.edge_index.tolist(), data.x[:, 0].tolist()
+    ([[0], [1]], [0.800000011920929, 0.4000000059604645])
+    >>> from_torch_geometric(data) == graph
+    True
+    """
+    with importing_torch():
+        import torch
+        from torch_geometric.data import Data
+
+    problem = graph if isinstance(graph, Problem) else Problem(graph, usual_cluster())
+    streams = problem.graph.streams
+    nodes, edges = _features(problem)
+    ends = np.stack([streams.source, streams.target]).astype(np.int64)
+    data = Data(torch.from_numpy(nodes), torch.from_numpy(ends), torch.from_numpy(edges))
+    columns = {name: getattr(problem.graph.operators, name) for name in NODES}
+    columns |= {"selectivity": streams.selectivity, "stream_payload": streams.payload}
+    if isinstance(graph, Problem):
+        columns |= _cluster_columns(graph)
+    for name, column in columns.items():
+        data[name] = torch.from_numpy(np.array(column))
+    data[REST] = json.dumps(_rest(graph), ensure_ascii=False)
+    if placement is not None:
+        data.y = torch.from_numpy(_labels(problem, placement))
+    return data
+
+
+def from_torch_geometric(data: "Data") -> StreamGraph | Problem:
+    """Graph, or problem where there are devices, from a graph of torch-geometric.
+
+    Numbers are taken from the tensors of the names that `to_torch_geometric` gives them, so they
+    may have been changed; those that are missing have their defaults. Operators without names are
+    numbered. ``x``, ``edge_attr`` and ``y`` are not read.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch_geometric.data import Data
+    >>> data = Data(edge_index=torch.tensor([[0, 0], [1, 2]]), num_nodes=3)
+    >>> data.rate = torch.tensor([100.0, 0, 0])
+    >>> from_torch_geometric(data).operators.name
+    ('0', '1', '2')
+    """
+    rest = json.loads(data[REST]) if REST in data else {}
+    document = rest.get("graph", {"name": "graph"})
+    ends = _ends(data)
+    operators = document.get("operators", [{"name": str(i)} for i in range(data.num_nodes or 0)])
+    streams = document.get("streams", [{} for _ in ends])
+    if len(streams) != len(ends):
+        raise FormatError(
+            f"{WHERE}: edge_index has {len(ends)} streams, but {REST} describes {len(streams)}; "
+            f"delete {REST} where you add or remove streams"
+        )
+    numbers = {name: _numbers(data, name, len(operators)) for name in NODES}
+    names = [row["name"] for row in operators]
+    weights = {
+        "selectivity": _numbers(data, "selectivity", len(ends)),
+        "payload": _numbers(data, "stream_payload", len(ends)),
+    }
+    document["operators"] = [row | _row(numbers, i) for i, row in enumerate(operators)]
+    document["streams"] = [
+        {"from": names[u], "to": names[v]} | row | _row(weights, i)
+        for i, ((u, v), row) in enumerate(zip(ends, streams, strict=True))
+    ]
+    graph = graph_from_dict(parse_tables("graph", document, WHERE))
+    return _problem(data, graph, rest) if "device_mips" in data else graph
+
+
+def _features(problem: Problem) -> tuple[Singles, Singles]:
+    """Features of the nodes [N, 4] and of the edges [E, 1]."""
+    arrays, size = problem.instance, problem.n_devices
+    links = arrays.seconds_per_byte[~np.eye(size, dtype=np.bool_)]
+    share = arrays.traffic * (links.mean() if links.size else 0.0)
+    output = np.bincount(arrays.source, weights=share, minlength=problem.n_operators)
+    load = arrays.load[:, arrays.device_type].mean(axis=1)
+    nodes = np.stack([load, output, arrays.rate > 0, arrays.parallelism], axis=1)
+    edges = share[np.argsort(arrays.stream_index)][:, None]
+    return nodes.astype(np.float32), edges.astype(np.float32)
+
+
+def _cluster_columns(problem: Problem) -> dict[str, Any]:
+    """Numbers of the devices, of the links, and of operators on devices."""
+    cluster = problem.cluster
+    columns = {f"device_{name}": getattr(cluster.devices, name) for name in DEVICES}
+    columns |= {name: getattr(cluster, name).ravel() for name in NETWORK}
+    return columns if problem.seconds is None else columns | {"seconds": problem.seconds.ravel()}
+
+
+def _rest(graph: StreamGraph | Problem) -> dict[str, Any]:
+    """What no tensor holds, as a document."""
+    inner = graph.graph if isinstance(graph, Problem) else graph
+    document = graph_to_dict(inner)
+    document["operators"] = [_without(row, NODES) for row in document["operators"]]
+    document["streams"] = [
+        _without(row, ("from", "to", "selectivity", "payload")) for row in document["streams"]
+    ]
+    if not isinstance(graph, Problem):
+        return {"graph": document}
+    devices, whole = graph.cluster.devices, problem_to_dict(graph)
+    rest = {key: whole[key] for key in ("constraints", "moving") if key in whole}
+    return rest | {
+        "graph": document,
+        "devices": devices.name,
+        "tags": [sorted(tags) for tags in devices.tags],
+        "costs": {name: getattr(graph.cluster, name) for name in COSTS},
+    }
+
+
+def _without(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in names}
+
+
+def _labels(problem: Problem, placement: Mapping[str, str]) -> Longs:
+    """Device row of every operator."""
+    names, devices = problem.graph.operators.name, problem.cluster.devices.name
+    return Placement.of(names, devices, placement).index.astype(np.int64)
+
+
+def _ends(data: "Data") -> list[tuple[int, int]]:
+    """Rows of the operators that every stream joins."""
+    if data.edge_index is None:
+        raise FormatError(f"{WHERE}: edge_index is missing; add a tensor of shape [2, streams]")
+    return list(zip(*data.edge_index.tolist(), strict=True))
+
+
+def _numbers(data: "Data", name: str, size: int) -> list[Any] | None:
+    """Numbers of a tensor, None where there is none."""
+    if name not in data:
+        return None
+    numbers: list[Any] = data[name].flatten().tolist()
+    if len(numbers) != size:
+        raise FormatError(f"{WHERE}: {name} has {len(numbers)} numbers; it must have {size}")
+    return numbers
+
+
+def _row(columns: Mapping[str, list[Any] | None], i: int) -> dict[str, Any]:
+    """Fields of an operator or a stream; NaN stands for a field that is left out."""
+    cells = {name: column[i] for name, column in columns.items() if column is not None}
+    return {name: cell for name, cell in cells.items() if cell == cell}
+
+
+def _problem(data: "Data", graph: StreamGraph, rest: Mapping[str, Any]) -> Problem:
+    """Problem of a graph on the devices of the tensors."""
+    size = len(data["device_mips"])
+    devices = Devices(
+        rest.get("devices", [f"d{i}" for i in range(size)]),
+        tags=rest.get("tags"),
+        **{name: _numbers(data, f"device_{name}", size) for name in DEVICES},
+    )
+    bandwidth, latency = (_matrix(data, name, size, size) for name in NETWORK)
+    cluster = Cluster(devices, bandwidth, latency, **rest.get("costs", {}))
+    seconds = _matrix(data, "seconds", graph.n_operators, size) if "seconds" in data else None
+    moving = Moving(**rest["moving"]) if "moving" in rest else None
+    return Problem(graph, cluster, Constraints(**rest.get("constraints", {})), seconds, moving)
+
+
+def _matrix(data: "Data", name: str, rows: int, columns: int) -> Floats:
+    numbers = _numbers(data, name, rows * columns)
+    if numbers is None:
+        raise FormatError(f"{WHERE}: {name} is missing; add {rows} · {columns} numbers")
+    return np.reshape(np.array(numbers, np.float64), (rows, columns))

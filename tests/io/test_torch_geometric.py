@@ -1,0 +1,227 @@
+"""Graphs and problems of torch-geometric in and out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import PROBLEMS
+from strategies import graphs, problems
+
+from streamplace import (
+    Cluster,
+    Device,
+    Operator,
+    PlacementDataset,
+    Problem,
+    Stream,
+    StreamGraph,
+    from_torch_geometric,
+    to_networkx,
+    to_torch_geometric,
+    write_graphs,
+)
+from streamplace.errors import FormatError, PlacementError, StreamplaceError
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from torch_geometric.data import Batch, Data  # noqa: E402
+from torch_geometric.loader import DataLoader  # noqa: E402
+from torch_geometric.utils import from_networkx as pyg_from_networkx  # noqa: E402
+
+PIPE = StreamGraph.of(
+    "pipe",
+    [Operator("a", ipt=2e5, payload=1e4, rate=1e4), Operator("b", ipt=1e5, parallelism=2)],
+    [Stream("a", "b", 0.5)],
+    {"split": "test"},
+)
+
+
+def same(a: Problem, b: Problem) -> bool:
+    """Whether two problems agree in all that they were made of."""
+    seconds = (a.seconds is None) == (b.seconds is None) and (
+        a.seconds is None or np.array_equal(a.seconds, b.seconds)
+    )
+    return seconds and (a.graph, a.cluster, a.constraints, a.moving) == (
+        b.graph,
+        b.cluster,
+        b.constraints,
+        b.moving,
+    )
+
+
+@settings(deadline=None)
+@given(graphs(most_subtasks=4, windowed=True, any_names=True))
+def test_a_graph_survives_torch_geometric(graph: Any) -> None:
+    """With every field, to the last bit."""
+    assert from_torch_geometric(to_torch_geometric(graph)) == graph
+
+
+@settings(deadline=None)
+@given(problems(most_subtasks=2))
+def test_a_problem_survives_torch_geometric(problem: Any) -> None:
+    """With its cluster and its constraints."""
+    back = from_torch_geometric(to_torch_geometric(problem))
+    assert isinstance(back, Problem)
+    assert same(back, problem)
+
+
+@pytest.mark.parametrize("name", list(PROBLEMS))
+def test_named_problems_survive_torch_geometric(name: str) -> None:
+    """Among them problems with a cost matrix, tags and moves."""
+    back = from_torch_geometric(to_torch_geometric(PROBLEMS[name]))
+    assert isinstance(back, Problem)
+    assert same(back, PROBLEMS[name])
+
+
+@settings(deadline=None)
+@given(graphs(most_subtasks=4, windowed=True, any_names=True))
+def test_torch_geometric_reads_what_networkx_gets(graph: Any) -> None:
+    """Its own conversion demands that all nodes have the same attributes."""
+    data = pyg_from_networkx(to_networkx(graph))
+    assert data.num_nodes == graph.n_operators
+    assert data.num_edges == graph.n_streams
+    assert data.ipt.tolist() == pytest.approx(graph.operators.ipt.tolist())
+
+
+def test_features_are_shares_of_devices_and_links() -> None:
+    """At full rate, in the mean of the devices; streams are in the graph's order."""
+    cluster = Cluster.of([Device("d0", mips=2000), Device("d1", mips=4000)], bandwidth=1e9)
+    data = to_torch_geometric(Problem(PIPE, cluster))
+    sent = 1e4 * 0.5 * 1e4 * 8 / 1e9
+    assert data.x.tolist() == [
+        pytest.approx([(1 + 0.5) / 2, sent, 1, 1]),
+        pytest.approx([(0.25 + 0.125) / 2, 0, 0, 2]),
+    ]
+    assert data.edge_attr.tolist() == [pytest.approx([sent])]
+
+
+def test_a_placement_is_the_label() -> None:
+    """Rows of devices."""
+    data = to_torch_geometric(PIPE, {"a": "d3", "b": "d1"})
+    assert data.y.tolist() == [3, 1]
+    with pytest.raises(PlacementError, match="'b' is not placed"):
+        to_torch_geometric(PIPE, {"a": "d3"})
+
+
+def test_numbers_that_were_changed_are_read() -> None:
+    """From the tensors, also of devices."""
+    data = to_torch_geometric(Problem(PIPE, Cluster.uniform(2)))
+    data.ipt *= 2
+    data.device_mips[1] = 5000
+    back = from_torch_geometric(data)
+    assert isinstance(back, Problem)
+    assert back.graph.operators.ipt.tolist() == [4e5, 2e5]
+    assert back.cluster.devices.mips.tolist() == [2500, 5000]
+
+
+def test_data_from_elsewhere_needs_edges_and_rates_only() -> None:
+    """Operators are numbered, fields have their defaults."""
+    data = Data(edge_index=torch.tensor([[0, 0], [1, 2]]), num_nodes=3)
+    data.rate = torch.tensor([5, 0, 0])
+    graph = from_torch_geometric(data)
+    assert isinstance(graph, StreamGraph)
+    assert [str(stream.target) for stream in graph.streams] == ["1", "2"]
+    assert graph.input_rate.tolist() == [5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"edge_index": None}, "edge_index is missing"),
+        ({"ipt": [1.0]}, "ipt has 1 numbers; it must have 2"),
+        ({"ipt": [-1.0, 0.0]}, r"operators\[0\].ipt is -1"),
+        ({"edge_index": [[0, 0], [1, 1]]}, "edge_index has 2 streams, but rest describes 1"),
+    ],
+)
+def test_bad_data_is_refused(change: dict[str, Any], complaint: str) -> None:
+    """In one line that names the tensor."""
+    data = to_torch_geometric(PIPE)
+    for name, value in change.items():
+        data[name] = None if value is None else torch.tensor(value)
+    with pytest.raises(FormatError, match=complaint):
+        from_torch_geometric(data)
+
+
+@settings(deadline=None, max_examples=20)
+@given(problems(), problems())
+def test_problems_of_any_sizes_go_into_one_batch(first: Any, second: Any) -> None:
+    """And come out again."""
+    plain = [Problem(problem.graph, problem.cluster) for problem in (first, second)]
+    batch = Batch.from_data_list([to_torch_geometric(problem) for problem in plain])
+    assert batch.num_nodes == sum(problem.n_operators for problem in plain)
+    for problem, data in zip(plain, batch.to_data_list(), strict=True):
+        back = from_torch_geometric(data)
+        assert isinstance(back, Problem)
+        assert same(back, problem)
+
+
+def benchmark(folder: Path) -> Path:
+    """Four graphs, the last of which are for tests."""
+    path = folder / "graphs.jsonl"
+    rows = [("g0", "train"), ("g1", "train"), ("g2", "test"), ("g3", "test")]
+    write_graphs(
+        (StreamGraph(name, PIPE.operators, PIPE.streams, {"split": split}) for name, split in rows),
+        path,
+    )
+    return path
+
+
+def labels(folder: Path, *names: str) -> Path:
+    """Placements of graphs of these names, as place writes them."""
+    path = folder / "placements.jsonl"
+    assignment = {"a": "d2", "b": "d0"}
+    rows = ({"graph": name, "value": 0.5, "assignment": assignment} for name in names)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_data_set_has_splits_and_labels(tmp_path: Path) -> None:
+    """Best values of the graphs, and devices of their operators."""
+    placements = labels(tmp_path, "g0", "g1", "g2", "g3")
+    dataset = PlacementDataset(benchmark(tmp_path), "test", placements=placements)
+    assert [data.name for data in dataset] == ["g2", "g3"]
+    assert dataset[0].y.tolist() == [2, 0]
+    assert dataset.value.tolist() == [0.5, 0.5]
+    (batch,) = DataLoader(dataset, batch_size=2)
+    assert batch.edge_index.tolist() == [[0, 2], [1, 3]]
+    assert batch.y.tolist() == [2, 0, 2, 0]
+
+
+def test_a_data_set_is_made_of_graphs_and_problems_too() -> None:
+    """Generated ones, say; a transform sees each."""
+
+    def scaled(data: Data) -> Data:
+        data.x = data.x * 2
+        return data
+
+    problem = Problem(PIPE, Cluster.uniform(2))
+    dataset = PlacementDataset([PIPE, problem], cluster=Cluster.uniform(3), transform=scaled)
+    assert [len(data.device_mips) for data in dataset] == [3, 2]
+    assert dataset[0].x[1, 3] == 4
+    back = from_torch_geometric(dataset[1])
+    assert isinstance(back, Problem)
+    assert same(back, problem)
+
+
+def test_a_data_set_of_one_graph_has_a_length_of_one() -> None:
+    assert len(PlacementDataset([PIPE])) == 1
+
+
+@pytest.mark.parametrize(
+    ("split", "names", "complaint"),
+    [
+        ("tset", ["g0"], "the data set holds no graph; name another file or split"),
+        ("test", ["g0", "g2"], "graph 'g3' has no placement"),
+        ("test", ["g2", "g2"], "jsonl:2: graph 'g2' has two placements"),
+    ],
+)
+def test_what_is_no_data_set_is_refused(
+    tmp_path: Path, split: str, names: list[str], complaint: str
+) -> None:
+    """In one line."""
+    with pytest.raises(StreamplaceError, match=complaint):
+        PlacementDataset(benchmark(tmp_path), split, placements=labels(tmp_path, *names))
