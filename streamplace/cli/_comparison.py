@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
@@ -89,12 +89,20 @@ def show(judge: "Objective", table: "Table", reference: str) -> None:
         rows = RichTable(names, *head, *measures, "ms", box=None)
         for name, row in by_placer.items():
             left_out = f"  ({row.failed} not placed)" if row.failed else ""
-            further = (f"{row.measures.get(measure, nan):.4g}" for measure in measures)
-            rows.add_row(name, *cells(row), *further, f"{row.ms_per_graph:.2f}{left_out}")
+            further = (_cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
+            time = _cell(row.ms_per_graph, "{:.2f}")
+            rows.add_row(name, *cells(row), *further, f"{time}{left_out}")
         out.print(rows)
         few = judge.sense == "min" or len(by_placer) > 2  # else the table above says it
         if few and 1 < len(by_placer) <= MOST_PAIRS:
             out.print(_pairs(by_placer))
+
+
+def _cell(value: float, form: str | Callable[[float], str]) -> str:
+    """Cell of a number; a dash where the placer has placed nothing."""
+    if isnan(value):
+        return "—"
+    return form.format(value) if isinstance(form, str) else form(value)
 
 
 def _pairs(by_placer: "dict[str, Row]") -> "RichTable":
@@ -155,15 +163,15 @@ def _columns(
     if judge.sense == "max":
         against = () if reference is None else (f"vs {reference} +/=/−",)
         return ("mean", "q1", "median", "min", *against, "of optimum", "optimal"), lambda row: (
-            *(f"{value:.3f}" for value in (row.mean, row.q1, row.median, row.min)),
+            *(_cell(value, "{:.3f}") for value in (row.mean, row.q1, row.median, row.min)),
             *(() if reference is None else (_signs(row, reference),)),
             "—" if row.share_of_optimum is None else f"{100 * row.share_of_optimum:.2f} %",
             "—" if row.reached is None else percent(row.reached),
         )
     head = ("mean", "max", "× best", "worst", "× optimum", "optimal")
     return head, lambda row: (
-        *(judge.format(value) for value in (row.mean, row.max)),
-        *(f"{ratio:.3f}" for ratio in row.of_best),
+        *(_cell(value, judge.format) for value in (row.mean, row.max)),
+        *(_cell(ratio, "{:.3f}") for ratio in row.of_best),
         "—" if row.share_of_optimum is None else f"{row.share_of_optimum:.3f}",
         "—" if row.reached is None else percent(row.reached),
     )

@@ -9,7 +9,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import print_json, progress, save_json, say
+from streamplace.cli._output import counted, print_json, progress, save_json, say
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, spread
 from streamplace.errors import FormatError
 
@@ -130,7 +130,8 @@ def command(
             for records in tick.over(run(on_failure=failures, on_saved=collected.add_saved)):
                 collected.add(records)
     aliases = {placer.alias: placer.spec for placer in comparison.aliased if placer.alias}
-    _report(collected.results(), aliases, output, as_json, reference)
+    title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
+    _report(collected.results(), aliases, title, output, as_json, reference)
     return failures.status
 
 
@@ -166,6 +167,7 @@ def _results_file(folder: Path) -> "RecordFile":
 def _report(
     results: "Sequence[ObjectiveResults]",
     aliases: dict[str, str],
+    title: str,
     output: Path | None,
     as_json: bool,
     reference: str,
@@ -181,7 +183,7 @@ def _report(
     document = as_document(results, front) | ({"aliases": aliases} if aliases else {})
     if output is not None:
         save_json(document, output / "table.json")
-        _plots(results, front, output)
+        _plots(results, front, title, output)
     if as_json:
         print_json(document)
         return
@@ -191,7 +193,9 @@ def _report(
         show_front(front)
 
 
-def _plots(results: "Sequence[ObjectiveResults]", front: "Front | None", output: Path) -> None:
+def _plots(
+    results: "Sequence[ObjectiveResults]", front: "Front | None", title: str, output: Path
+) -> None:
     from streamplace.drawing.figures import save
     from streamplace.evaluate import comparison_plots as plots
     from streamplace.evaluate.pareto import draw_front
@@ -200,14 +204,14 @@ def _plots(results: "Sequence[ObjectiveResults]", front: "Front | None", output:
     for judge, columns, optima, table in results:
         prefix = "" if len(results) == 1 else re.sub(r"[^\w.-]+", "-", judge.name) + "-"
         figures |= {
-            f"{prefix}cdf.png": plots.draw_cdf(columns, judge),
-            f"{prefix}steps.png": plots.draw_steps(columns, judge),
-            f"{prefix}devices.png": plots.draw_devices(table),
-            f"{prefix}scatter.png": plots.draw_scatter(columns, optima, judge),
-            f"{prefix}tradeoff.png": plots.draw_tradeoff(table),
+            f"{prefix}cdf.png": plots.draw_cdf(columns, judge, title),
+            f"{prefix}steps.png": plots.draw_steps(columns, judge, title),
+            f"{prefix}devices.png": plots.draw_devices(table, title),
+            f"{prefix}scatter.png": plots.draw_scatter(columns, optima, judge, title),
+            f"{prefix}tradeoff.png": plots.draw_tradeoff(table, judge, title),
         }
     if front is not None:
-        figures["pareto.png"] = draw_front(front, [result.judge for result in results])
+        figures["pareto.png"] = draw_front(front, [result.judge for result in results], title)
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
     for name, figure in drawn.items():
         save(figure, output / name)

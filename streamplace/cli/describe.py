@@ -80,7 +80,9 @@ def command(
         from streamplace.drawing.figures import save
         from streamplace.evaluate.profile_plot import draw_profile
 
-        save(draw_profile(profile), output)
+        of_split = f" of split {split}" if split else ""
+        graphs = counted(len(profile.operators), "graph")
+        save(draw_profile(profile, f"{data.name}: {graphs}{of_split}"), output)
         say(f"figure → {output}")
     if as_json:
         print_json(as_document(profile))

@@ -235,11 +235,11 @@ def _picture(simulated: _Simulated) -> "Figure":
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
             "--objective makespan for the Gantt chart of a pass"
         )
+    from streamplace.drawing.charts import finish
     from streamplace.drawing.figures import empty_figure
 
     figure = empty_figure()
-    judge.chart(problem, simulated.placement, figure)
-    return figure
+    return finish(figure, judge.chart(problem, simulated.placement, figure))
 
 
 def engine_document(run: "QueueRun") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamplace.errors import FormatError
 from streamplace.io.files import writing
-from streamplace.model.messages import shown
+from streamplace.model.messages import LONGEST, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ def _load_quietly() -> None:
         log.setLevel(level)
 
 
-def caption(name: str) -> str:
+def caption(name: str, longest: int = LONGEST) -> str:
     r"""Name as a text of matplotlib.
 
     Between dollar signs it would read a formula, and what begins with an underscore has no legend.
@@ -57,7 +57,7 @@ def caption(name: str) -> str:
     >>> print(caption("join"), caption("$x$"), caption("_a"), sep="|")
     join|\$x\$| _a
     """
-    text = shown(name).replace("$", r"\$")
+    text = shown(name, longest).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 

@@ -1,57 +1,84 @@
-"""Plots of a comparison: throughput CDF, devices used, scatter and time against the optimum."""
+"""Plots of a comparison: distribution, search steps, devices used, optima and times."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.drawing.charts import (
+    LEGEND,
+    bar_style,
+    finish,
+    legend_text,
+    line_style,
+    panels,
+    point_style,
+    wrapped,
+)
 from streamplace.drawing.figures import GREY, new_figure
 from streamplace.evaluate.best_values import Optima
 from streamplace.evaluate.results import POWERS, ResultColumns, ResultsTable
-from streamplace.evaluate.rows import Row, Table, heading, ratio
+from streamplace.evaluate.rows import Table, heading, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PALETTE = ("#3366aa", "#dd7733", "#44997a", "#b0467c", "#8a7333", "#6a55b0", "#55a9d4", "#333333")
-LEAST_RANGE = 1.05
-"""Of multiples of the best, where all are close to it."""
-LINES = ("-", "--", "-.", ":")
+LEAST_RANGE = 0.05
+"""Length of an axis of shares, or of multiples, of the best: what differs by less looks equal."""
+LEAST_POINTS = 3
+"""Graphs with a proven optimum from which a scatter plot shows more than a table."""
+MANY = 500
+"""Points of which small marks are drawn."""
+OptimumPoints = dict[float | None, dict[str, tuple[Floats, Floats]]]
+"""Optima and values by rate and placer."""
 
 
-def draw_cdf(results: ResultsTable, judge: Objective) -> "Figure":
+def draw_cdf(results: ResultsTable, judge: Objective, title: str) -> "Figure":
     """Return the paper's Figure 5: share of graphs below each value, per rate.
 
     What is no share of 1 is drawn as a multiple of the best value that any placer found.
     """
     rates = _by_rate(results)
-    figure, axes = new_figure(len(rates), width=4.6, height=3.4)
+    figure, axes = panels(map(heading, rates))
     best = results.best()
-    for axis, (rate, by_placer) in zip(axes, rates.items(), strict=True):
-        first, last = (1.0, LEAST_RANGE) if judge.sense == "min" else (0.0, 1.0)
-        for i, (name, columns) in enumerate(by_placer.items()):
-            values = columns.value
-            if judge.unit:
-                values = ratio(values, best.at(columns.problem))
-            values = np.sort(values[np.isfinite(values)])
-            last = max([last, *values[-1:].tolist()])
-            shares = np.arange(1, len(values) + 1) / max(1, len(values))
+    for axis, by_placer in zip(axes, rates.values(), strict=True):
+        columns_of = {name: _shown(columns, judge, best) for name, columns in by_placer.items()}
+        first, last = _span([*columns_of.values()], judge)
+        for i, (name, values) in enumerate(columns_of.items()):
+            if not len(values):
+                continue
+            shares = np.arange(1, len(values) + 1) / len(values)
             axis.plot(
                 [first, *values, last],
                 [0, *shares, 1],
                 drawstyle="steps-post",
-                label=name,
-                **_style(i),
+                label=legend_text(name),
+                **line_style(i),
             )
-        axis.set(xlabel=_axis(judge), ylabel="share of graphs", xlim=(first, last), ylim=(0, 1))
-        axis.set_title(heading(rate), fontsize=10)
-    axes[0].legend(fontsize=8, frameon=False, loc="upper left")
-    return figure
+        axis.set(xlabel=_axis(judge), xlim=(first, last), ylim=(0, 1.02))
+    axes[0].set_ylabel("share of graphs")
+    return finish(figure, _title(title, "Graphs with at most a value", list(rates)))
 
 
-def draw_steps(results: ResultsTable, judge: Objective) -> "Figure | None":
+def _shown(columns: ResultColumns, judge: Objective, best: Optima) -> Floats:
+    """Values in ascending order; multiples of the best ones if they have a unit."""
+    values = ratio(columns.value, best.at(columns.problem)) if judge.unit else columns.value
+    return np.sort(values[np.isfinite(values)])
+
+
+def _span(columns: list[Floats], judge: Objective) -> tuple[float, float]:
+    """Ends of an axis on which all values lie, and 1, a little beyond them."""
+    every = np.concatenate([*columns, [1.0]])
+    low, high = float(every.min()), float(every.max())
+    low, high = min(low, 1.0 - LEAST_RANGE), max(high, 1.0)
+    if judge.sense == "min":
+        low, high = 1.0, max(high, 1.0 + LEAST_RANGE)
+    margin = 0.04 * (high - low)
+    return low - margin, high + margin
+
+
+def draw_steps(results: ResultsTable, judge: Objective, title: str) -> "Figure | None":
     """Mean value after 1, 2, 4, … evaluations, as a multiple of the best that any placer found.
 
     A placer's line begins where it has placed all problems. None if no placer reports its steps.
@@ -63,18 +90,24 @@ def draw_steps(results: ResultsTable, judge: Objective) -> "Figure | None":
     }
     if not any(np.isfinite(line).any() for row in lines.values() for line in row.values()):
         return None
-    figure, axes = new_figure(len(rates), width=4.6, height=3.4)
-    for axis, (rate, row) in zip(axes, lines.items(), strict=True):
+    figure, axes = panels(map(heading, rates))
+    for axis, row in zip(axes, lines.values(), strict=True):
         for i, (name, line) in enumerate(row.items()):
             finite = np.isfinite(line)
+            if not finite.any():
+                continue
             marker = "o" if finite.sum() == 1 else ""
             at = 2.0 ** np.flatnonzero(finite)
-            axis.plot(at, line[finite], marker=marker, markersize=4, label=name, **_style(i))
+            label = legend_text(name)
+            axis.plot(at, line[finite], marker=marker, markersize=4, label=label, **line_style(i))
         axis.set_xscale("log", base=2)
-        axis.set(xlabel="evaluations", ylabel=f"{judge.quantity} / best found")
-        axis.set_title(heading(rate), fontsize=10)
-    axes[0].legend(fontsize=8, frameon=False)
-    return figure
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.set(
+            xlabel="evaluations",
+            ylim=_span([line[np.isfinite(line)] for line in row.values()], judge),
+        )
+    axes[0].set_ylabel(f"{judge.quantity} / best found")
+    return finish(figure, _title(title, "Mean value by evaluations", list(rates)))
 
 
 def _mean_steps(columns: ResultColumns, best: Optima) -> Floats:
@@ -93,81 +126,104 @@ def _mean_steps(columns: ResultColumns, best: Optima) -> Floats:
     return line
 
 
-def draw_devices(table: Table) -> "Figure":
+def draw_devices(table: Table, title: str) -> "Figure":
     """Return the paper's Figure 6: how many graphs every placer puts on how many devices."""
-    figure, axes = new_figure(len(table), width=4.6, height=3.4)
-    for axis, (rate, by_placer) in zip(axes, table.items(), strict=True):
+    figure, axes = panels(map(heading, table))
+    for axis, by_placer in zip(axes, table.values(), strict=True):
         counts = sorted({k for s in by_placer.values() for k in s.devices_used})
         width = 0.8 / len(by_placer)
         for i, (name, row) in enumerate(by_placer.items()):
             at = np.arange(len(counts)) - 0.4 + (i + 0.5) * width
             heights = [row.devices_used.get(k, 0) for k in counts]
-            axis.bar(at, heights, width * 0.92, label=name, color=_style(i)["color"])
+            axis.bar(at, heights, width * 0.92, label=legend_text(name), **bar_style(i))
         axis.set_xticks(range(len(counts)), [str(k) for k in counts])
-        axis.set(xlabel="devices used", ylabel="graphs")
-        axis.set_title(heading(rate), fontsize=10)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        fontsize=8,
-        frameon=False,
-        loc="outside lower center",
-        ncols=4,
-    )
-    return figure
+        axis.set_xlabel("devices used")
+        axis.yaxis.get_major_locator().set_params(integer=True)
+    axes[0].set_ylabel("graphs")
+    return finish(figure, _title(title, "Devices used", list(table)))
 
 
-def draw_scatter(results: ResultsTable, best: Optima, judge: Objective) -> "Figure | None":
-    """Every graph's value against its proven optimum, one panel per placer; None without optima."""
-    rates = _by_rate(results)
-    if not len(best.value):
+def draw_scatter(
+    results: ResultsTable, best: Optima, judge: Objective, title: str
+) -> "Figure | None":
+    """Every graph's value against its proven optimum, one panel per placer.
+
+    None where fewer than three optima are proven.
+    """
+    points = _points(results, best)
+    names = list(dict.fromkeys(name for by_name in points.values() for name in by_name))
+    count = max((len(x) for by_name in points.values() for x, _ in by_name.values()), default=0)
+    if count < LEAST_POINTS:
         return None
-    names = list(dict.fromkeys(name for by_placer in rates.values() for name in by_placer))
-    columns = min(len(names), 4)
-    figure, axes = new_figure(columns, rows=-(-len(names) // columns), width=2.8, height=2.8)
+    n_columns = -(-len(names) // -(-len(names) // 4))
+    figure, axes = new_figure(n_columns, rows=-(-len(names) // n_columns), width=2.9, height=2.7)
     for axis in axes[len(names) :]:
         axis.set_visible(False)
-    axes = axes[: len(names)]
-    for axis, name in zip(axes, names, strict=True):
-        most = (float(best.value.max()) if judge.unit else 1.0) or 1.0
-        axis.plot([0, most], [0, most], color=GREY, linewidth=0.8)
-        for i, (rate, by_placer) in enumerate(rates.items()):
-            axis.plot(
-                best.at(by_placer[name].problem),
-                by_placer[name].value,
-                ".",
-                markersize=2.5,
-                alpha=0.6,
-                color=PALETTE[i % len(PALETTE)],
-                label=heading(rate),
-            )
-        axis.set(xlim=(0, 1.02 * most), xlabel="optimum")
-        axis.set_ylim(0, 1.02 if not judge.unit else None)
-        axis.set_title(name, fontsize=10)
-    axes[0].set_ylabel(f"{judge.name} ({judge.unit})" if judge.unit else f"relative {judge.name}")
-    axes[0].legend(fontsize=8, frameon=False, loc="upper left", markerscale=3)
-    return figure
+    limits = _limits(points)
+    for number, (axis, name) in enumerate(zip(axes, names, strict=False)):
+        axis.axline((limits[0], limits[0]), slope=1, color=GREY, linewidth=0.8)
+        for i, (rate, by_name) in enumerate(points.items()):
+            style = point_style(i) | {"alpha": 0.6, "markeredgewidth": 0}
+            label = heading(rate) if len(points) > 1 else None
+            size = 3 if count > MANY else 6
+            axis.plot(*by_name.get(name, ((), ())), markersize=size, label=label, **style)
+        axis.set(xlim=limits, ylim=limits)
+        axis.set_title(wrapped(legend_text(name), 26), fontsize=LEGEND + 0.5)
+        if number >= len(names) - n_columns:
+            axis.set_xlabel("optimum")
+    unit = f"{judge.name} ({judge.unit})" if judge.unit else f"relative {judge.name}"
+    for axis in axes[::n_columns]:
+        axis.set_ylabel(unit)
+    return finish(figure, _title(title, "Value against the proven optimum", list(points)))
 
 
-def draw_tradeoff(table: Table) -> "Figure | None":
+def _limits(points: OptimumPoints) -> tuple[float, float]:
+    """Ends of both axes of all panels, a little beyond the first and the last point."""
+    every = [column for by_name in points.values() for pair in by_name.values() for column in pair]
+    whole = np.concatenate(every)
+    margin = 0.05 * (float(np.ptp(whole)) or 0.1 * abs(float(whole[0])) or 1.0)
+    return float(whole.min()) - margin, float(whole.max()) + margin
+
+
+def _points(results: ResultsTable, best: Optima) -> OptimumPoints:
+    """Optima and values by rate and placer, where both are known."""
+    points: OptimumPoints = {}
+    for rate, by_placer in _by_rate(results).items():
+        for name, columns in by_placer.items():
+            optimum = best.at(columns.problem)
+            both = np.isfinite(optimum) & np.isfinite(columns.value)
+            if both.any():
+                points.setdefault(rate, {})[name] = optimum[both], columns.value[both]
+    return points
+
+
+def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None":
     """Mean share of the optimum against milliseconds per graph; None without proven optima."""
-    if not any(s.share_of_optimum is not None for t in table.values() for s in t.values()):
+    rows = [row for by_placer in table.values() for row in by_placer.values()]
+    shares = [row.share_of_optimum for row in rows if row.share_of_optimum is not None]
+    if not shares:
         return None
-    figure, axes = new_figure(len(table), width=4.6, height=3.4)
-    for axis, (rate, by_placer) in zip(axes, table.items(), strict=True):
+    figure, axes = panels(map(heading, table))
+    limits = _span([np.array(shares)], judge)
+    for axis, by_placer in zip(axes, table.values(), strict=True):
+        axis.axhline(1.0, color=GREY, linewidth=0.8, zorder=0)
         for i, (name, row) in enumerate(by_placer.items()):
             if row.share_of_optimum is not None:
-                _labelled_point(axis, row, name, i)
+                at = (max(row.ms_per_graph, 1e-3), row.share_of_optimum)
+                hollow = {"markerfacecolor": "none", "markeredgewidth": 1.8, "markersize": 8}
+                axis.plot(*at, label=legend_text(name), **point_style(i), **hollow)
         axis.set_xscale("log")
-        axis.margins(x=0.25, y=0.12)
-        axis.set(xlabel="milliseconds per graph", ylabel="mean share of the optimum")
-        axis.set_title(heading(rate), fontsize=10)
-    return figure
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.margins(x=0.15)
+        axis.set(xlabel="milliseconds per graph", ylim=limits)
+    axes[0].set_ylabel("mean value / optimum")
+    return finish(figure, _title(title, "Quality against time", list(table)))
 
 
-def _labelled_point(axis: "Axes", row: Row, name: str, i: int) -> None:
-    at = (max(row.ms_per_graph, 1e-3), row.share_of_optimum or 0.0)
-    axis.plot(*at, "o", color=_style(i)["color"], markersize=7)
-    axis.annotate(name, at, xytext=(6, 4 if i % 2 else -10), textcoords="offset points", fontsize=8)
+def _title(data: str, what: str, rates: list[float | None]) -> str:
+    """Title of a figure: what it shows, of which data, and the rate if there is but one."""
+    rate = f", {heading(rates[0])}" if len(rates) == 1 else ""
+    return f"{what}\n{data}{rate}"
 
 
 def _axis(judge: Objective) -> str:
@@ -176,10 +232,3 @@ def _axis(judge: Objective) -> str:
 
 def _by_rate(results: ResultsTable) -> dict[float | None, dict[str, ResultColumns]]:
     return dict(sorted(results.table().items(), key=lambda item: item[0] or 0.0))
-
-
-def _style(i: int) -> dict[str, Any]:
-    return {
-        "color": PALETTE[i % len(PALETTE)],
-        "linestyle": LINES[(i // len(PALETTE) + i) % len(LINES)],
-    }

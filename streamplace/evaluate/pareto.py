@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.drawing.figures import GREY, new_figure
+from streamplace.drawing.charts import MARKERS, PALETTE, finish, legend_text, panels
+from streamplace.drawing.figures import GREY
 from streamplace.evaluate.best_values import BestValues, Optima
-from streamplace.evaluate.comparison_plots import PALETTE
 from streamplace.evaluate.results import ResultColumns, ResultsTable
 from streamplace.evaluate.rows import heading, ratio
 from streamplace.model.arrays import Floats
@@ -16,8 +16,6 @@ from streamplace.objectives.registry import Objective, Sense
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-MARKERS = "os^Dv<>P"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +101,14 @@ def _dominated(goods: Floats, i: int) -> bool:
 
 
 def draw_front(
-    points: Mapping[float | None, Sequence[Point]], judges: Sequence[Objective]
+    points: Mapping[float | None, Sequence[Point]], judges: Sequence[Objective], title: str
 ) -> "Figure":
     """Every point by the first two objectives; a line joins those that no other point dominates."""
     x, y = (judge.name for judge in judges[:2])
-    figure, axes = new_figure(len(points), width=5.2, height=4.0)
+    figure, axes = panels(map(heading, points))
     placers = list(dict.fromkeys(p.placer for row in points.values() for p in row))
     asked = list(dict.fromkeys(p.asked for row in points.values() for p in row))
-    for axis, (rate, row) in zip(axes, points.items(), strict=True):
+    for axis, row in zip(axes, points.values(), strict=True):
         front = sorted((p.of_best[x], p.of_best[y]) for p in row if p.front)
         axis.plot(*zip(*front, strict=True), color=GREY, linewidth=1.2, zorder=1)
         for point in row:
@@ -120,16 +118,13 @@ def draw_front(
                 MARKERS[asked.index(point.asked) % len(MARKERS)],
                 color=PALETTE[placers.index(point.placer) % len(PALETTE)],
                 markerfacecolor=None if point.front else "white",
-                label=f"{point.placer}, asked for {point.asked}",
+                linestyle="none",
+                label=legend_text(f"{point.placer}, asked for {point.asked}"),
             )
-        axis.set(xlabel=f"{x} / best known", ylabel=f"{y} / best known")
+        axis.set_xlabel(f"{x} / best known")
         axis.margins(0.08)
-        axis.set_title(heading(rate), fontsize=10)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        fontsize=7,
-        frameon=False,
-        loc="outside lower center",
-        ncols=2,
-    )
-    return figure
+        axis.ticklabel_format(useOffset=False)
+    axes[0].set_ylabel(f"{y} / best known")
+    (rate, *others) = points
+    at = "" if others else f", {heading(rate)}"
+    return finish(figure, f"Trade-off (filled: not dominated)\n{title}{at}")

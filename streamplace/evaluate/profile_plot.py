@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.drawing.figures import BLUE, ORANGE, new_figure
+from streamplace.drawing.charts import PALETTE, finish
+from streamplace.drawing.figures import new_figure
 from streamplace.evaluate.profile import Profile
 from streamplace.model.arrays import Floats
 
@@ -12,14 +13,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LIMIT = PALETTE[1]
+LEAST_BINS, MOST_BINS = 10, 40
+MOST_WHOLE = 60
+LEAST_SATURATION = 0.4
+"""Share of a link from which the axis goes on to a whole link."""
 
-def draw_profile(profile: Profile) -> "Figure":
-    """Return the paper's Figure 4: operators per graph, CPU per operator, saturation per stream."""
-    figure, (size, cpu, network) = new_figure(3)
-    bins = np.arange(min(profile.operators), max(profile.operators) + 2, dtype=np.float64) - 0.5
-    if len(bins) > 60:
-        bins = np.linspace(bins[0], bins[-1], 41)
-    _histogram(size, np.array(profile.operators, float), bins, "operators per graph", "graphs")
+
+def draw_profile(profile: Profile, title: str) -> "Figure":
+    """Return the paper's Figure 4: operators per graph, CPU per operator, saturation per stream.
+
+    The title names the data.
+    """
+    sizes = set(profile.operators)
+    figure, axes = new_figure(3 if len(sizes) > 1 else 2, width=4.2, height=3.2)
+    if len(sizes) > 1:
+        numbers = np.array(profile.operators, float)
+        _histogram(axes[0], numbers, _whole(numbers), "operators per graph", "graphs")
+        axes[0].xaxis.get_major_locator().set_params(integer=True)
+    elif sizes:
+        title += f", {sizes.pop()} operators" + (" each" if len(profile.operators) > 1 else "")
+    cpu, network = axes[-2:]
     _histogram(
         cpu,
         profile.utilisation,
@@ -34,24 +48,38 @@ def draw_profile(profile: Profile) -> "Figure":
         "traffic of a stream (links)",
         "streams",
     )
-    network.axvline(1.0, color=ORANGE, linewidth=1.2)
+    if profile.saturation.max(initial=0.0) >= LEAST_SATURATION:
+        _mark_link(network)
+    return finish(figure, title)
+
+
+def _mark_link(network: "Axes") -> None:
+    """Mark the traffic that fills one link."""
+    network.axvline(1.0, color=LIMIT, linewidth=1.2)
     network.annotate(
         "one link",
         (1.0, 1.0),
         xycoords=("data", "axes fraction"),
         fontsize=8,
-        color=ORANGE,
+        color=LIMIT,
         ha="left",
         va="top",
         xytext=(4, 0),
         textcoords="offset points",
     )
-    return figure
+
+
+def _whole(numbers: Floats) -> Floats:
+    """Ends of bins with a whole number in the middle of each, of wider ones if they are many."""
+    bins = np.arange(numbers.min(), numbers.max() + 2) - 0.5
+    return bins if len(bins) <= MOST_WHOLE else np.linspace(bins[0], bins[-1], MOST_BINS + 1)
 
 
 def _range(values: Floats) -> Floats:
+    """Ends of bins from 0 to the largest value, the more values, the more bins."""
     top = max(float(values.max(initial=0.0)), 1e-9)
-    return np.linspace(0.0, top * 1.0001, 41)
+    n_bins = int(np.clip(2 * len(values) ** 0.5, LEAST_BINS, MOST_BINS))
+    return np.linspace(0.0, top * 1.0001, n_bins + 1)
 
 
 def _histogram(
@@ -61,6 +89,8 @@ def _histogram(
     x: str,
     y: str,
 ) -> None:
-    axis.hist(values, bins=bins.tolist(), color=BLUE, edgecolor="white", linewidth=0.4)
+    axis.margins(y=0.12)
+    axis.hist(values, bins=bins.tolist(), color=PALETTE[0], edgecolor="white", linewidth=0.4)
     axis.set_xlabel(x)
     axis.set_ylabel(y)
+    axis.yaxis.get_major_locator().set_params(integer=True)

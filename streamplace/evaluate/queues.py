@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.drawing.figures import BLUE, GREY, ORANGE, caption, new_figure
+from streamplace.drawing.charts import LEGEND, PALETTE, finish, legend_text, line_style, wrapped
+from streamplace.drawing.figures import GREY, new_figure
 from streamplace.model.arrays import Floats
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from streamsim.engine import Observations, Settings, Trace
 
 MOST_QUEUES = 6
+WIDEST = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +106,25 @@ def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure
     """Draw throughput (means of a second), the longest queues and latency over time."""
     figure, (rate, queue, wait) = new_figure(3)
     ticks = max(1, round(1 / settings.dt))
-    for flow, colour, label in (
-        (run.throughput, BLUE, "at the sinks"),
-        (run.admitted, ORANGE, "admitted"),
+    for i, (flow, label) in enumerate(
+        ((run.throughput, "at the sinks"), (run.admitted, "admitted"))
     ):
-        rate.plot(run.seconds, _running_mean(flow, ticks), color=colour, label=label)
+        rate.plot(run.seconds, _running_mean(flow, ticks), label=label, **line_style(i))
     rate.axhline(problem.graph.source_rate, color=GREY, linestyle=":", label="offered")
     rate.set(ylabel="tuples/s", ylim=(0, None))
-    held = run.queued + run.transit
-    for e in held.max(axis=0).argsort()[::-1][:MOST_QUEUES]:
-        name = caption(problem.graph.streams.label(int(e)))
-        queue.plot(run.seconds, held[:, e], linewidth=1, label=name)
+    tuples = run.queued + run.transit
+    for i, e in enumerate(tuples.max(axis=0).argsort()[::-1][:MOST_QUEUES].tolist()):
+        name = wrapped(legend_text(problem.graph.streams.label(e)), WIDEST)
+        queue.plot(run.seconds, tuples[:, e], linewidth=1.2, label=name, **line_style(i))
     queue.axhline(settings.capacity, color=GREY, linestyle=":", label="capacity")
-    queue.set(ylabel="tuples held by a stream", ylim=(0, None))
-    wait.plot(run.seconds, run.latency, color=BLUE)
-    wait.set(ylabel="latency of what arrives (s)", ylim=(0, None))
+    queue.set(ylabel="tuples in a stream", ylim=(0, None))
+    wait.plot(run.seconds, run.latency, color=PALETTE[0])
+    wait.set(ylabel="latency on arrival (s)", ylim=(0, None))
     for axis in (rate, queue, wait):
         axis.set_xlabel("time (s)")
     for axis in (rate, queue):
-        axis.legend(fontsize=7, frameon=False)
-    return figure
+        axis.legend(fontsize=LEGEND, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return finish(figure, f"{problem.graph.name}: {settings.duration:g} s with queues")
 
 
 def _running_mean(values: Floats, ticks: int) -> Floats:

@@ -96,7 +96,7 @@ class Objective:
     limit: float | None = None
     refuses: Callable[[Problem], str | None] = lambda problem: None
     picture: Callable[[Problem, Placement], Picture] | None = None
-    chart: "Callable[[Problem, Placement, Figure], None] | None" = None
+    chart: "Callable[[Problem, Placement, Figure], str] | None" = None
     trace: Callable[[Problem, Placement], dict[str, Any]] | None = None
     measures: Callable[[Problem, float], Mapping[str, float]] = lambda problem, value: {}
     variant: "Callable[[Mapping[str, str]], Objective] | None" = None

@@ -1,9 +1,14 @@
 """The Gantt chart of a pass: what every device runs and every link carries, from when to when."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.model.arrays import Floats
 from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -18,103 +23,201 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 """Devices and links drawn; of more, those with most to do."""
+LEAST_BUSY = 0.005
+"""Share of the makespan from which a link that is not critical has a row."""
 MOST_NAMED = 400
 """Bars that bear names; in a picture of more, nobody could read any."""
-RUN, SEND, CRITICAL, PALE = "#3366aa", "#dd7733", "#bb2222", "#f2f2f2"
-INCHES, TALLEST, LEAST_ROW, LETTER = 11.0, 60.0, 0.32, 0.065
-"""Width and greatest height of the chart, height of a row, and what a letter of a name takes."""
+RUN, SEND, CRITICAL, PALE = "#0072b2", "#56b4e9", "#b00020", "#f2f2f2"
+INCHES, TALLEST, LETTER = 11.0, 60.0, 0.065
+"""Width and greatest height of the chart, and what a letter of a name takes."""
+SHORTEST = 3
+"""Characters of a name that has been cut."""
+DEVICE_ROW, LINK_ROW = 0.36, 0.2
+"""Heights of rows with one lane, in inches."""
+SCALES = (
+    (7200, 1 / 3600, "hours"),
+    (120, 1 / 60, "minutes"),
+    (1, 1.0, "seconds"),
+    (1e-3, 1e3, "milliseconds"),
+    (0, 1e6, "microseconds"),
+)
+"""The least makespan for a unit, the units in a second, and the unit."""
 
 
-def gantt(problem: Problem, placement: Placement, options: PassOptions, figure: "Figure") -> None:
-    """Draw devices as rows, links that are used below them, and the critical chain in red."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the chart.
+
+    Attributes
+    ----------
+    names
+        Names of the bars, empty where they bear none.
+    top, height
+        Position in inches below the upper end of the axes.
+    """
+
+    bars: Bars
+    colour: str
+    names: tuple[str, ...]
+    top: float
+    height: float
+
+
+def gantt(problem: Problem, placement: Placement, options: PassOptions, figure: "Figure") -> str:
+    """Draw devices as rows, links that are used below them, and the critical chain in red.
+
+    Returns
+    -------
+    title
+        Title of the chart. Its bars have labels for a legend.
+    """
     schedule = pass_schedule(problem, placement, options)
     devices = _busiest(runs(problem, placement, schedule))
-    links = _busiest(transfers(problem, placement, schedule))
-    rows = [(bars, RUN) for bars in devices] + [(bars, SEND) for bars in links]
+    used = transfers(problem, placement, schedule)
+    links = _busiest([bars for bars in used if _matters(bars, schedule.makespan)])
+    rows = _rows(problem, devices, links)
     axis = figure.subplots()
-    height = LEAST_ROW * sum(bars.n_lanes**0.5 for bars, _ in rows)
-    figure.set_size_inches(INCHES, min(1.3 + height, TALLEST))
+    bottom = rows[-1].top + rows[-1].height
+    figure.set_size_inches(INCHES, min(1.1 + bottom, TALLEST))
     scale, unit = _scale(schedule.makespan)
-    names = _names(problem, rows)
-    for i, (bars, colour) in enumerate(rows):
-        _draw(axis, i, bars, colour, scale, schedule.makespan * scale, names[i])
-    axis.set_yticks(range(len(rows)), [shown(bars.row, 24).replace("$", r"\$") for bars, _ in rows])
-    axis.set(
-        xlabel=unit, xlim=(0, max(schedule.makespan * scale, 1e-300)), ylim=(len(rows) - 0.5, -0.5)
-    )
+    end = max(schedule.makespan * scale, 1e-300)
+    for row in rows:
+        _draw(axis, row, scale, end)
+    middles = [row.top + row.height / 2 for row in rows]
+    axis.set_yticks(middles, [_text(shown(row.bars.row, 24)) for row in rows])
+    axis.set(xlabel=unit, xlim=(0, end), ylim=(bottom, 0))
     axis.tick_params(labelsize=8)
     axis.spines[["top", "right", "left"]].set_visible(False)
-    summary = f"{shown(problem.graph.name)}: a pass takes {quantity(schedule.makespan, 's')}"
-    left_out = problem.n_devices - len(devices)
-    more = f", {left_out} devices with less to do left out" if left_out > 0 else ""
+    _explain(axis, bool(links))
+    left_out = problem.n_devices - len(devices), len(used) - len(links)
     held = options.rules_of(placement)[0].queue == "order"
-    order = ", devices hold the order" if held else ""
-    title = f"{summary} (critical chain in red{order}{more})"
-    axis.set_title(title.replace("$", r"\$"), fontsize=10, loc="left")
+    return _title(problem, schedule.makespan, left_out, held=held)
+
+
+def _title(problem: Problem, makespan: float, left_out: tuple[int, int], *, held: bool) -> str:
+    """Title: the makespan, and what the chart leaves out."""
+    facts = [f"{shown(problem.graph.name)}: one pass takes {quantity(makespan, 's')}"]
+    if held:
+        facts.append("devices hold the order")
+    for count, what in zip(left_out, ("device", "link"), strict=True):
+        if count > 0:
+            facts.append(f"{count} {what}{'' if count == 1 else 's'} with little to do left out")
+    return ", ".join(facts)
+
+
+def _busy(bars: Bars) -> float:
+    return float((bars.end - bars.begin).sum())
+
+
+def _matters(bars: Bars, makespan: float) -> bool:
+    """Whether the bars of a link can be seen, or are part of the critical chain."""
+    return bool(bars.critical.any()) or _busy(bars) >= LEAST_BUSY * makespan
 
 
 def _busiest(rows: list[Bars]) -> list[Bars]:
     """Rows in their order, of too many those with most to do."""
-    busy = [float((bars.end - bars.begin).sum()) for bars in rows]
-    busiest = sorted(np.argsort(-np.array(busy), kind="stable")[:MOST_ROWS].tolist())
+    busy = np.array([_busy(bars) for bars in rows])
+    busiest = sorted(np.argsort(-busy, kind="stable")[:MOST_ROWS].tolist())
     return [rows[i] for i in busiest]
 
 
-def _names(problem: Problem, rows: list[tuple[Bars, str]]) -> list[list[str]]:
-    """Names of the bars of every row, none where there are too many."""
-    if sum(len(bars.thing) for bars, _ in rows) > MOST_NAMED:
-        return [[] for _ in rows]
+def _rows(problem: Problem, devices: list[Bars], links: list[Bars]) -> list[Row]:
+    """Rows from top to bottom; the bars have no names where they are too many."""
     operators, label = problem.graph.operators.name, problem.graph.streams.label
-    return [
-        [operators[v] if colour == RUN else label(v) for v in bars.thing.tolist()]
-        for bars, colour in rows
-    ]
+    named = sum(len(bars.thing) for bars in (*devices, *links)) <= MOST_NAMED
+    rows, top = [], 0.0
+    for bars in (*devices, *links):
+        device = len(rows) < len(devices)
+        names = [operators[v] if device else label(v) for v in bars.thing.tolist() if named]
+        height = (DEVICE_ROW if device else LINK_ROW) * bars.n_lanes**0.5
+        rows.append(Row(bars, RUN if device else SEND, tuple(names), top, height))
+        top += height
+    return rows
 
 
-def _draw(
-    axis: "Axes", row: int, bars: Bars, colour: str, scale: float, span: float, names: list[str]
-) -> None:
+def _explain(axis: "Axes", links: bool) -> None:
+    """Add one bar of each colour outside the axes, for the legend."""
+    colours = {"runs on the device": RUN, "on the critical chain": CRITICAL}
+    if links:
+        colours["is sent over the link"] = SEND
+    for label, colour in colours.items():
+        axis.bar(0, 0, color=colour, label=label)
+
+
+def _draw(axis: "Axes", row: Row, scale: float, span: float) -> None:
     """Draw one row: all bars of a colour are one collection, so that 10⁵ of them are quick."""
     from matplotlib.collections import PolyCollection
 
-    axis.axhspan(row - 0.42, row + 0.42, color=PALE, linewidth=0, zorder=0)
-    height = 0.8 / bars.n_lanes
-    low = row - 0.4 + bars.lane * height
+    bars, inner = row.bars, 0.9 * row.height
+    axis.axhspan(row.top + 0.05 * row.height, row.top + inner, color=PALE, linewidth=0, zorder=0)
+    height = inner / bars.n_lanes
+    low = row.top + 0.05 * row.height + bars.lane * height
     begin, end = bars.begin * scale, bars.end * scale
-    corners = np.stack(
-        [
-            np.stack([begin, low], 1),
-            np.stack([end, low], 1),
-            np.stack([end, low + 0.92 * height], 1),
-            np.stack([begin, low + 0.92 * height], 1),
-        ],
-        axis=1,
-    )
-    for critical, fill in ((False, colour), (True, CRITICAL)):
+    high = low + 0.92 * height
+    corners = np.stack([begin, low, end, low, end, high, begin, high], 1).reshape(-1, 4, 2)
+    for critical, fill in ((False, row.colour), (True, CRITICAL)):
         chosen = corners[bars.critical == critical]
-        edge = "white" if names else "none"
+        edge = "white" if row.names else "none"
         axis.add_collection(
             PolyCollection(chosen, facecolors=fill, edgecolors=edge, linewidths=0.4)
         )
-    for i, name in enumerate(names):
-        room = (end[i] - begin[i]) / span * (INCHES - 2) / LETTER if span else 0
-        if height >= 0.25 and room >= 2:
-            text = name if len(name) <= room else f"{name[: int(room) - 1]}…"
-            axis.text(
-                (begin[i] + end[i]) / 2,
-                low[i] + 0.46 * height,
-                shown(text).replace("$", r"\$"),
-                ha="center",
-                va="center",
-                fontsize=7,
-                color="white",
-                clip_on=True,
-            )
+    rooms = (end - begin) / span * (INCHES - 2) / LETTER
+    if height >= 0.12:
+        middle = np.stack([(begin + end) / 2, low + 0.46 * height], 1)
+        _write(axis, row, middle, rooms.astype(np.int64).tolist())
+
+
+def _write(axis: "Axes", row: Row, middle: Floats, rooms: Sequence[int]) -> None:
+    """Write the names of bars into those with room."""
+    shared = common_prefixes(row.names)
+    for i, name in enumerate(row.names):
+        text = shortened(name, rooms[i], shared[i])
+        if not text:
+            continue
+        dark = row.colour == SEND and not row.bars.critical[i]
+        axis.text(
+            *middle[i],
+            _text(shown(text)),
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="black" if dark else "white",
+            clip_on=True,
+        )
+
+
+def common_prefixes(names: Sequence[str]) -> list[int]:
+    """How many characters every name shares with another one from the beginning.
+
+    >>> common_prefixes(["blast_01", "merge", "blast_02"])
+    [7, 0, 7]
+    """
+    order = sorted(range(len(names)), key=names.__getitem__)
+    shared = [0] * len(names)
+    for i, j in pairwise(order):
+        length = len(commonprefix([names[i], names[j]]))
+        shared[i], shared[j] = max(shared[i], length), max(shared[j], length)
+    return shared
+
+
+def shortened(name: str, room: int, shared: int) -> str:
+    """Name cut to a number of characters: its beginning, or its end where the beginning is shared.
+
+    >>> shortened("blast_0001", 6, 9), shortened("merge_all", 6, 0), shortened("a", 0, 0)
+    ('…_0001', 'merge…', '')
+    """
+    if len(name) <= room:
+        return name
+    if room < SHORTEST:
+        return ""
+    return f"…{name[1 - room :]}" if shared >= room - 1 else f"{name[: room - 1]}…"
+
+
+def _text(text: str) -> str:
+    """Text in which matplotlib reads no formula."""
+    return text.replace("$", r"\$")
 
 
 def _scale(makespan: float) -> tuple[float, str]:
     """Factor from seconds to the unit that reads best."""
-    for factor, unit in ((1.0, "seconds"), (1e3, "milliseconds")):
-        if makespan * factor >= 1 or makespan == 0:
-            return factor, unit
-    return 1e6, "microseconds"
+    return next((factor, unit) for least, factor, unit in SCALES if makespan >= least)

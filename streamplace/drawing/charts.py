@@ -1,0 +1,121 @@
+"""Charts: colours, a title, and a legend below the axes that no name is too long for."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from streamplace.drawing.figures import caption, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#333333")
+"""Okabe and Ito's colours, but for their yellow: colour-blind people tell them apart."""
+LINES = ("-", "--", "-.", ":")
+MARKERS = "os^Dv<>P"
+WIDEST = 34
+"""Characters of a name in one line of a legend."""
+HEADING, LEGEND = 10.5, 8.5
+LONGEST = 400
+"""Characters of a name in a legend."""
+ROOM = 0.97
+"""Share of a figure's width that a legend may take."""
+
+
+def line_style(i: int) -> dict[str, Any]:
+    """Colour and pattern of the line of a number."""
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "linestyle": LINES[(i // len(PALETTE) + i) % len(LINES)],
+    }
+
+
+def point_style(i: int) -> dict[str, Any]:
+    """Colour and shape of the point of a number."""
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "marker": MARKERS[(i // len(PALETTE) + i) % len(MARKERS)],
+        "linestyle": "none",
+    }
+
+
+def bar_style(i: int) -> dict[str, Any]:
+    """Colour of the bar of a number, hatched where the colours are used up."""
+    hatches = ("", "///", "...", "xxx")
+    return {
+        "color": PALETTE[i % len(PALETTE)],
+        "hatch": hatches[i // len(PALETTE) % len(hatches)],
+        "edgecolor": "white",
+        "linewidth": 0,
+    }
+
+
+def legend_text(name: str) -> str:
+    """Whole name as a text of a legend."""
+    return caption(name, LONGEST)
+
+
+def panels(headings: Iterable[str]) -> "tuple[Figure, list[Axes]]":
+    """Figure with one panel for every heading; a panel alone needs none."""
+    texts = list(headings)
+    figure, axes = new_figure(len(texts), width=5.0 if len(texts) == 1 else 4.4, height=3.4)
+    if len(texts) > 1:
+        for axis, text in zip(axes, texts, strict=True):
+            axis.set_title(text, fontsize=HEADING)
+    return figure, axes
+
+
+def finish(figure: "Figure", title: str) -> "Figure":
+    """Write the title above all panels, and one legend for all of them below."""
+    width = figure.get_figwidth()
+    lines = [wrapped(legend_text(line), int(13 * width)) for line in title.split("\n")]
+    figure.suptitle("\n".join(lines), fontsize=HEADING + 1, x=0.01, ha="left")
+    entries: dict[str, Artist] = {}
+    for axis in figure.axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
+        _add_legend(figure, entries)
+    return figure
+
+
+def _add_legend(figure: "Figure", entries: "dict[str, Artist]") -> None:
+    """Put a legend below, in as many columns as fit, and make the figure higher by its height."""
+    from matplotlib.legend import Legend
+
+    labels = [wrapped(label, WIDEST) for label in entries]
+    for columns in range(len(labels), 0, -1):
+        legend: Legend = figure.legend(
+            list(entries.values()),
+            labels,
+            fontsize=LEGEND,
+            frameon=False,
+            loc="outside lower center",
+            ncols=columns,
+        )
+        box = legend.get_window_extent()
+        if columns == 1 or box.width <= ROOM * figure.bbox.width:
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + box.height / figure.dpi)
+
+
+def wrapped(text: str, width: int) -> str:
+    r"""Text in lines of at most a width, broken after colons, slashes and commas too.
+
+    >>> wrapped("pilot:weights=runs/mine/best.safetensors", 24)
+    'pilot:weights=runs/mine/\nbest.safetensors'
+    """
+    spaced = text
+    for mark in ":/,=":
+        spaced = spaced.replace(mark, f"{mark}\0")
+    lines, line = [], ""
+    for word in spaced.replace(" ", " \0").split("\0"):
+        for part in textwrap.wrap(word, width, drop_whitespace=False) or [word]:
+            if line and len(line) + len(part.rstrip()) > width:
+                lines.append(line.rstrip())
+                line = ""
+            line += part
+    return "\n".join([*lines, line.rstrip()])
