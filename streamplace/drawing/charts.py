@@ -67,11 +67,17 @@ def panels(headings: Iterable[str]) -> "tuple[Figure, list[Axes]]":
     return figure, axes
 
 
+def add_title(figure: "Figure", title: str) -> "Figure":
+    """Write the title above all panels."""
+    width = figure.get_figwidth()
+    lines = [wrapped(legend_text(line), int(11.5 * width)) for line in title.split("\n")]
+    figure.suptitle("\n".join(lines), fontsize=HEADING + 1, x=0.01, ha="left")
+    return figure
+
+
 def finish(figure: "Figure", title: str) -> "Figure":
     """Write the title above all panels, and one legend for all of them below."""
-    width = figure.get_figwidth()
-    lines = [wrapped(legend_text(line), int(13 * width)) for line in title.split("\n")]
-    figure.suptitle("\n".join(lines), fontsize=HEADING + 1, x=0.01, ha="left")
+    add_title(figure, title)
     entries: dict[str, Artist] = {}
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-BLUE, ORANGE, GREY = "#3366aa", "#dd7733", "#999999"
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#999999"
 
 
 def new_figure(

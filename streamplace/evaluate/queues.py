@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.drawing.charts import LEGEND, PALETTE, finish, legend_text, line_style, wrapped
+from streamplace.drawing.charts import LEGEND, PALETTE, add_title, legend_text, line_style, wrapped
 from streamplace.drawing.figures import GREY, new_figure
 from streamplace.model.arrays import Floats
 from streamplace.model.placement import Placement
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamsim.engine import Observations, Settings, Trace
 
 MOST_QUEUES = 6
-WIDEST = 30
+WIDEST = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,10 @@ def _queue_run(problem: Problem, placement: Placement, seen: "Observations") -> 
 
 def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure":
     """Draw throughput (means of a second), the longest queues and latency over time."""
-    figure, (rate, queue, wait) = new_figure(3)
+    figure, (rate, queue, wait) = new_figure(3, width=4.4, height=4.2)
     ticks = max(1, round(1 / settings.dt))
-    for i, (flow, label) in enumerate(
-        ((run.throughput, "at the sinks"), (run.admitted, "admitted"))
-    ):
+    flows = {"at the sinks": run.throughput, "admitted": run.admitted}
+    for i, (label, flow) in enumerate(flows.items()):
         rate.plot(run.seconds, _running_mean(flow, ticks), label=label, **line_style(i))
     rate.axhline(problem.graph.source_rate, color=GREY, linestyle=":", label="offered")
     rate.set(ylabel="tuples/s", ylim=(0, None))
@@ -122,9 +121,15 @@ def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure
     wait.set(ylabel="latency on arrival (s)", ylim=(0, None))
     for axis in (rate, queue, wait):
         axis.set_xlabel("time (s)")
-    for axis in (rate, queue):
-        axis.legend(fontsize=LEGEND, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return finish(figure, f"{problem.graph.name}: {settings.duration:g} s with queues")
+    for axis, columns in ((rate, 1), (queue, 2)):
+        axis.legend(
+            fontsize=LEGEND,
+            frameon=False,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.2),
+            ncols=columns,
+        )
+    return add_title(figure, f"{problem.graph.name}: {settings.duration:g} s with queues")
 
 
 def _running_mean(values: Floats, ticks: int) -> Floats:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.drawing.charts import finish
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.learn.history import History
 from streamplace.learn.watching import Silent
@@ -65,5 +66,4 @@ def draw_curve(
     axis.set(xlabel="epoch", ylabel=f"mean {label}")
     axis.margins(x=0.02)
     axis.locator_params("x", integer=True)
-    axis.legend(fontsize=8, frameon=False, loc="lower right")
-    return figure
+    return finish(figure, "Mean reward by epoch")

@@ -41,10 +41,10 @@ def _picture(problem: Problem, placement: Placement, options: PassOptions = USUA
 
 def _chart(
     problem: Problem, placement: Placement, figure: "Figure", options: PassOptions = USUAL
-) -> None:
+) -> str:
     from streamplace.objectives.makespan.gantt import gantt
 
-    gantt(problem, placement, options, figure)
+    return gantt(problem, placement, options, figure)
 
 
 def _trace(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> dict[str, Any]:

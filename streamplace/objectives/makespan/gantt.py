@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from os.path import commonprefix
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +33,8 @@ SHORTEST = 3
 """Characters of a name that has been cut."""
 DEVICE_ROW, LINK_ROW = 0.36, 0.2
 """Heights of rows with one lane, in inches."""
+MOST_HEIGHT = 2.0
+"""Height of a row with many lanes, of one with one lane."""
 SCALES = (
     (7200, 1 / 3600, "hours"),
     (120, 1 / 60, "minutes"),
@@ -129,7 +130,7 @@ def _rows(problem: Problem, devices: list[Bars], links: list[Bars]) -> list[Row]
     for bars in (*devices, *links):
         device = len(rows) < len(devices)
         names = [operators[v] if device else label(v) for v in bars.thing.tolist() if named]
-        height = (DEVICE_ROW if device else LINK_ROW) * bars.n_lanes**0.5
+        height = (DEVICE_ROW if device else LINK_ROW) * min(bars.n_lanes**0.5, MOST_HEIGHT)
         rows.append(Row(bars, RUN if device else SEND, tuple(names), top, height))
         top += height
     return rows
@@ -195,7 +196,8 @@ def common_prefixes(names: Sequence[str]) -> list[int]:
     order = sorted(range(len(names)), key=names.__getitem__)
     shared = [0] * len(names)
     for i, j in pairwise(order):
-        length = len(commonprefix([names[i], names[j]]))
+        pairs = zip(names[i], names[j], strict=False)
+        length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         shared[i], shared[j] = max(shared[i], length), max(shared[j], length)
     return shared
 

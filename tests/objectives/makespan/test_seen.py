@@ -89,7 +89,7 @@ def test_simulate_draws_the_pass(
     answer = run("simulate", *files, "-o", "run.svg")
     assert "plot → run.svg" in answer.err
     drawn = (tmp_path / "run.svg").read_text()
-    for told in ("$w0_", "$w0_→$w1_", "critical chain in red", "t19"):
+    for told in ("$w0_", "$w0_→$w1_", "on the critical chain", "t19"):
         assert f"<!-- {told}" in drawn or told in drawn
     run("simulate", *files, "-o", "again.svg")
     assert (tmp_path / "again.svg").read_text() == drawn

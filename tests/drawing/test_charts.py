@@ -1,0 +1,101 @@
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.drawing.charts import PALETTE, finish, legend_text, line_style, panels, wrapped
+from streamplace.drawing.figures import save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+HARD = ["metis", "pilot:weights=" + "a-folder/" * 12 + "best.safetensors", "x" * 150, "$a_b$"]
+
+
+def chart(names: list[str], n_panels: int = 1) -> "Figure":
+    """A line for every name in every panel."""
+    figure, axes = panels([f"panel {i}" for i in range(n_panels)])
+    for axis in axes:
+        for i, name in enumerate(names):
+            axis.plot([0, 1], [0, i], label=legend_text(name), **line_style(i))
+    return finish(figure, "What it shows\nmine.jsonl: 12 graphs")
+
+
+@pytest.mark.parametrize("n_panels", [1, 3])
+@pytest.mark.parametrize("names", [HARD, [f"placer-{i}" for i in range(20)]])
+def test_the_legend_is_whole_and_covers_no_axes(names: list[str], n_panels: int) -> None:
+    """However long and many the names are."""
+    figure = chart(names, n_panels)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+    assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+    for axis in figure.axes:
+        assert axis.get_tightbbox().y0 >= box.y1
+        assert axis.get_window_extent().height > 150
+
+
+def test_no_two_texts_of_a_legend_overlap() -> None:
+    """Nor the title and a panel."""
+    figure = chart(HARD, 3)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
+    boxes += [text.get_window_extent() for text in figure.texts]
+    boxes += [axis.title.get_window_extent() for axis in figure.axes]
+    for one, other in combinations(boxes, 2):
+        assert not one.overlaps(other)
+
+
+@given(st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size=200))
+def test_wrapping_loses_nothing_but_spaces(text: str) -> None:
+    """And no line is longer than asked."""
+    lines = wrapped(text, 20)
+    assert lines.replace("\n", "").replace(" ", "") == text.replace(" ", "")
+    assert all(len(line) <= 20 for line in lines.split("\n"))
+
+
+def test_equal_charts_are_equal_files(tmp_path: Path) -> None:
+    """In every format."""
+    for suffix in ("png", "svg", "pdf"):
+        for name in ("a", "b"):
+            save(chart(HARD), tmp_path / f"{name}.{suffix}")
+        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
+COLOUR_BLIND = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+
+
+def lab(colour: str, kind: str) -> np.ndarray:
+    """CIE L*a*b* of a colour as a colour-blind person sees it."""
+    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(COLOUR_BLIND[kind]) @ linear, 0, 1)
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
+    x, y, z = np.cbrt(to_xyz @ seen / np.array([0.9505, 1.0, 1.089]))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("kind", COLOUR_BLIND)
+def test_colour_blind_people_tell_the_colours_apart(kind: str) -> None:
+    """A difference of 10 is seen at a glance; 2.3 is just noticeable."""
+    for one, other in combinations(PALETTE, 2):
+        assert np.linalg.norm(lab(one, kind) - lab(other, kind)) > 10, (one, other)

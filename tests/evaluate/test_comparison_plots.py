@@ -1,0 +1,115 @@
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streamplace.evaluate import comparison_plots as plots
+from streamplace.evaluate.pareto import draw_front, points
+from streamplace.evaluate.records import Record
+from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.rows import rows_by_rate
+from streamplace.objectives.registry import OBJECTIVES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+THROUGHPUT, LATENCY = OBJECTIVES["throughput"], OBJECTIVES["latency"]
+TITLE = "mine.jsonl: 5 graphs"
+
+
+def results(values: dict[str, list[float]], bound: float | None = 1.0) -> ResultsTable:
+    """A result for every placer and graph, 12 ms each."""
+    return ResultsTable(
+        Record(str(g), str(g), 1e4, name, "", value, bound, 12.0, (0,), steps=((1, value),))
+        for name, column in values.items()
+        for g, value in enumerate(column)
+    )
+
+
+def drawn(values: dict[str, list[float]]) -> "dict[str, Figure | None]":
+    """All plots of some results."""
+    table = results(values)
+    optima = table.optima()
+    rows = rows_by_rate(table, optima)
+    return {
+        "cdf": plots.draw_cdf(table, THROUGHPUT, TITLE),
+        "steps": plots.draw_steps(table, THROUGHPUT, TITLE),
+        "devices": plots.draw_devices(rows, TITLE),
+        "scatter": plots.draw_scatter(table, optima, THROUGHPUT, TITLE),
+        "tradeoff": plots.draw_tradeoff(rows, THROUGHPUT, TITLE),
+    }
+
+
+ALIKE = {"best": [1.0] * 5, "good": [1.0, 1.0, 0.999, 1.0, 1.0], "a" * 120: [1.0] * 5}
+
+
+@pytest.mark.parametrize("name", drawn(ALIKE))
+def test_every_plot_names_its_data_and_shows_all_of_its_names(name: str) -> None:
+    """The title stands above, the legend below, both inside the figure."""
+    figure = drawn(ALIKE)[name]
+    assert figure is not None
+    figure.draw_without_rendering()
+    texts = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
+    assert any(TITLE in text.get_text() for text in texts)
+    if name != "scatter":
+        names = {text.get_text().replace("\n", "") for text in figure.legends[0].get_texts()}
+        assert names == set(ALIKE)
+    for artist in (*texts, *(axis.title for axis in figure.axes)):
+        box = artist.get_window_extent()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= figure.bbox.x1
+        assert box.y1 <= figure.bbox.y1
+
+
+@pytest.mark.parametrize("name", ["steps", "tradeoff"])
+def test_values_that_differ_by_a_thousandth_look_equal(name: str) -> None:
+    """An axis of shares of the best is never shorter than five hundredths."""
+    figure = drawn(ALIKE)[name]
+    assert figure is not None
+    low, high = figure.axes[0].get_ylim()
+    assert high - low >= 0.05
+    assert low < 0.999 < 1.0 < high
+
+
+def test_a_distribution_ends_where_the_values_do() -> None:
+    """The axis begins a little below the smallest value, and shows 1."""
+    figure = drawn({"a": [0.5, 0.6, 0.7, 0.8, 0.9]})["cdf"]
+    assert figure is not None
+    low, high = figure.axes[0].get_xlim()
+    assert 0.45 < low < 0.5
+    assert 1.0 < high < 1.05
+
+
+def test_two_proven_optima_make_no_scatter_plot() -> None:
+    """Two points in a square say less than a table."""
+    assert drawn({"a": [1.0, 0.5]})["scatter"] is None
+    assert drawn({"a": [1.0, 0.5, 1.0]})["scatter"] is None  # 0.5 is proven by nobody
+    assert drawn({"a": [1.0, 0.5, 1.0], "b": [1.0, 1.0, 1.0]})["scatter"] is not None
+
+
+def test_a_placer_that_placed_nothing_has_no_line() -> None:
+    """It is in the table, which says so."""
+    table = results({"a": [0.5] * 5})
+    table.add([Record(str(g), str(g), 1e4, "b", "", None, None, 0.0, (), "no") for g in range(5)])
+    figure = plots.draw_cdf(table, THROUGHPUT, TITLE)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
+
+
+def test_the_front_names_every_point() -> None:
+    """Placers by colour, objectives asked for by shape."""
+    tables = {
+        judge.name: ResultsTable(
+            (
+                Record("0", "0", 1e4, name, "", 1.0, None, 1.0, (0,), None, judge.name,
+                       measures={"throughput": 0.5, "latency": 0.1})
+                for name in ("a", "b")
+            ),
+            objective=judge.name,
+            sense=judge.sense,
+        )
+        for judge in (THROUGHPUT, LATENCY)
+    }  # fmt: skip
+    judges = [THROUGHPUT, LATENCY]
+    figure = draw_front(points(tables, judges), judges, TITLE)
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == [f"{p}, asked for {j}" for j in ("throughput", "latency") for p in "ab"]
