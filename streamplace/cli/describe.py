@@ -82,7 +82,8 @@ def command(
 
         of_split = f" of split {split}" if split else ""
         graphs = counted(len(profile.operators), "graph")
-        save(draw_profile(profile, f"{data.name}: {graphs}{of_split}"), output)
+        names = ", ".join(path.name for path in data)
+        save(draw_profile(profile, f"{names}: {graphs}{of_split}", units.words), output)
         say(f"figure → {output}")
     if as_json:
         print_json(as_document(profile))

@@ -1,6 +1,6 @@
 """Plots of a comparison: distribution, search steps, devices used, optima and times."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from streamplace.objectives.registry import Objective
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+HOLLOW: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.8, "markersize": 8}
+"""Style of points that may cover one another."""
 LEAST_RANGE = 0.05
 """Length of an axis of shares, or of multiples, of the best: what differs by less looks equal."""
 LEAST_POINTS = 3
@@ -138,7 +140,7 @@ def draw_devices(table: Table, title: str) -> "Figure":
             axis.bar(at, heights, width * 0.92, label=legend_text(name), **bar_style(i))
         axis.set_xticks(range(len(counts)), [str(k) for k in counts])
         axis.set_xlabel("devices used")
-        axis.yaxis.get_major_locator().set_params(integer=True)
+        axis.locator_params("y", integer=True)
     axes[0].set_ylabel("graphs")
     return finish(figure, _title(title, "Devices used", list(table)))
 
@@ -210,8 +212,7 @@ def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None"
         for i, (name, row) in enumerate(by_placer.items()):
             if row.share_of_optimum is not None:
                 at = (max(row.ms_per_graph, 1e-3), row.share_of_optimum)
-                hollow = {"markerfacecolor": "none", "markeredgewidth": 1.8, "markersize": 8}
-                axis.plot(*at, label=legend_text(name), **point_style(i), **hollow)
+                axis.plot(*at, label=legend_text(name), **point_style(i) | HOLLOW)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(x=0.15)

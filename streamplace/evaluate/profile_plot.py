@@ -20,19 +20,20 @@ LEAST_SATURATION = 0.4
 """Share of a link from which the axis goes on to a whole link."""
 
 
-def draw_profile(profile: Profile, title: str) -> "Figure":
+def draw_profile(profile: Profile, data: str, units: str) -> "Figure":
     """Return the paper's Figure 4: operators per graph, CPU per operator, saturation per stream.
 
-    The title names the data.
+    The title names the data and the units.
     """
     sizes = set(profile.operators)
     figure, axes = new_figure(3 if len(sizes) > 1 else 2, width=4.2, height=3.2)
     if len(sizes) > 1:
         numbers = np.array(profile.operators, float)
         _histogram(axes[0], numbers, _whole(numbers), "operators per graph", "graphs")
-        axes[0].xaxis.get_major_locator().set_params(integer=True)
+        axes[0].locator_params("x", integer=True)
     elif sizes:
-        title += f", {sizes.pop()} operators" + (" each" if len(profile.operators) > 1 else "")
+        each = " each" if len(profile.operators) > 1 else ""
+        data += f", {sizes.pop()} operators{each}"
     cpu, network = axes[-2:]
     _histogram(
         cpu,
@@ -50,7 +51,7 @@ def draw_profile(profile: Profile, title: str) -> "Figure":
     )
     if profile.saturation.max(initial=0.0) >= LEAST_SATURATION:
         _mark_link(network)
-    return finish(figure, title)
+    return finish(figure, f"{data}\n{units}")
 
 
 def _mark_link(network: "Axes") -> None:
@@ -93,4 +94,4 @@ def _histogram(
     axis.hist(values, bins=bins.tolist(), color=PALETTE[0], edgecolor="white", linewidth=0.4)
     axis.set_xlabel(x)
     axis.set_ylabel(y)
-    axis.yaxis.get_major_locator().set_params(integer=True)
+    axis.locator_params("y", integer=True)

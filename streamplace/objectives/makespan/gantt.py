@@ -46,7 +46,7 @@ SCALES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChartRow:
     """A row of the chart.
 
     Attributes
@@ -122,16 +122,17 @@ def _busiest(rows: list[Bars]) -> list[Bars]:
     return [rows[i] for i in busiest]
 
 
-def _rows(problem: Problem, devices: list[Bars], links: list[Bars]) -> list[Row]:
+def _rows(problem: Problem, devices: list[Bars], links: list[Bars]) -> list[ChartRow]:
     """Rows from top to bottom; the bars have no names where they are too many."""
     operators, label = problem.graph.operators.name, problem.graph.streams.label
     named = sum(len(bars.thing) for bars in (*devices, *links)) <= MOST_NAMED
-    rows, top = [], 0.0
+    rows: list[ChartRow] = []
+    top = 0.0
     for bars in (*devices, *links):
         device = len(rows) < len(devices)
         names = [operators[v] if device else label(v) for v in bars.thing.tolist() if named]
         height = (DEVICE_ROW if device else LINK_ROW) * min(bars.n_lanes**0.5, MOST_HEIGHT)
-        rows.append(Row(bars, RUN if device else SEND, tuple(names), top, height))
+        rows.append(ChartRow(bars, RUN if device else SEND, tuple(names), top, height))
         top += height
     return rows
 
@@ -145,7 +146,7 @@ def _explain(axis: "Axes", links: bool) -> None:
         axis.bar(0, 0, color=colour, label=label)
 
 
-def _draw(axis: "Axes", row: Row, scale: float, span: float) -> None:
+def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
     """Draw one row: all bars of a colour are one collection, so that 10⁵ of them are quick."""
     from matplotlib.collections import PolyCollection
 
@@ -168,7 +169,7 @@ def _draw(axis: "Axes", row: Row, scale: float, span: float) -> None:
         _write(axis, row, middle, rooms.astype(np.int64).tolist())
 
 
-def _write(axis: "Axes", row: Row, middle: Floats, rooms: Sequence[int]) -> None:
+def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[int]) -> None:
     """Write the names of bars into those with room."""
     shared = common_prefixes(row.names)
     for i, name in enumerate(row.names):
@@ -177,7 +178,8 @@ def _write(axis: "Axes", row: Row, middle: Floats, rooms: Sequence[int]) -> None
             continue
         dark = row.colour == SEND and not row.bars.critical[i]
         axis.text(
-            *middle[i],
+            middle[i, 0],
+            middle[i, 1],
             _text(shown(text)),
             ha="center",
             va="center",
