@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         generate,
         import_graphs,
         place,
+        plan,
         simulate,
         train,
     )
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget, Result
+    from streamplace.planning.offers import Offer
 
 _HOME = {
     "Budget": "streamplace.placers.registry",
@@ -54,6 +56,7 @@ _HOME = {
     "Device": "streamplace.model.devices",
     "Explanation": "streamplace.objectives.explanation",
     "Objective": "streamplace.objectives.registry",
+    "Offer": "streamplace.planning.offers",
     "Operator": "streamplace.model.operators",
     "Placement": "streamplace.model.placement",
     "PlacementDataset": "streamplace.learn.placement_dataset",
@@ -73,6 +76,7 @@ _HOME = {
     "generate": "streamplace.api",
     "import_graphs": "streamplace.api",
     "place": "streamplace.api",
+    "plan": "streamplace.api",
     "read_cluster": "streamplace.io.clusters",
     "read_constraints": "streamplace.io.clusters",
     "read_graph": "streamplace.io.graphs",
@@ -102,6 +106,7 @@ __all__ = [
     "Device",
     "Explanation",
     "Objective",
+    "Offer",
     "Operator",
     "Placement",
     "PlacementDataset",
@@ -121,6 +126,7 @@ __all__ = [
     "generate",
     "import_graphs",
     "place",
+    "plan",
     "read_cluster",
     "read_constraints",
     "read_graph",

@@ -4,6 +4,7 @@ from streamplace.api.data_sets import describe, generate, import_graphs
 from streamplace.api.drawing import draw
 from streamplace.api.exporting import export
 from streamplace.api.placing import place, simulate
+from streamplace.api.planning import plan
 from streamplace.api.training import train
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "generate",
     "import_graphs",
     "place",
+    "plan",
     "simulate",
     "train",
 ]

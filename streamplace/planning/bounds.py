@@ -1,0 +1,120 @@
+"""Bounds: what no plan costs less than, from the cheapest relaxation to the strongest."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from streamplace.model.arrays import Floats
+from streamplace.planning.columns import Columns
+from streamplace.planning.counts import Prices, cheapest_counts, least_cost
+from streamplace.planning.cuts import Cut, item_cuts, resource_cuts
+from streamplace.planning.demand import Demand
+from streamplace.planning.linear import cheapest_worth, separate
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.pricing import price
+from streamplace.planning.relaxation import Relaxation, exact
+
+ENOUGH = 1e-7
+ROUNDS = 40
+"""Cuts that each relaxation may add."""
+STRENGTHS = ("resources", "items", "network", "contents")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostBound:
+    """A proven lower bound of the cost of every plan.
+
+    Attributes
+    ----------
+    value
+        The bound, an exact fraction.
+    counts
+        Cheapest numbers of machines that no cut excludes.
+    cuts
+        Cuts that prove the bound.
+    by_strength
+        Bounds of the relaxations, each with the cuts of those before.
+    """
+
+    value: Fraction
+    counts: tuple[int, ...]
+    cuts: tuple[Cut, ...]
+    by_strength: dict[str, Fraction] = field(default_factory=dict)
+
+
+def proven_bound(
+    demand: Demand, catalogue: Catalogue, stop: Callable[[], bool] = lambda: False
+) -> CostBound | None:
+    """Return a bound of the cost of every plan; None where no machines are enough.
+
+    Parameters
+    ----------
+    stop
+        Whether to end with the bound so far.
+    """
+    cuts: list[Cut] = []
+    by_strength: dict[str, Fraction] = {}
+    relaxation = Relaxation(demand, catalogue)
+    columns = Columns(relaxation)
+    generators: dict[str, Iterable[Cut]] = {
+        "resources": resource_cuts(demand, catalogue),
+        "items": item_cuts(demand, catalogue),
+        "network": _network_cuts(relaxation, catalogue, cuts, stop),
+        "contents": _content_cuts(columns, catalogue, cuts, stop),
+    }
+    counts: tuple[int, ...] | None = None
+    for strength in STRENGTHS:
+        for cut in generators[strength]:
+            cuts.append(cut)
+        counts = cheapest_counts(cuts, catalogue)
+        if counts is None:
+            return None
+        by_strength[strength] = least_cost(cuts, catalogue, Prices.of(catalogue).cost(counts))
+        if stop():
+            break
+    assert counts is not None
+    return CostBound(max(by_strength.values()), counts, tuple(cuts), by_strength)
+
+
+def _network_cuts(
+    relaxation: Relaxation, catalogue: Catalogue, cuts: list[Cut], stop: Callable[[], bool]
+) -> Iterable[Cut]:
+    """Cuts of the shares on a machine and of the streams between machines, in fractions."""
+    polytopes = [relaxation.polytope(t) for t in range(relaxation.n_types)]
+    offers = catalogue.offers
+    worth = cheapest_worth(
+        polytopes,
+        np.array([offer.price for offer in offers]),
+        np.array([offer.at_least for offer in offers], np.float64),
+        np.array([offer.at_most for offer in offers], np.float64),
+    )
+    yield _cut(relaxation, worth)
+    for _ in range(ROUNDS):
+        counts = None if stop() else cheapest_counts(cuts, catalogue)
+        if counts is None:
+            return
+        separation = separate(polytopes, counts)
+        cut = _cut(relaxation, separation.worth)
+        if separation.missing <= ENOUGH or cut.holds(counts):
+            return
+        yield cut
+
+
+def _content_cuts(
+    columns: Columns, catalogue: Catalogue, cuts: list[Cut], stop: Callable[[], bool]
+) -> Iterable[Cut]:
+    """Cuts of whole contents."""
+    for _ in range(ROUNDS):
+        counts = None if stop() else cheapest_counts(cuts, catalogue)
+        cut = None if counts is None else columns.cut(counts, stop)
+        if cut is None:
+            return
+        yield cut
+
+
+def _cut(relaxation: Relaxation, worth: Floats) -> Cut:
+    scaled = worth / max(float(np.abs(worth).max(initial=0.0)), 1e-300)
+    bounds = [price(relaxation, t, scaled).bound for t in range(relaxation.n_types)]
+    return Cut(tuple(bounds), exact(scaled), "network")

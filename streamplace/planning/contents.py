@@ -1,0 +1,129 @@
+"""Contents: what the subtasks on one machine take of it.
+
+With shuffles that send from every subtask to every subtask, what a machine sends and receives
+depends on its own contents only. A stream that carries T from u to v makes a machine send
+T · share(u) · (1 − share(v)), and a forward stream only what has no partner on the machine.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import inlined_kernel
+
+from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.planning.demand import EITHER, FORWARD, Demand
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.shares import Shares, shares_of
+
+CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
+RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")
+SLACK = 1e-9
+"""A resource is exceeded where it is by more than this share, which is rounding."""
+FORBIDDEN = 1e6
+
+
+class Packing(NamedTuple):
+    """Operators at given parallelisms, and types of machines, as arrays for kernels."""
+
+    instructions: Floats  # [N] per second
+    memory: Floats  # [N] bytes
+    source: Ints  # [M]
+    target: Ints  # [M]
+    tuples: Floats  # [M] per second
+    bits: Floats  # [M] per second
+    forward: Bools  # [M]
+    parallelism: Ints  # [N]
+    most: Floats  # [N, P + 1]
+    least: Floats  # [N, P + 1]
+    capacity: Floats  # [T, 6] of every resource; that of a core is its speed
+    per_tuple: Floats  # [T] instructions that a remote tuple costs at each end
+    allowed: Bools  # [T, N] whether a machine has the tags that an operator requires
+    network: bool  # whether remote tuples cost anything
+
+
+def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packing:
+    """Arrays of a demand at given parallelisms."""
+    shares: Shares = shares_of(demand, parallelism)
+    equal = parallelism[demand.source] == parallelism[demand.target]
+    forward = (demand.joined == FORWARD) | ((demand.joined == EITHER) & equal)
+    capacity = capacities(catalogue)
+    speed = capacity[:, CORE]
+    return Packing(
+        demand.instructions,
+        demand.memory,
+        demand.source,
+        demand.target,
+        demand.tuples,
+        demand.bits,
+        forward,
+        shares.parallelism,
+        shares.most,
+        shares.least,
+        capacity,
+        catalogue.overhead * speed,
+        allowed(demand, catalogue),
+        catalogue.overhead > 0 or bool(np.isfinite(capacity[:, [EGRESS, INGRESS]]).any()),
+    )
+
+
+def capacities(catalogue: Catalogue) -> Floats:
+    """Capacity of a machine of each type, [T, 6]; that of a core is its speed."""
+    rows = [
+        (o.instructions, o.core_speed, o.memory, o.egress, o.ingress, o.slots)
+        for o in catalogue.offers
+    ]
+    return np.array(rows, np.float64)
+
+
+def allowed(demand: Demand, catalogue: Catalogue) -> Bools:
+    """Whether a machine of each type has the tags that each operator requires, [T, N]."""
+    return np.array(
+        [[tags <= offer.tags for tags in demand.requires] for offer in catalogue.offers], np.bool_
+    )
+
+
+@inlined_kernel
+def fill(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
+    """Write the share of each resource that contents take of a machine of a type.
+
+    ``row`` counts the subtasks of each operator, ``use`` takes the six shares.
+    """
+    use[:] = 0.0
+    for v in range(len(row)):
+        n = row[v]
+        if n > 0:
+            use[CPU] += packing.instructions[v] * packing.most[v, n]
+            use[MEMORY] += packing.memory[v] * packing.most[v, n]
+            use[SLOTS] += n
+            use[CORE] = max(use[CORE], packing.instructions[v] * packing.most[v, 1])
+            if not packing.allowed[kind, v]:
+                use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]
+    if packing.network:
+        for e in range(len(packing.source)):
+            u, v = packing.source[e], packing.target[e]
+            a, b = row[u], row[v]
+            if a == 0 and b == 0:
+                continue
+            if packing.forward[e]:
+                sent = packing.most[u, max(0, a - b)]
+                taken = packing.most[v, max(0, b - a)]
+            else:
+                sent = packing.most[u, a] * (1.0 - packing.least[v, b])
+                taken = packing.most[v, b] * (1.0 - packing.least[u, a])
+            use[CPU] += packing.per_tuple[kind] * packing.tuples[e] * (sent + taken)
+            use[EGRESS] += packing.bits[e] * sent
+            use[INGRESS] += packing.bits[e] * taken
+    for r in range(len(use)):
+        use[r] /= packing.capacity[kind, r]
+
+
+@inlined_kernel
+def excess(packing: Packing, kind: int, row: Ints, use: Floats) -> float:
+    """Return by how much contents exceed the resources of a machine, all shares together."""
+    fill(packing, kind, row, use)
+    total = 0.0
+    for r in range(len(use)):
+        over = use[r] - 1.0
+        if over > SLACK:
+            total += over
+    return total

@@ -1,0 +1,144 @@
+"""Cuts: inequalities that the numbers of machines of every plan satisfy.
+
+Let π be a price for each operator, and z(t) the most that the shares on one machine of type t can
+be worth, Σ π(v) · share(v). The machines of a plan hold every operator once, so
+
+    Σ over types of  z(t) · x(t)  ≥  Σ over operators of  π(v)
+
+for the numbers x of machines. Every bound of a plan is a set of such cuts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from streamplace.model.arrays import Bools, Floats
+from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
+from streamplace.planning.demand import Demand
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.shares import busiest_share, choices
+
+ROOM = 1 + Fraction(2, 10**9)
+"""Capacities are taken to be larger by this, which is more than what plans may exceed them by."""
+LARGEST_PIECES = 4
+"""Dual feasible functions are tried up to this number of items per machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Σ worth(t) · x(t) ≥ demand, in exact fractions.
+
+    Attributes
+    ----------
+    worth
+        What one machine of each type is worth at most, z.
+    demand
+        What all operators are worth together.
+    origin
+        How the cut came about: "cpu", "memory", "slots", "items", "network" or "contents".
+    """
+
+    worth: tuple[Fraction, ...]
+    demand: Fraction
+    origin: str
+
+    def holds(self, counts: tuple[int, ...]) -> bool:
+        """Whether numbers of machines satisfy the cut."""
+        return sum(z * x for z, x in zip(self.worth, counts, strict=True)) >= self.demand
+
+
+def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
+    """Cuts of each resource alone, for all operators and for those that require the same tags."""
+    capacity, may_run = capacities(catalogue), allowed(demand, catalogue)
+    needs = {"cpu": (CPU, demand.instructions), "memory": (MEMORY, demand.memory)}
+    needs["slots"] = (SLOTS, _least_subtasks(demand, catalogue))
+    for tags in {frozenset[str](), *demand.requires}:
+        rows = np.array([tags <= required for required in demand.requires])
+        runs: Bools = np.asarray(may_run[:, rows].any(axis=1))
+        for origin, (resource, need) in needs.items():
+            total = sum((Fraction(float(x)) for x in need[rows]), Fraction(0))
+            room = capacity[:, resource]
+            if total > 0 and np.isfinite(room[runs]).all():
+                worth = [
+                    Fraction(float(c)) if r else Fraction(0)
+                    for c, r in zip(room, runs, strict=True)
+                ]
+                yield Cut(tuple(ROOM * z for z in worth), total, origin)
+
+
+def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
+    """Cuts by dual feasible functions, of items that cannot be divided.
+
+    The function of k pieces (Fekete and Schepers 2001) takes size x to itself where (k + 1) · x is
+    whole, and to ⌊(k + 1) · x⌋ / k elsewhere: items that fit into one machine are then worth at
+    most 1.
+    """
+    capacity = capacities(catalogue)
+    for origin, resource, need in (
+        ("cpu", CPU, demand.instructions),
+        ("memory", MEMORY, demand.memory),
+    ):
+        room = capacity[:, resource]
+        largest = float(room.max())
+        if not np.isfinite(largest):
+            continue
+        whole = Fraction(largest) * ROOM
+        items = list(_items(demand, need, whole))
+        for pieces in range(1, LARGEST_PIECES + 1):
+            worths = [(n, size, _dual_feasible(size, pieces)) for n, size in items]
+            total = sum((n * worth for n, _, worth in worths), Fraction(0))
+            best = max((worth / size for _, size, worth in worths), default=Fraction(0))
+            if total > 0 and best > 0:
+                ratio = [Fraction(float(c)) * ROOM / whole for c in room]
+                worth = tuple(min(Fraction(1), best * r) for r in ratio)
+                yield Cut(worth, total, f"{origin} items")
+
+
+def _items(demand: Demand, need: Floats, whole: Fraction) -> Iterator[tuple[int, Fraction]]:
+    """Key groups of each operator: their number, and their size as a share of a machine."""
+    for v, dealing in enumerate(demand.dealing):
+        groups = min(dealing) if len(dealing) == 1 else 0
+        size = Fraction(float(need[v])) / whole / groups if groups else Fraction(0)
+        if 0 < size <= 1:
+            yield groups, size
+
+
+def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
+    scaled = size * (pieces + 1)
+    return size if scaled.denominator == 1 else Fraction(int(scaled), pieces)
+
+
+def _least_subtasks(demand: Demand, catalogue: Catalogue) -> Floats:
+    """Subtasks that each operator has at least, so that the fastest core can run each, [N]."""
+    may_run = allowed(demand, catalogue)
+    speed = capacities(catalogue)[:, 1]
+    fastest = np.where(may_run, speed[:, None], 0.0).max(axis=0)
+    least = [least_parallelism(demand, v, float(fastest[v])) for v in range(len(fastest))]
+    return np.array(least, np.float64)
+
+
+def least_parallelism(demand: Demand, v: int, speed: float) -> int:
+    """Return the smallest parallelism at which a core of this speed runs the busiest subtask.
+
+    0 where no parallelism is enough.
+    """
+    need = float(demand.instructions[v])
+    if need <= speed:
+        return 1
+    least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0
+    limit = int(demand.most[v])
+    if not least or (limit and least > limit):
+        return 0
+    room = speed * (1 + 1e-9)
+    if busiest_share(demand, v, least) * need <= room:
+        return least
+    return next(
+        (
+            p
+            for p in choices(demand, v, limit or 4 * least)
+            if p > least and busiest_share(demand, v, p) * need <= room
+        ),
+        0,
+    )

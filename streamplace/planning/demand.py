@@ -1,0 +1,140 @@
+"""Demand: what a graph at full rate asks of the machines that run it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.graph import StreamGraph
+
+ALL_TO_ALL, FORWARD, EITHER = 0, 1, 2
+"""How a stream joins subtasks; either is forward where the parallelisms of its ends are equal."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """What a graph of N operators and M streams asks for, all subtasks together.
+
+    Attributes
+    ----------
+    instructions
+        [N] instructions per second.
+    memory
+        [N] bytes.
+    requires
+        Tags that a machine must have.
+    dealing
+        Key groups by which an operator's tuples may be dealt to its subtasks; 0 stands for equal
+        parts. Where there are several, each resource is charged for the worst.
+    most
+        [N] largest parallelism; 0 where any is possible.
+    tied
+        [N] operators of one number must have one parallelism.
+    source, target
+        [M] ends of the streams.
+    tuples, bits
+        [M] per second.
+    joined
+        [M] `ALL_TO_ALL`, `FORWARD` or `EITHER`.
+    """
+
+    graph: StreamGraph
+    instructions: Floats
+    memory: Floats
+    requires: tuple[frozenset[str], ...]
+    dealing: tuple[frozenset[int], ...]
+    most: Ints
+    tied: Ints
+    source: Ints
+    target: Ints
+    tuples: Floats
+    bits: Floats
+    joined: Ints
+
+    @property
+    def n_operators(self) -> int:
+        """Number of operators, N."""
+        return len(self.instructions)
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """Names of the operators."""
+        return self.graph.operators.name
+
+    def at_rate(self, factor: float) -> "Demand":
+        """Return the demand at so many times the rate of the graph."""
+        return demand_of(self.graph.at_rate(factor * self.graph.source_rate))
+
+
+def demand_of(graph: StreamGraph) -> Demand:
+    """Return the demand of a graph, at the rate of its sources.
+
+    Examples
+    --------
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("a", ipt=5, payload=10, rate=100), Operator("b", ipt=3)]
+    >>> demand = demand_of(StreamGraph.of("pair", ends, [Stream("a", "b", 0.5)]))
+    >>> demand.instructions.tolist(), demand.bits.tolist()
+    ([500.0, 150.0], [4000.0])
+    """
+    operators, flow = graph.operators, graph.flow
+    payload = graph.streams.bytes_per_tuple()[flow.stream_index]
+    joined = _joined(graph)[flow.stream_index]
+    tied = _tied(graph.n_operators, flow.source, flow.target, joined == FORWARD)
+    return Demand(
+        graph=graph,
+        instructions=flow.input_rate * operators.ipt,
+        memory=np.array(operators.memory),
+        requires=operators.requires,
+        dealing=_dealing(graph, joined),
+        most=_most(graph, tied),
+        tied=tied,
+        source=flow.source,
+        target=flow.target,
+        tuples=flow.tuples,
+        bits=8 * flow.tuples * payload,
+        joined=joined,
+    )
+
+
+def _joined(graph: StreamGraph) -> Ints:
+    """How each stream joins subtasks, in the order of the graph."""
+    streams = graph.streams
+    keyed = graph.operators.max_parallelism[streams.target] > 0
+    kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
+    joined = np.array([kinds[kind] for kind in streams.partitioning], np.int32)
+    return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
+
+
+def _tied(n: int, source: Ints, target: Ints, forward: Ints) -> Ints:
+    """Number the groups of operators that forward streams connect."""
+    tied = np.arange(n, dtype=np.int32)
+    for u, v in zip(source[forward].tolist(), target[forward].tolist(), strict=True):
+        tied[tied == tied[v]] = tied[u]
+    return np.unique(tied, return_inverse=True)[1].astype(np.int32)
+
+
+def _most(graph: StreamGraph, tied: Ints) -> Ints:
+    """Largest parallelism of each operator; tied operators share the smallest of theirs."""
+    groups = graph.operators.max_parallelism
+    limit = np.full(tied.max() + 1, np.iinfo(np.int32).max, np.int64)
+    np.minimum.at(limit, tied[groups > 0], groups[groups > 0])
+    most = limit[tied]
+    return np.where(most == np.iinfo(np.int32).max, 0, most).astype(np.int32)
+
+
+def _dealing(graph: StreamGraph, joined: Ints) -> tuple[frozenset[int], ...]:
+    """Key groups by which each operator's tuples are dealt, in topological order of the streams."""
+    operators, flow = graph.operators, graph.flow
+    groups, kinds = operators.max_parallelism.tolist(), graph.streams.partitioning
+    dealing: list[set[int]] = [
+        {groups[v]} if operators.rate[v] > 0 else set() for v in range(graph.n_operators)
+    ]
+    for e, (u, v) in enumerate(zip(flow.source.tolist(), flow.target.tolist(), strict=True)):
+        if joined[e] != ALL_TO_ALL:
+            dealing[v] |= dealing[u]
+        if joined[e] == EITHER:
+            dealing[v].add(0)
+        if joined[e] == ALL_TO_ALL:
+            dealing[v].add(0 if kinds[flow.stream_index[e]] == "rebalance" else groups[v])
+    return tuple(map(frozenset, dealing))

@@ -1,0 +1,68 @@
+"""Levels: vectors of parallelisms that are worth trying on given machines."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from streamplace.model.arrays import Ints, Longs
+from streamplace.planning.cuts import least_parallelism
+from streamplace.planning.demand import Demand
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.shares import choices
+
+FINEST = 8
+"""Subtasks become at most so many times smaller than the slowest core requires."""
+MOST = 4096
+MOST_STREAMS = 5_000_000
+"""Streams between subtasks that a plan may have."""
+
+
+def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
+    """Vectors of parallelisms, from the fewest subtasks on.
+
+    The first is the least that the slowest core allows (DS2's), the next ones have as many subtasks
+    as machines at least, and then smaller and smaller subtasks.
+    """
+    machines = sum(counts)
+    least = _least(demand, catalogue, counts)
+    tried: set[bytes] = set()
+    for factor, floor in ((1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)):
+        vector = _raised(demand, np.maximum(least * factor, floor))
+        if vector.tobytes() not in tried and _streams(demand, vector) <= MOST_STREAMS:
+            tried.add(vector.tobytes())
+            yield vector
+
+
+def _streams(demand: Demand, vector: Ints) -> float:
+    sender, receiver = vector[demand.source], vector[demand.target]
+    return float((sender.astype(np.float64) * receiver).sum())
+
+
+def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
+    """Return the least parallelisms that the slowest core of these machines allows, [N]."""
+    return _raised(demand, _least(demand, catalogue, counts))
+
+
+def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs:
+    offers = [o for o, count in zip(catalogue.offers, counts, strict=True) if count]
+    least = np.ones(demand.n_operators, np.int64)
+    for v, required in enumerate(demand.requires):
+        speeds = sorted(o.core_speed for o in offers if required <= o.tags)
+        tries = (least_parallelism(demand, v, speed) for speed in speeds)
+        room = max((float(o.memory) for o in offers if required <= o.tags), default=np.inf)
+        stored = int(np.ceil(demand.memory[v] / room * (1 - 1e-9)))
+        least[v] = max(next((p for p in tries if p), 1), stored)
+    return least
+
+
+def _raised(demand: Demand, wanted: Longs) -> Ints:
+    """Return the next parallelisms that differ in some share; tied operators get the same."""
+    vector = np.ones(demand.n_operators, np.int64)
+    for v in range(demand.n_operators):
+        target = int(min(wanted[v], MOST))
+        possible = choices(demand, v, max(2 * target, 1))
+        vector[v] = next((p for p in possible if p >= target), possible[-1])
+    highest = np.zeros(demand.tied.max() + 1, np.int64)
+    np.maximum.at(highest, demand.tied, vector)
+    vector = highest[demand.tied]
+    return np.where(demand.most > 0, np.minimum(vector, demand.most), vector).astype(np.int32)

@@ -1,0 +1,136 @@
+"""Linear programs over the relaxed contents of machines, solved by OR-tools' GLOP.
+
+Nothing that is proven rests on the solver: its dual values are multipliers of `Polytope.most`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamplace.model.arrays import Floats
+from streamplace.planning.relaxation import Polytope
+
+PENALTY = 1000.0
+"""What a resource that is exceeded once over costs, in terms of all operators' worth."""
+
+
+class Optimum(NamedTuple):
+    """Best contents of a machine, and the multipliers of the rows."""
+
+    value: float
+    shares: Floats  # [N]
+    multipliers: Floats  # one of each row
+
+
+class Separation(NamedTuple):
+    """Whether numbers of machines can hold all operators, in shares.
+
+    Attributes
+    ----------
+    missing
+        Shares that are missing or too many, 0 where all operators find room.
+    worth
+        Prices of the operators by which a cut excludes the numbers, [N].
+    """
+
+    missing: float
+    worth: Floats
+
+
+def best_contents(polytope: Polytope, worth: Floats) -> Optimum:
+    """Return the contents that are worth most.
+
+    Resources may be exceeded at a price, so that there is an optimum in every box; where none holds
+    anything, its value is negative.
+    """
+    solver = new_solver()
+    variables, rows = _block(solver, polytope, 1.0)
+    for v in range(polytope.n_operators):
+        solver.Objective().SetCoefficient(variables[v], float(worth[v]))
+    exceeded = solver.NumVar(0.0, solver.infinity(), "")
+    solver.Objective().SetCoefficient(exceeded, -PENALTY * float(np.abs(worth).sum()))
+    for row, facts in zip(rows, polytope.rows, strict=True):
+        if facts.limit > 0:
+            row.SetCoefficient(exceeded, -1.0)
+    solver.Objective().SetMaximization()
+    if solver.Solve() != solver.OPTIMAL:
+        return Optimum(-np.inf, polytope.low[: polytope.n_operators], np.zeros(len(rows)))
+    shares = np.array([x.solution_value() for x in variables[: polytope.n_operators]])
+    multipliers = np.array([max(0.0, row.dual_value()) for row in rows])
+    return Optimum(solver.Objective().Value(), shares, multipliers)
+
+
+def cheapest_worth(
+    polytopes: Sequence[Polytope], prices: Floats, at_least: Floats, at_most: Floats
+) -> Floats:
+    """Worth of each operator in the cheapest fractional plan, [N]."""
+    solver = new_solver()
+    counts = [solver.NumVar(float(a), float(b), "") for a, b in zip(at_least, at_most, strict=True)]
+    blocks = [
+        _block(solver, polytope, count)[0]
+        for polytope, count in zip(polytopes, counts, strict=True)
+    ]
+    for count, price in zip(counts, prices, strict=True):
+        solver.Objective().SetCoefficient(count, float(price))
+    return _covered(solver, blocks, polytopes[0].n_operators, float(10 * prices.sum())).worth
+
+
+def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Separation:
+    """Say whether so many machines of each type can hold all operators in shares."""
+    solver = new_solver()
+    blocks = [
+        _block(solver, polytope, float(count))[0]
+        for polytope, count in zip(polytopes, counts, strict=True)
+        if count
+    ]
+    return _covered(solver, blocks, polytopes[0].n_operators, 1.0)
+
+
+def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Separation:
+    """Solve with every operator held once; what is missing or too much costs the penalty."""
+    cover = []
+    for v in range(n):
+        row = solver.Constraint(1.0, 1.0)
+        for block in blocks:
+            row.SetCoefficient(block[v], 1.0)
+        for sign in (1.0, -1.0):
+            gap = solver.NumVar(0.0, solver.infinity(), "")
+            row.SetCoefficient(gap, sign)
+            solver.Objective().SetCoefficient(gap, penalty)
+        cover.append(row)
+    solver.Objective().SetMinimization()
+    if solver.Solve() != solver.OPTIMAL:
+        return Separation(0.0, np.zeros(n))
+    return Separation(solver.Objective().Value(), np.array([row.dual_value() for row in cover]))
+
+
+def _block(solver: Any, polytope: Polytope, count: Any) -> tuple[list[Any], list[Any]]:
+    """Variables and rows of so many machines; the number may be a variable itself."""
+    fixed = isinstance(count, float)
+    highest = solver.infinity()
+    variables = [
+        solver.NumVar(
+            float(low) * count if fixed else 0.0, float(high) * count if fixed else highest, ""
+        )
+        for low, high in zip(polytope.low, polytope.high, strict=True)
+    ]
+    limits = [(row.coefficients, row.limit) for row in polytope.rows]
+    if not fixed:
+        limits += [({j: 1.0}, float(high)) for j, high in enumerate(polytope.high)]
+    rows = []
+    for coefficients, limit in limits:
+        row = solver.Constraint(-highest, limit * count if fixed else 0.0)
+        for j, a in coefficients.items():
+            row.SetCoefficient(variables[j], a)
+        if not fixed:
+            row.SetCoefficient(count, -limit)
+        rows.append(row)
+    return variables, rows
+
+
+def new_solver() -> Any:
+    """Return an empty linear program."""
+    from ortools.linear_solver import pywraplp
+
+    return pywraplp.Solver.CreateSolver("GLOP")

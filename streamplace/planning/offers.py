@@ -1,0 +1,197 @@
+"""Offers: the types of machines that can be bought, and what each costs."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NotRequired
+
+from pydantic import FailFast, Field, with_config
+from typing_extensions import TypedDict
+
+from streamplace.errors import ClusterError
+from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
+from streamplace.io.schema import STRICT, checked, parse_toml_text
+from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.devices import MOST_CORES, SLOWEST, Device
+from streamplace.model.messages import quoted
+from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, seconds, size_bytes
+
+_Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
+_NOTHING: frozenset[str] = frozenset()
+
+
+@with_config(STRICT)
+class OfferToml(TypedDict):
+    """One type of machine."""
+
+    name: str
+    price: float
+    mips: NotRequired[_Quantity]
+    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
+    memory: NotRequired[_Quantity]
+    egress: NotRequired[_Quantity]
+    ingress: NotRequired[_Quantity]
+    slots: NotRequired[Annotated[int, Field(ge=1)]]
+    tags: NotRequired[Annotated[list[str], FailFast()]]
+    at_least: NotRequired[Annotated[int, Field(ge=0, le=MOST_DEVICES)]]
+    at_most: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
+
+
+@with_config(STRICT)
+class OffersToml(TypedDict):
+    """A catalogue of machines."""
+
+    overhead: NotRequired[_Quantity]
+    offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One type of machine.
+
+    Attributes
+    ----------
+    price
+        Price of one machine per hour, in any currency.
+    mips, cores
+        Million instructions per second of a core, and number of cores.
+    memory
+        Bytes; infinite by default.
+    egress, ingress
+        What the network card sends and receives at most, in bit/s; infinite by default.
+    slots
+        Subtasks that a machine runs at most; infinite by default.
+    tags
+        What the machine offers ("gpu", "ssd", …); operators may require tags.
+    at_least, at_most
+        Fewest and most machines of this type in a plan.
+
+    Examples
+    --------
+    >>> Offer("small", 0.1, mips="2500 MIPS", cores=4).instructions
+    10000000000.0
+    """
+
+    name: str
+    price: float
+    mips: Quantity = 2500.0
+    cores: int = 1
+    memory: Quantity = math.inf
+    egress: Quantity = math.inf
+    ingress: Quantity = math.inf
+    slots: float = math.inf
+    tags: frozenset[str] = _NOTHING
+    at_least: int = 0
+    at_most: int = MOST_DEVICES
+
+    def __post_init__(self) -> None:
+        put = partial(object.__setattr__, self)
+        if not isinstance(self.name, str) or not self.name:
+            raise ClusterError(f"an offer is called {quoted(self.name)}; give it a name")
+        with located(f"offer {quoted(self.name)}"):
+            put("mips", _positive("mips", self.mips, mips))
+            put("memory", _limit("memory", self.memory, size_bytes))
+            put("egress", _limit("egress", self.egress, bandwidth_bps))
+            put("ingress", _limit("ingress", self.ingress, bandwidth_bps))
+            self._check()
+
+    @property
+    def core_speed(self) -> float:
+        """Instructions per second of one core."""
+        return float(self.mips) * 1e6
+
+    @property
+    def instructions(self) -> float:
+        """Instructions per second of all cores."""
+        return self.core_speed * self.cores
+
+    def device(self, name: str) -> Device:
+        """Return the device of a cluster that a machine of this type is."""
+        return Device(
+            name, self.mips, self.cores, self.tags, self.memory, self.egress, self.ingress
+        )
+
+    def _check(self) -> None:
+        if not 0 < self.price <= LARGEST:
+            raise ClusterError(f"price is {self.price:g}; it must be > 0 and at most {LARGEST:g}")
+        if not 1 <= self.cores <= MOST_CORES:
+            raise ClusterError(f"cores is {self.cores}; it must be 1 to {MOST_CORES}")
+        if not self.slots >= 1:
+            raise ClusterError(f"slots is {self.slots:g}; it must be 1 or more")
+        if not 1 <= self.at_most <= MOST_DEVICES:
+            raise ClusterError(f"at_most is {self.at_most}; it must be 1 to {MOST_DEVICES}")
+        if not 0 <= self.at_least <= self.at_most:
+            raise ClusterError(
+                f"at_least is {self.at_least} and at_most is {self.at_most}; "
+                "at_least must be 0 or more and not above at_most"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All offers, and what a tuple costs that goes from one machine to another.
+
+    Attributes
+    ----------
+    overhead
+        Core seconds that each remote tuple costs at both ends.
+    """
+
+    offers: tuple[Offer, ...]
+    overhead: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.offers:
+            raise ClusterError("there are no offers; add at least one")
+        names = [offer.name for offer in self.offers]
+        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise ClusterError(f"two offers are called {quoted(twice)}; names must differ")
+        if sum(offer.at_least for offer in self.offers) > MOST_DEVICES:
+            raise ClusterError(
+                f"at_least of all offers together is above {MOST_DEVICES}, the most machines of a "
+                "cluster; lower it"
+            )
+
+    @classmethod
+    def of(cls, offers: Iterable[Offer], overhead: Quantity = 0.0) -> "Catalogue":
+        """Catalogue of single offers."""
+        with located("overhead"):
+            return cls(tuple(offers), seconds(overhead))
+
+
+def read_offers(path: Path) -> Catalogue:
+    """Offers from a TOML file, a table ``[[offers]]`` for each type of machine."""
+    return parse_offers(read_bytes(path, LARGEST_TOML), spot(path))
+
+
+def parse_offers(content: bytes, where: str) -> Catalogue:
+    """Offers from the text of a TOML document; ``where`` stands in errors.
+
+    >>> text = b'offers = [{name = "small", price = 0.1, memory = "8 GB"}]'
+    >>> parse_offers(text, "offers.toml").offers[0].memory
+    8000000000.0
+    """
+    tables = checked(OffersToml, parse_toml_text(content, where), where)
+    with located(where):
+        return Catalogue.of(map(_offer, tables["offers"]), tables.get("overhead", 0.0))
+
+
+def _offer(row: OfferToml) -> Offer:
+    facts: dict[str, Any] = {**row}
+    facts["tags"] = frozenset(facts.get("tags", ()))
+    return Offer(**facts)
+
+
+def _positive(field: str, value: Quantity, parse: Any) -> float:
+    with located(field):
+        number = float(parse(value))
+    if not SLOWEST <= number <= LARGEST:
+        raise ClusterError(f"{field} is {number:g}; it must be {SLOWEST:g} to {LARGEST:g}")
+    return number
+
+
+def _limit(field: str, value: Quantity, parse: Any) -> float:
+    return math.inf if value == math.inf else _positive(field, value, parse)

@@ -1,0 +1,178 @@
+"""Relaxation: what one machine can hold, as linear inequalities.
+
+The variables are the share f(v) of each operator on the machine, and for each stream the part w(e)
+of it that stays there. With shuffles w = f(u) · f(v), which McCormick's inequalities bound from
+above on the box that the shares lie in; with forward streams w = min(f(u), f(v)).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.model.arrays import Floats
+from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
+from streamplace.planning.cuts import ROOM, least_parallelism
+from streamplace.planning.demand import ALL_TO_ALL, Demand
+from streamplace.planning.offers import Catalogue
+
+DIGITS = 40
+"""Binary digits to which multipliers are rounded, so that fractions stay short."""
+
+
+class Box(NamedTuple):
+    """Least and most share of each operator on one machine."""
+
+    low: Floats  # [N]
+    high: Floats  # [N]
+
+
+class Row(NamedTuple):
+    """Σ coefficients · variables ≤ limit."""
+
+    coefficients: Mapping[int, float]
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polytope:
+    """What a machine can hold, within a box: rows, and lower and upper limits of the variables."""
+
+    n_operators: int
+    rows: tuple[Row, ...]
+    low: Floats
+    high: Floats
+
+    def most(self, worth: Floats, multipliers: Floats) -> Fraction:
+        """Return an upper bound of Σ worth · share, by weak duality, in exact fractions.
+
+        With any multipliers y ≥ 0 of the rows A f ≤ b, no contents are worth more than
+        y · b + Σ over variables of max(low · r, high · r), where r = worth − y · A.
+        """
+        y = [_rounded(value) for value in multipliers]
+        rest = [Fraction(0)] * len(self.low)
+        for v in range(self.n_operators):
+            rest[v] = _rounded(float(worth[v]))
+        total = Fraction(0)
+        for multiplier, row in zip(y, self.rows, strict=True):
+            if multiplier:
+                total += multiplier * Fraction(row.limit)
+                for j, a in row.coefficients.items():
+                    rest[j] -= multiplier * Fraction(a)
+        for j, r in enumerate(rest):
+            if r:
+                total += r * Fraction(float(self.high[j] if r > 0 else self.low[j]))
+        return total
+
+
+class Relaxation:
+    """Relaxations of the contents of every type of machine."""
+
+    def __init__(self, demand: Demand, catalogue: Catalogue) -> None:
+        self.demand = demand
+        self._capacity = capacities(catalogue) * float(ROOM)
+        self._per_tuple = catalogue.overhead * self._capacity[:, CORE]
+        self.whole_groups = np.array(
+            [min(d) if len(d) == 1 else 0 for d in demand.dealing], np.int64
+        )
+        self._subtasks = _most_even(demand, catalogue)
+        self.boxes = [self._box(demand, catalogue, t) for t in range(len(catalogue.offers))]
+
+    @property
+    def n_types(self) -> int:
+        """Number of types of machines."""
+        return len(self.boxes)
+
+    def polytope(self, kind: int, box: Box | None = None) -> Polytope:
+        """Return what a machine of a type can hold, with shares in a box."""
+        demand, n = self.demand, self.demand.n_operators
+        low, high = box or self.boxes[kind]
+        room = self._capacity[kind]
+        network = self._per_tuple[kind] > 0 or np.isfinite(room[[EGRESS, INGRESS]]).any()
+        streams = np.flatnonzero(demand.tuples > 0).tolist() if network else []
+        rows = [
+            *self._local_rows(streams, low, high),
+            *self._resource_rows(kind, streams),
+        ]
+        ends = [(demand.source[e], demand.target[e]) for e in streams]
+        local = [min(high[u], high[v]) for u, v in ends]
+        return Polytope(
+            n, tuple(rows), np.r_[low, np.zeros(len(streams))], np.r_[high, np.array(local)]
+        )
+
+    def _resource_rows(self, kind: int, streams: list[int]) -> list[Row]:
+        demand, n, room = self.demand, self.demand.n_operators, self._capacity[kind]
+        cost = self._per_tuple[kind] * demand.tuples
+        cpu, egress, ingress = demand.instructions.copy(), np.zeros(n), np.zeros(n)
+        for e in streams:
+            u, v = demand.source[e], demand.target[e]
+            cpu[u] += cost[e]
+            cpu[v] += cost[e]
+            egress[u] += demand.bits[e]
+            ingress[v] += demand.bits[e]
+        ways = (
+            (CPU, cpu, -2 * cost),
+            (MEMORY, demand.memory, None),
+            (SLOTS, self._subtasks, None),
+            (EGRESS, egress, -demand.bits),
+            (INGRESS, ingress, -demand.bits),
+        )
+        return [
+            _scaled(need, None if local is None else local[streams], room[r])
+            for r, need, local in ways
+            if np.isfinite(room[r])
+        ]
+
+    def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Row]:
+        """Upper bounds of the parts of streams that stay on the machine."""
+        demand, rows = self.demand, []
+        for i, e in enumerate(streams):
+            u, v, w = int(demand.source[e]), int(demand.target[e]), demand.n_operators + i
+            if demand.joined[e] != ALL_TO_ALL:
+                rows += [Row({w: 1.0, u: -1.0}, 0.0), Row({w: 1.0, v: -1.0}, 0.0)]
+                continue
+            for a, b in ((u, v), (v, u)):
+                top, bottom = float(high[b]), float(low[a])
+                rows.append(Row({w: 1.0, a: -top, b: -bottom}, -bottom * top))
+        return rows
+
+    def _box(self, demand: Demand, catalogue: Catalogue, kind: int) -> Box:
+        offer, room = catalogue.offers[kind], self._capacity[kind]
+        high = np.ones(demand.n_operators)
+        for need, r in (
+            (demand.instructions, CPU),
+            (demand.memory, MEMORY),
+            (self._subtasks, SLOTS),
+        ):
+            with np.errstate(divide="ignore"):
+                high = np.minimum(high, np.where(need > 0, room[r] / need, 1.0))
+        for v in range(demand.n_operators):
+            runs = demand.requires[v] <= offer.tags
+            if not runs or not least_parallelism(demand, v, float(room[CORE])):
+                high[v] = 0.0
+        groups = np.maximum(self.whole_groups, 1)
+        whole = np.floor(high * groups * (1 + 1e-9)) / groups
+        return Box(np.zeros(demand.n_operators), np.where(self.whole_groups > 0, whole, high))
+
+
+def _scaled(need: Floats, local: Floats | None, room: float) -> Row:
+    values = need if local is None else np.r_[need, local]
+    return Row({j: float(values[j] / room) for j in np.flatnonzero(values).tolist()}, 1.0)
+
+
+def _most_even(demand: Demand, catalogue: Catalogue) -> Floats:
+    """Subtasks that an operator has at least, [N]: the slots that its whole share takes."""
+    fastest = max(offer.core_speed for offer in catalogue.offers)
+    least = [least_parallelism(demand, v, fastest) for v in range(demand.n_operators)]
+    return np.maximum(np.array(least, np.float64), 1.0)
+
+
+def exact(worth: Floats) -> Fraction:
+    """Return what all operators are worth together, rounded as `Polytope.most` rounds them."""
+    return sum((_rounded(float(value)) for value in worth), Fraction(0))
+
+
+def _rounded(value: float) -> Fraction:
+    return Fraction(round(value * 2**DIGITS), 2**DIGITS)

@@ -1,0 +1,269 @@
+"""Search: the cheapest machines, parallelisms and contents that carry the rate.
+
+Numbers of machines come from the cuts, the cheapest first, or from the best plan so far with one
+machine less or cheaper. For each, operators are packed at several levels of parallelism.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.placers.anneal.rate.walk import scrambled
+from streamplace.planning.bounds import CostBound
+from streamplace.planning.contents import Packing, packing_of
+from streamplace.planning.counts import Prices, cheapest_counts
+from streamplace.planning.demand import Demand
+from streamplace.planning.deployment import deployment_of
+from streamplace.planning.greedy import deal, first_fit, force
+from streamplace.planning.levels import least_parallelisms, parallelisms
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.walk import uses, walk
+
+STEPS = 4_000
+"""Moves of one walk in the first round; every round has four times as many."""
+ROUNDS = 4
+TRIES = 12
+"""Numbers of machines that are tried in every round."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedMachines:
+    """Machines and what runs on them.
+
+    Attributes
+    ----------
+    kinds
+        [D] type of each machine.
+    parallelism
+        [N] subtasks of each operator.
+    rows
+        [D, N] subtasks of each operator on each machine.
+    """
+
+    kinds: Ints
+    parallelism: Ints
+    rows: Ints
+
+    def counts(self, n_types: int) -> tuple[int, ...]:
+        """Number of machines of each type."""
+        return tuple(np.bincount(self.kinds, minlength=n_types).tolist())
+
+
+class PlanSearch:
+    """A search for the cheapest machines that carry a demand.
+
+    Parameters
+    ----------
+    stop
+        Whether to end with the best answer so far.
+    moves
+        Moves that all walks together may try; None is no limit.
+    """
+
+    def __init__(
+        self,
+        demand: Demand,
+        catalogue: Catalogue,
+        seed: int,
+        stop: Callable[[], bool] = lambda: False,
+        moves: int | None = None,
+    ) -> None:
+        self._demand, self._catalogue, self._seed = demand, catalogue, seed
+        self._is_late, self._moves = stop, moves
+        self._prices = Prices.of(catalogue)
+        self.best: PackedMachines | None = None
+
+    @property
+    def cost(self) -> int | None:
+        """Cost of the best machines so far, in units of the prices."""
+        return None if self.best is None else self._cost(self.best)
+
+    def run(self, bound: CostBound) -> PackedMachines | None:
+        """Search until the bound is reached, or the rounds or the time are over."""
+        goal = self._prices.cost(bound.counts)
+        self._offer(first_fit_machines(self._demand, self._catalogue, self._is_late))
+        for level in range(ROUNDS):
+            for counts in self._candidates(bound, goal):
+                if self._stop() or (self.cost is not None and self.cost <= goal):
+                    return self.best
+                self._offer(self.pack(counts, STEPS * 4**level))
+            self._shrink(STEPS * 4**level)
+        return self.best
+
+    def pack(self, counts: Sequence[int], steps: int) -> PackedMachines | None:
+        """Pack the operators onto so many machines of each type; None where that fails."""
+        kinds = machine_kinds(self._catalogue, counts)
+        for vector in parallelisms(self._demand, self._catalogue, counts):
+            packing = packing_of(self._demand, self._catalogue, vector)
+            rows, left = first_fit(packing, kinds)
+            force(packing, kinds, rows, left)
+            for start in (rows, deal(packing, kinds)):
+                packed = self._walked(packing, kinds, start, steps)
+                if packed is not None or self._stop():
+                    return packed
+        return None
+
+    def _walked(
+        self, packing: Packing, kinds: Ints, rows: Ints, steps: int
+    ) -> PackedMachines | None:
+        if self._moves is not None:
+            steps = min(steps, self._moves)
+            self._moves -= steps
+        random = np.array([scrambled(self._seed)], np.uint64)
+        rows, excess = walk(packing, kinds, rows, random, steps)
+        if excess > 0:
+            return None
+        packed = PackedMachines(kinds, packing.parallelism, rows)
+        deployment = deployment_of(
+            self._demand, self._catalogue, packed.parallelism, kinds.tolist(), rows
+        )
+        return packed if deployment.carries else None
+
+    def _stop(self) -> bool:
+        return self._moves == 0 or self._is_late()
+
+    def _offer(self, packed: PackedMachines | None) -> bool:
+        """Take a plan if it is cheaper than the best so far."""
+        if packed is None:
+            return False
+        packed = without_idle(packed, self._catalogue)
+        cheaper = self.cost is None or self._cost(packed) < self.cost
+        if cheaper:
+            self.best = packed
+        return cheaper
+
+    def _cost(self, packed: PackedMachines) -> int:
+        return self._prices.cost(packed.counts(len(self._catalogue.offers)))
+
+    def _candidates(self, bound: CostBound, goal: int) -> Iterator[tuple[int, ...]]:
+        """Numbers of machines to try: the cheapest, then by bisection of the cost."""
+        tried = [bound.counts]
+        yield bound.counts
+        low = goal
+        while len(tried) < TRIES and (self.cost is None or low < self.cost):
+            high = 2 * low + 2 if self.cost is None else self.cost
+            counts = cheapest_counts(
+                bound.cuts,
+                self._catalogue,
+                above=(low + high) // 2 if len(tried) % 3 else low,
+                below=self.cost,
+                tried=tried,
+            )
+            if counts is None:
+                if len(tried) % 3 == 0 or self.cost is None:
+                    return
+                counts = cheapest_counts(
+                    bound.cuts, self._catalogue, above=goal, below=self.cost, tried=tried
+                )
+                if counts is None:
+                    return
+            tried.append(counts)
+            cost = self._prices.cost(counts)
+            yield counts
+            if self.cost is None or self.cost > cost:
+                low = max(low, cost)
+
+    def _shrink(self, steps: int) -> None:
+        """Try the best plan with one machine less, or a cheaper one instead, until none is left."""
+        while self.best is not None and not self._stop():
+            best = self.best
+            packing = packing_of(self._demand, self._catalogue, best.parallelism)
+            if not any(
+                self._offer(self._changed(packing, best, machine, kind, steps))
+                for machine, kind in self._changes(packing, best)
+            ):
+                return
+
+    def _changes(self, packing: Packing, best: PackedMachines) -> Iterator[tuple[int, int]]:
+        """The least used machine of each type, and the types that may take its place; -1: none."""
+        offers, numbers = self._catalogue.offers, self._prices.numbers
+        counts = best.counts(len(offers))
+        busy = uses(packing, best.kinds, best.rows).max(axis=1)
+        for t, count in enumerate(counts):
+            if count <= offers[t].at_least:
+                continue
+            machine = min(np.flatnonzero(best.kinds == t).tolist(), key=lambda m: busy[m])
+            cheaper = [
+                s
+                for s in range(len(offers))
+                if numbers[s] < numbers[t] and counts[s] < offers[s].at_most
+            ]
+            for kind in [-1, *sorted(cheaper, key=lambda s: numbers[s])]:
+                yield machine, kind
+
+    def _changed(
+        self, packing: Packing, best: PackedMachines, machine: int, kind: int, steps: int
+    ) -> PackedMachines | None:
+        kinds, rows = best.kinds.copy(), best.rows.copy()
+        if kind >= 0:
+            kinds[machine] = kind
+        else:
+            left = rows[machine].copy()
+            kinds, rows = np.delete(kinds, machine), np.delete(rows, machine, axis=0)
+            if not len(kinds):
+                return None
+            force(packing, kinds, rows, left)
+        return None if self._stop() else self._walked(packing, kinds, rows, steps)
+
+
+def machine_kinds(catalogue: Catalogue, counts: Sequence[int]) -> Ints:
+    """Type of each machine, the fastest first, [D]."""
+    order = sorted(range(len(counts)), key=lambda t: -catalogue.offers[t].instructions)
+    return np.repeat(order, [counts[t] for t in order]).astype(np.int32)
+
+
+def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines:
+    """Return the plan without machines on which nothing runs and that need not be kept."""
+    kept: Bools = np.asarray(packed.rows.any(axis=1))
+    for t, offer in enumerate(catalogue.offers):
+        same = np.flatnonzero(packed.kinds == t)
+        idle = same[~kept[same]]
+        kept[idle[: max(0, offer.at_least - int(kept[same].sum()))]] = True
+    return PackedMachines(packed.kinds[kept], packed.parallelism, packed.rows[kept])
+
+
+def first_fit_machines(
+    demand: Demand, catalogue: Catalogue, stop: Callable[[], bool] = lambda: False
+) -> PackedMachines | None:
+    """Return the cheapest plan that first fit makes with machines of one type.
+
+    What has to be kept of other types is filled first. Parallelisms are the least that the cores
+    allow, as DS2 sets them.
+    """
+    prices = Prices.of(catalogue)
+    best: tuple[int, PackedMachines] | None = None
+    for t in range(len(catalogue.offers)):
+        packed = None if stop() and best else _first_fit_of_type(demand, catalogue, t)
+        if packed is None:
+            continue
+        packed = without_idle(packed, catalogue)
+        cost = prices.cost(packed.counts(len(catalogue.offers)))
+        if best is None or cost < best[0]:
+            best = cost, packed
+    return None if best is None else best[1]
+
+
+def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMachines | None:
+    counts = [offer.at_least for offer in catalogue.offers]
+    most = catalogue.offers[t].at_most
+    number = max(1, counts[t])
+    while True:
+        counts[t] = min(number, most)
+        vector = least_parallelisms(demand, catalogue, counts)
+        packing = packing_of(demand, catalogue, vector)
+        kinds = machine_kinds(catalogue, counts)
+        rows, left = first_fit(packing, kinds)
+        if not left.any():
+            packed = PackedMachines(kinds, vector, rows)
+            deployment = deployment_of(demand, catalogue, vector, kinds.tolist(), rows)
+            return packed if deployment.carries else None
+        if counts[t] == most or number > 8 * int(vector.sum()):
+            return None
+        number *= 2
+
+
+def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
+    """Share of every resource of every machine in use, [D, 6]."""
+    return np.asarray(uses(packing, packed.kinds, packed.rows))

@@ -1,0 +1,114 @@
+"""Bounds of the cost of plans."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from planning_cases import (
+    catalogues,
+    cheapest_by_brute_force,
+    pipeline,
+    plannable,
+)
+
+from streamplace.model import Operator, StreamGraph
+from streamplace.planning.bounds import STRENGTHS, proven_bound
+from streamplace.planning.counts import cheapest_counts, least_cost
+from streamplace.planning.cuts import Cut
+from streamplace.planning.demand import demand_of
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.pricing import price
+from streamplace.planning.relaxation import Relaxation
+
+
+@settings(max_examples=40, deadline=None)
+@given(plannable(most=2), catalogues(most=2))
+def test_no_plan_is_below_any_bound(graph: StreamGraph, catalogue: Catalogue) -> None:
+    """Of all plans of few machines, whatever their parallelisms and contents."""
+    demand = demand_of(graph)
+    best = cheapest_by_brute_force(demand, catalogue, 3)
+    bound = proven_bound(demand, catalogue)
+    if bound is None:
+        assert best == float("inf")
+        return
+    for strength in STRENGTHS:
+        assert float(bound.by_strength[strength]) <= best * (1 + 1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(plannable(), catalogues())
+def test_bounds_grow_with_their_strength(graph: StreamGraph, catalogue: Catalogue) -> None:
+    """Each relaxation keeps the cuts of those before."""
+    bound = proven_bound(demand_of(graph), catalogue)
+    if bound is not None:
+        values = [bound.by_strength[strength] for strength in STRENGTHS]
+        assert values == sorted(values)
+        assert all(cut.holds(bound.counts) for cut in bound.cuts)
+
+
+def test_items_that_cannot_be_divided_need_machines_of_their_own() -> None:
+    """Three operators of 60 % of a machine need three, where shares would need two."""
+    operators = [Operator(f"v{i}", ipt=600, rate=1000, max_parallelism=1) for i in range(3)]
+    catalogue = Catalogue.of([Offer("one", 1.0, mips=1.0)])
+    bound = proven_bound(demand_of(StreamGraph.of("three", operators)), catalogue)
+    assert bound is not None
+    assert bound.by_strength["resources"] == 2
+    assert bound.by_strength["items"] == bound.value == 3
+
+
+def test_contents_are_stronger_than_items() -> None:
+    """CPU and memory that no machine has together: each resource alone needs three machines."""
+    operators = [
+        Operator(f"v{i}", ipt=ipt, rate=1000, max_parallelism=1, memory=memory)
+        for i, (ipt, memory) in enumerate([(700, 30), (700, 30), (30, 70), (30, 70), (400, 40)])
+    ]
+    operators += [Operator("w", ipt=400, rate=1000, max_parallelism=1, memory=40)]
+    catalogue = Catalogue.of([Offer("one", 1.0, mips=1.0, memory=100.0)])
+    demand = demand_of(StreamGraph.of("both", operators))
+    bound = proven_bound(demand, catalogue)
+    assert bound is not None
+    assert bound.by_strength["items"] == 3
+    assert bound.value == cheapest_by_brute_force(demand, catalogue, 6) == 3
+
+
+def test_the_network_needs_machines() -> None:
+    """A shuffle over thin network cards does not get by with the CPU of two machines."""
+    graph = pipeline(2000.0)
+    wide = Catalogue.of([Offer("one", 1.0, mips=5.0, cores=2)])
+    thin = Catalogue.of([Offer("one", 1.0, mips=5.0, cores=2, egress=2e5, ingress=2e5)])
+    bounds = [proven_bound(demand_of(graph), catalogue) for catalogue in (wide, thin)]
+    assert bounds[0] is not None
+    assert bounds[0].value == 2
+    assert bounds[1] is None or bounds[1].value > 2
+
+
+def test_multipliers_prove_what_the_solver_says() -> None:
+    """The bound in exact fractions is the optimum of the linear program, but for rounding."""
+    catalogue = Catalogue.of([Offer("one", 1.0, mips=4.0, cores=2, egress=1e5)], 1e-5)
+    relaxation = Relaxation(demand_of(pipeline()), catalogue)
+    worth = np.array([1.0, 0.5, 0.25])
+    wide = price(relaxation, 0, worth)
+    assert wide.bound >= price(relaxation, 0, worth, nodes=100).bound > 0
+    assert float(wide.bound) <= worth.sum()
+
+
+def test_the_proof_of_whole_numbers_does_without_the_solver() -> None:
+    """It agrees with CP-SAT on a knapsack, and refutes no numbers that there are."""
+    catalogue = Catalogue.of([Offer("a", 0.3), Offer("b", 0.7), Offer("c", 1.1)])
+    cuts = [Cut((Fraction(2), Fraction(5), Fraction(8)), Fraction(31), "cpu")]
+    counts = cheapest_counts(cuts, catalogue)
+    assert counts is not None
+    cost = 3 * counts[0] + 7 * counts[1] + 11 * counts[2]
+    assert least_cost(cuts, catalogue, cost) == Fraction(cost, 10)
+    assert least_cost(cuts, catalogue, cost + 1) < Fraction(cost + 1, 10)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_numbers_of_machines_have_limits(limit: int) -> None:
+    """Where at_most is too low, there is no plan."""
+    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
+    bound = proven_bound(
+        demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)])
+    )
+    assert (bound is None) == (limit == 1)

@@ -1,0 +1,50 @@
+"""Offers: reading, units, and what is refused."""
+
+import math
+
+import pytest
+
+from streamplace.errors import StreamplaceError
+from streamplace.planning.offers import parse_offers
+
+ROW = 'name = "a"\nprice = 0.1\n'
+
+
+def test_an_offer_has_units_and_defaults() -> None:
+    """Quantities are texts or numbers; what is left out is no limit."""
+    text = (
+        'overhead = "2 us"\n[[offers]]\nname = "a"\nprice = 0.1\ncores = 4\nmips = "2 GIPS"\n'
+        'memory = "8 GB"\negress = "1 Gbps"\ntags = ["ssd"]\nat_most = 3\n'
+    )
+    catalogue = parse_offers(text.encode(), "offers.toml")
+    offer = catalogue.offers[0]
+    assert (offer.instructions, offer.memory, offer.egress) == (8e9, 8e9, 1e9)
+    assert (offer.ingress, offer.slots, offer.at_least, offer.at_most) == (math.inf,) * 2 + (0, 3)
+    assert (offer.tags, catalogue.overhead) == ({"ssd"}, 2e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "offers is missing"),
+        ("offers = []", "at least 1 item"),
+        ('[[offers]]\nname = "a"', r"offers\[0\].price is missing"),
+        ('[[offers]]\nname = "a"\nprice = 0', "offer 'a': price is 0; it must be > 0"),
+        ('[[offers]]\nname = "a"\nprice = -1', "offer 'a': price is -1; it must be > 0"),
+        (f"[[offers]]\n{ROW}colour = 1", "colour is not a known field"),
+        (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': memory: "),
+        (f"[[offers]]\n{ROW}memory = 0", "offer 'a': memory is 0; it must be"),
+        (f"[[offers]]\n{ROW}slots = 0", "slots"),
+        (f"[[offers]]\n{ROW}at_most = 0", "at_most"),
+        (f"[[offers]]\n{ROW}at_least = 3\nat_most = 2", "at_least is 3 and at_most is 2"),
+        (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "two offers are called 'a'"),
+        ('[[offers]]\nname = ""\nprice = 1', "give it a name"),
+        ("[[offers]]\nname = 'a'\nprice = nan", "price is nan"),
+    ],
+)
+def test_bad_offers_are_refused_in_one_line(text: str, message: str) -> None:
+    """The message names the file, the offer and the field."""
+    with pytest.raises(StreamplaceError, match=message) as error:
+        parse_offers(text.encode(), "offers.toml")
+    assert str(error.value).startswith("offers.toml: ")
+    assert "\n" not in str(error.value)

@@ -1,0 +1,142 @@
+"""Plans: they carry their rate, cost no less than the bound, and on small problems the least."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planning_cases import (
+    all_contents,
+    carries_by_simulation,
+    catalogues,
+    cheapest_by_brute_force,
+    pipeline,
+    plannable,
+)
+from streamsim import throughput
+
+from streamplace.errors import ProblemError
+from streamplace.model import Operator, Problem, StreamGraph
+from streamplace.model.expansion import expand
+from streamplace.placers.registry import Budget
+from streamplace.planning.contents import packing_of
+from streamplace.planning.demand import demand_of
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.planner import planned
+from streamplace.planning.result import PlanResult
+from streamplace.planning.walk import uses
+
+BUDGET = Budget(None, 10**6)
+SMALL = Offer("small", 0.1, mips=4.0, cores=2)
+LARGE = Offer("large", 0.35, mips=4.0, cores=8)
+
+
+def carried(result: PlanResult) -> float:
+    """Share of the rate that the placement carries in the simulator."""
+    instance = Problem(expand(result.graph).graph, result.cluster).instance
+    return float(throughput(instance, result.placement.index[None])[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(plannable(most=2), catalogues(most=2))
+def test_a_plan_of_a_small_problem_is_the_cheapest(graph: StreamGraph, offers: Catalogue) -> None:
+    """No plan of up to three machines costs less, and every plan carries the rate."""
+    best = cheapest_by_brute_force(demand_of(graph), offers, 3)
+    try:
+        result = planned(graph, offers, budget=BUDGET)
+    except ProblemError:
+        assert best == float("inf")
+        return
+    assert result.cost <= best * (1 + 1e-9)
+    assert float(result.bound) <= result.cost * (1 + 1e-9)
+    assert carried(result) >= 1 - 1e-8
+
+
+@settings(max_examples=40, deadline=None)
+@given(plannable(), catalogues(), st.data())
+def test_contents_that_fit_carry_the_rate(
+    graph: StreamGraph, offers: Catalogue, data: st.DataObject
+) -> None:
+    """What a machine's contents take is no less than what the simulator says, in any order."""
+    demand = demand_of(graph)
+    p = np.array([data.draw(st.integers(1, int(most))) for most in demand.most], np.int32)
+    kinds = np.zeros(data.draw(st.integers(1, 2)), np.int32)
+    contents = list(all_contents(p, len(kinds)))
+    rows = contents[data.draw(st.integers(0, len(contents) - 1))]
+    packing = packing_of(demand, offers, p)
+    if uses(packing, kinds, rows).max() <= 1:
+        assert carries_by_simulation(demand, offers, p, kinds, rows)
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    """And the plan is told whole."""
+    catalogue = Catalogue.of([SMALL, LARGE], 1e-6)
+    plans = [planned(pipeline(5000.0), catalogue, seed=3, budget=BUDGET) for _ in range(2)]
+    assert plans[0].to_json() == plans[1].to_json()
+    assert plans[0].placement == plans[1].placement
+
+
+def test_machines_that_must_be_kept_are_part_of_the_plan() -> None:
+    """Also where others alone would be cheaper."""
+    catalogue = Catalogue.of([SMALL, replace(LARGE, at_least=1)])
+    result = planned(pipeline(), catalogue, budget=BUDGET)
+    assert result.machines == {"large": 1}
+    assert result.is_cheapest
+
+
+def test_headroom_stays_free() -> None:
+    """The plan carries more than its rate by that share."""
+    result = planned(pipeline(), Catalogue.of([SMALL]), headroom=0.25, budget=BUDGET)
+    assert result.rate == 1000
+    assert result.carries * 0.75 >= 1000 * (1 - 1e-9)
+    assert result.limit.use <= 1
+
+
+def test_a_plan_tells_what_its_neighbours_carry() -> None:
+    """One machine less carries less than the rate where the plan is the cheapest of its kind."""
+    result = planned(pipeline(4000.0), Catalogue.of([SMALL]), budget=BUDGET)
+    assert result.is_cheapest
+    assert result.cheaper is not None
+    assert result.dearer is not None
+    assert result.cheaper.rate < 4000 < result.dearer.rate
+
+
+@pytest.mark.parametrize(
+    ("graph", "offers", "message"),
+    [
+        (
+            StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000, max_parallelism=2)]),
+            [Offer("a", 1.0, mips=1.0)],
+            "busiest subtask of operator 'v' needs at least 1.5 MIPS, and the fastest core has 1;",
+        ),
+        (
+            StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)]),
+            [Offer("a", 1.0, mips=1.0, at_most=2)],
+            "the operators need 3 MIPS of CPU, most of it 'v', and all machines together have 2",
+        ),
+        (
+            StreamGraph.of("g", [Operator("v", ipt=1, rate=10, requires=frozenset({"gpu"}))]),
+            [Offer("a", 1.0)],
+            "operator 'v' requires gpu, which no offer has",
+        ),
+        (
+            StreamGraph.of("g", [Operator("v", ipt=1, rate=10, requires=frozenset({"gpu"}))]),
+            [Offer("a", 1.0), Offer("b", 1.0, tags=frozenset({"gpu"}))],
+            "offer 'a' can never be used",
+        ),
+    ],
+)
+def test_what_nothing_can_carry_is_refused_with_the_reason(
+    graph: StreamGraph, offers: list[Offer], message: str
+) -> None:
+    """The message names the resource and the operator."""
+    with pytest.raises(ProblemError, match=message):
+        planned(graph, Catalogue.of(offers), budget=BUDGET)
+
+
+def test_the_largest_rate_is_told() -> None:
+    """Two machines of one MIPS carry two thirds of what needs three."""
+    graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
+    with pytest.raises(ProblemError, match=r"the largest rate with a plan is 666\.\d+ tuples/s"):
+        planned(graph, Catalogue.of([Offer("a", 1.0, mips=1.0, at_most=2)]), budget=BUDGET)

@@ -1,0 +1,140 @@
+"""Small planning problems, and all plans of the smallest by brute force."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from hypothesis import strategies as st
+from streamsim import throughput
+
+from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.model.arrays import Ints
+from streamplace.planning.contents import packing_of
+from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.deployment import ROUNDING, deployment_of
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.walk import uses
+
+MOST_MACHINES = 3
+
+
+@st.composite
+def catalogues(draw: st.DrawFn, most: int = 3) -> Catalogue:
+    """Draw one to three types of machines; bigger ones are cheaper per core, or not."""
+    offers = []
+    for i in range(draw(st.integers(1, most))):
+        offers.append(
+            Offer(
+                f"type{i}",
+                draw(st.integers(1, 20)) / 10,
+                mips=draw(st.sampled_from([1.0, 2.0, 3.0])),
+                cores=draw(st.sampled_from([1, 2, 4])),
+                memory=draw(st.sampled_from([float("inf"), 10.0, 20.0])),
+                egress=draw(st.sampled_from([float("inf"), 4e4])),
+                ingress=draw(st.sampled_from([float("inf"), 4e4])),
+                slots=draw(st.sampled_from([float("inf"), 2, 4])),
+                at_least=draw(st.sampled_from([0, 0, 0, 1])),
+                at_most=MOST_MACHINES,
+            )
+        )
+    return Catalogue.of(offers, draw(st.sampled_from([0.0, 1e-4])))
+
+
+@st.composite
+def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
+    """Draw chains and joins of a few operators, each with a few key groups."""
+    n = draw(st.integers(1, most))
+    operators = [
+        Operator(
+            f"v{i}",
+            ipt=draw(st.integers(0, 3000)),
+            payload=draw(st.sampled_from([0, 1, 5])),
+            rate=1000.0 if i == 0 else 0.0,
+            memory=draw(st.sampled_from([0, 0, 4, 12])),
+            max_parallelism=draw(st.integers(1, 3)),
+        )
+        for i in range(n)
+    ]
+    streams = [
+        Stream(
+            f"v{draw(st.integers(0, v - 1))}",
+            f"v{v}",
+            draw(st.sampled_from([0.5, 1.0, 2.0])),
+            partitioning=draw(st.sampled_from(["", "rebalance", "hash"])),
+        )
+        for v in range(1, n)
+    ]
+    return StreamGraph.of("drawn", operators, streams)
+
+
+def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:
+    """Every way to put the subtasks onto machines, [D, N]."""
+    ways = [
+        [row for row in itertools.product(range(p + 1), repeat=machines) if sum(row) == p]
+        for p in parallelism.tolist()
+    ]
+    for rows in itertools.product(*ways):
+        yield np.array(rows, np.int32).T.copy()
+
+
+def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int) -> float:
+    """Cost of the cheapest of all plans of up to so many machines; infinite where none carries."""
+    best = float("inf")
+    limits = [p or most for p in demand.most.tolist()]
+    for counts in _counts(catalogue, most):
+        cost = sum(o.price * x for o, x in zip(catalogue.offers, counts, strict=True))
+        if cost >= best:
+            continue
+        kinds = np.repeat(np.arange(len(counts)), counts).astype(np.int32)
+        for p in itertools.product(*(range(1, limit + 1) for limit in limits)):
+            vector = np.array(p, np.int32)
+            if _any_fits(demand, catalogue, vector, kinds):
+                best = cost
+                break
+    return best
+
+
+def carries_by_simulation(
+    demand: Demand, catalogue: Catalogue, parallelism: Ints, kinds: Ints, rows: Ints
+) -> bool:
+    """Whether the closed form of the simulator reaches the rate."""
+    made = deployment_of(demand, catalogue, parallelism, kinds.tolist(), rows)
+    reached = throughput(made.problem.instance, made.placement.index[None])[0]
+    return bool(reached >= 1 - ROUNDING)
+
+
+def _counts(catalogue: Catalogue, most: int) -> Iterator[tuple[int, ...]]:
+    ranges = [range(o.at_least, o.at_most + 1) for o in catalogue.offers]
+    return (c for c in itertools.product(*ranges) if 0 < sum(c) <= most)
+
+
+def _any_fits(demand: Demand, catalogue: Catalogue, parallelism: Ints, kinds: Ints) -> bool:
+    packing = packing_of(demand, catalogue, parallelism)
+    return any(
+        uses(packing, kinds, rows).max() <= 1 + 1e-9
+        for rows in all_contents(parallelism, len(kinds))
+    )
+
+
+def pipeline(rate: float = 1000.0) -> StreamGraph:
+    """Source, keyed count, sink."""
+    return StreamGraph.of(
+        "pipeline",
+        [
+            Operator("source", ipt=1000, payload=100, rate=rate, max_parallelism=4),
+            Operator("count", ipt=8000, payload=50, max_parallelism=128, memory=1e6),
+            Operator("sink", ipt=500, max_parallelism=1),
+        ],
+        [Stream("source", "count"), Stream("count", "sink", 0.5)],
+    )
+
+
+__all__ = [
+    "all_contents",
+    "carries_by_simulation",
+    "catalogues",
+    "cheapest_by_brute_force",
+    "demand_of",
+    "pipeline",
+    "plannable",
+]
