@@ -66,7 +66,7 @@ def plan(
     """
     if (offers is None) == (cluster is None):
         raise SettingError("a plan needs either offers or a cluster; give one of them")
-    asked, limit = graph_of(graph, rate), USUAL if budget is None else budget_of(budget)
+    asked, limit = graph_of(graph, rate), budget_of(budget) or USUAL
     number = seed_of(seed)
     machines = cluster_of(cluster)
     if machines is not None:

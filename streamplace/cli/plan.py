@@ -79,9 +79,11 @@ def command(
     from streamplace.api import plan
     from streamplace.io.graphs import read_graph
     from streamplace.placers.registry import Budget
-    from streamplace.planning.telling import frontier_report, report_of, write_plan
+    from streamplace.planning.telling import FILES, frontier_report, report_of, write_plan
 
     budget = None if seconds is None and evaluations is None else Budget(seconds, evaluations)
+    if output is not None:
+        _options.spare_inputs(*(output / name for name in FILES))
     rates = rates_of(rate)
     if output is not None and len(rates) > 1:
         raise SettingError("-o is for one rate; drop it, or name one rate")

@@ -13,7 +13,7 @@ from streamsim.jit import inlined_kernel
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.planning.demand import EITHER, FORWARD, Demand
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.shares import Shares, shares_of
+from streamplace.planning.shares import SubtaskShares, shares_of
 
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
 RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")
@@ -43,7 +43,7 @@ class Packing(NamedTuple):
 
 def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packing:
     """Arrays of a demand at given parallelisms."""
-    shares: Shares = shares_of(demand, parallelism)
+    shares: SubtaskShares = shares_of(demand, parallelism)
     equal = parallelism[demand.source] == parallelism[demand.target]
     forward = (demand.joined == FORWARD) | ((demand.joined == EITHER) & equal)
     capacity = capacities(catalogue)

@@ -29,7 +29,7 @@ class Box(NamedTuple):
     high: Floats  # [N]
 
 
-class Row(NamedTuple):
+class Inequality(NamedTuple):
     """Σ coefficients · variables ≤ limit."""
 
     coefficients: Mapping[int, float]
@@ -41,7 +41,7 @@ class Polytope:
     """What a machine can hold, within a box: rows, and lower and upper limits of the variables."""
 
     n_operators: int
-    rows: tuple[Row, ...]
+    rows: tuple[Inequality, ...]
     low: Floats
     high: Floats
 
@@ -102,7 +102,7 @@ class Relaxation:
             n, tuple(rows), np.r_[low, np.zeros(len(streams))], np.r_[high, np.array(local)]
         )
 
-    def _resource_rows(self, kind: int, streams: list[int]) -> list[Row]:
+    def _resource_rows(self, kind: int, streams: list[int]) -> list[Inequality]:
         demand, n, room = self.demand, self.demand.n_operators, self._capacity[kind]
         cost = self._per_tuple[kind] * demand.tuples
         cpu, egress, ingress = demand.instructions.copy(), np.zeros(n), np.zeros(n)
@@ -125,17 +125,17 @@ class Relaxation:
             if np.isfinite(room[r])
         ]
 
-    def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Row]:
+    def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Inequality]:
         """Upper bounds of the parts of streams that stay on the machine."""
         demand, rows = self.demand, []
         for i, e in enumerate(streams):
             u, v, w = int(demand.source[e]), int(demand.target[e]), demand.n_operators + i
             if demand.joined[e] != ALL_TO_ALL:
-                rows += [Row({w: 1.0, u: -1.0}, 0.0), Row({w: 1.0, v: -1.0}, 0.0)]
+                rows += [Inequality({w: 1.0, u: -1.0}, 0.0), Inequality({w: 1.0, v: -1.0}, 0.0)]
                 continue
             for a, b in ((u, v), (v, u)):
                 top, bottom = float(high[b]), float(low[a])
-                rows.append(Row({w: 1.0, a: -top, b: -bottom}, -bottom * top))
+                rows.append(Inequality({w: 1.0, a: -top, b: -bottom}, -bottom * top))
         return rows
 
     def _box(self, demand: Demand, catalogue: Catalogue, kind: int) -> Box:
@@ -157,9 +157,9 @@ class Relaxation:
         return Box(np.zeros(demand.n_operators), np.where(self.whole_groups > 0, whole, high))
 
 
-def _scaled(need: Floats, local: Floats | None, room: float) -> Row:
+def _scaled(need: Floats, local: Floats | None, room: float) -> Inequality:
     values = need if local is None else np.r_[need, local]
-    return Row({j: float(values[j] / room) for j in np.flatnonzero(values).tolist()}, 1.0)
+    return Inequality({j: float(values[j] / room) for j in np.flatnonzero(values).tolist()}, 1.0)
 
 
 def _most_even(demand: Demand, catalogue: Catalogue) -> Floats:

@@ -216,12 +216,12 @@ def machine_kinds(catalogue: Catalogue, counts: Sequence[int]) -> Ints:
 
 def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines:
     """Return the plan without machines on which nothing runs and that need not be kept."""
-    kept: Bools = np.asarray(packed.rows.any(axis=1))
+    in_use: Bools = np.asarray(packed.rows.any(axis=1))
     for t, offer in enumerate(catalogue.offers):
         same = np.flatnonzero(packed.kinds == t)
-        idle = same[~kept[same]]
-        kept[idle[: max(0, offer.at_least - int(kept[same].sum()))]] = True
-    return PackedMachines(packed.kinds[kept], packed.parallelism, packed.rows[kept])
+        idle = same[~in_use[same]]
+        in_use[idle[: max(0, offer.at_least - int(in_use[same].sum()))]] = True
+    return PackedMachines(packed.kinds[in_use], packed.parallelism, packed.rows[in_use])
 
 
 def first_fit_machines(
@@ -229,7 +229,7 @@ def first_fit_machines(
 ) -> PackedMachines | None:
     """Return the cheapest plan that first fit makes with machines of one type.
 
-    What has to be kept of other types is filled first. Parallelisms are the least that the cores
+    What must be kept of other types is filled first. Parallelisms are the least that the cores
     allow, as DS2 sets them.
     """
     prices = Prices.of(catalogue)

@@ -13,15 +13,15 @@ from streamplace.model.key_groups import useful_parallelisms
 from streamplace.planning.demand import Demand
 
 
-class Shares(NamedTuple):
-    """Shares of every operator at one parallelism each; P is the largest of them."""
+class SubtaskShares(NamedTuple):
+    """SubtaskShares of every operator at one parallelism each; P is the largest of them."""
 
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1] of the n subtasks with the most tuples
     least: Floats  # [N, P + 1] of the n subtasks with the fewest
 
 
-def shares_of(demand: Demand, parallelism: Ints) -> Shares:
+def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
     """Return the shares at these parallelisms.
 
     >>> from streamplace.model import Operator, StreamGraph
@@ -39,7 +39,7 @@ def shares_of(demand: Demand, parallelism: Ints) -> Shares:
         for groups in _possible(dealing, p):
             high, low = _extremes(groups, p, count)
             most[v], least[v] = np.maximum(most[v], high), np.minimum(least[v], low)
-    return Shares(parallelism.astype(np.int32), most, least)
+    return SubtaskShares(parallelism.astype(np.int32), most, least)
 
 
 def busiest_share(demand: Demand, v: int, parallelism: int) -> float:

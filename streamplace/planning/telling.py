@@ -11,6 +11,8 @@ from streamplace.io.toml import text_of
 from streamplace.model.report import Bar, Report, Sheet, percent
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep
 
+FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json")
+"""Files of a plan."""
 WORDS = {
     "cpu": "the CPU of {machine}, mostly by {operator}",
     "core": "one core of {machine}, by a subtask of {operator}",
@@ -64,12 +66,13 @@ def files_of(result: PlanResult) -> dict[str, str]:
         "parallelism": parallel,
         "assignment": result.placement.as_dict(),
     }
-    return {
-        "plan.json": _json(result.to_json()),
-        "graph.json": _json(graph_to_dict(result.graph)),
-        "cluster.toml": text_of(cluster_to_tables(result.cluster)),
-        "placement.json": _json(placement),
-    }
+    texts = (
+        _json(result.to_json()),
+        _json(graph_to_dict(result.graph)),
+        text_of(cluster_to_tables(result.cluster)),
+        _json(placement),
+    )
+    return dict(zip(FILES, texts, strict=True))
 
 
 def write_plan(result: PlanResult, folder: Path) -> None:

@@ -32,6 +32,7 @@ LINES = [
     ["place", "graph.json", "--constraints", "placement.json", "-o", "placement.json"],
     ["place", "graph.json", "-o", "hard-link.json"],
     ["place", "graph.json", "-o", "soft-link.json"],
+    ["plan", "folder/graph.json", "--rate", "5", "--offers", "placement.json", "-o", "folder"],
     ["simulate", "graph.json", "placement.json", "-o", "folder/../placement.json"],
 ]
 
