@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from streamplace.api import (
+        compare,
         describe,
         draw,
         export,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         train,
     )
     from streamplace.errors import StreamplaceError
+    from streamplace.evaluate.comparison import Comparison
     from streamplace.io.clusters import (
         read_cluster,
         read_constraints,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Budget": "streamplace.placers.registry",
     "Cluster": "streamplace.model.cluster",
+    "Comparison": "streamplace.evaluate.comparison",
     "Constraints": "streamplace.model.constraints",
     "DataSet": "streamplace.io.datasets",
     "Device": "streamplace.model.devices",
@@ -67,6 +70,7 @@ _HOME = {
     "StreamGraph": "streamplace.model.graph",
     "StreamplaceError": "streamplace.errors",
     "Window": "streamplace.model.operators",
+    "compare": "streamplace.api",
     "describe": "streamplace.api",
     "draw": "streamplace.api",
     "expand": "streamplace.model.expansion",
@@ -101,6 +105,7 @@ _HOME = {
 __all__ = [
     "Budget",
     "Cluster",
+    "Comparison",
     "Constraints",
     "DataSet",
     "Device",
@@ -117,6 +122,7 @@ __all__ = [
     "StreamGraph",
     "StreamplaceError",
     "Window",
+    "compare",
     "describe",
     "draw",
     "expand",

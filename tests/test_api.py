@@ -17,6 +17,7 @@ from streamplace import (
     Stream,
     StreamGraph,
     StreamplaceError,
+    compare,
     describe,
     draw,
     export,
@@ -152,6 +153,19 @@ def test_placements_of_a_data_set_are_read_by_name(folder: Path) -> None:
     assert [set(placement or ()) for placement in placed.values()] == [{"a", "b"}, {"load", "add"}]
 
 
+def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> None:
+    graphs = generate("branched", branches=2, depth=3, devices=2, copies=3)
+    streamplace.write_graphs(graphs, "set.jsonl")  # type: ignore[arg-type]
+    of_graphs = compare(graphs, ["metis", "random:evaluations=20"], 2, rates="10 k/s")
+    of_file = compare("set.jsonl", "metis,random:evaluations=20", 2, rates=1e4, out="results")
+    values = [
+        [(objective, rate, placer, row.mean) for objective, rate, placer, row in comparison.rows()]
+        for comparison in (of_graphs, of_file)
+    ]
+    assert values[0] == values[1]
+    assert Path("results/results.jsonl").read_text().count("\n") == 6
+
+
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "graph": (lambda: place(3), "graph is 3; it must be"),  # type: ignore[arg-type]
     "graph is a list": (lambda: place([PIPE]), "graph is ["),  # type: ignore[arg-type]
@@ -176,6 +190,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "family": (lambda: generate(3), "family is 3"),  # type: ignore[arg-type]
     "data": (lambda: describe([3]), "data is 3"),  # type: ignore[list-item]
     "placements": (lambda: draw(PIPE, 3), "placements is 3"),  # type: ignore[arg-type]
+    "placers": (lambda: compare([PIPE], 3), "placers is 3"),  # type: ignore[arg-type]
+    "a placer": (lambda: compare([PIPE], "metiss"), "did you mean 'metis'"),
+    "rates": (lambda: compare([PIPE], "metis", rates=[None]), "rate None"),  # type: ignore[list-item]
+    "nothing to compare": (lambda: compare([], "metis"), "data holds no graph"),
     "model": (lambda: train(3, [PIPE], "x"), "model is 3"),  # type: ignore[arg-type]
     "folder": (lambda: train("dream", [PIPE], 3), "out is 3"),  # type: ignore[arg-type]
     "graphs": (lambda: train("dream", 3, "x"), "data is 3"),  # type: ignore[arg-type]

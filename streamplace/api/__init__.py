@@ -1,5 +1,6 @@
 """The verbs: in Python by the names that they have on the command line."""
 
+from streamplace.api.comparing import compare
 from streamplace.api.data_sets import describe, generate, import_graphs
 from streamplace.api.drawing import draw
 from streamplace.api.exporting import export
@@ -8,6 +9,7 @@ from streamplace.api.planning import plan
 from streamplace.api.training import train
 
 __all__ = [
+    "compare",
     "describe",
     "draw",
     "export",

@@ -1,6 +1,7 @@
 """Placing a graph, and judging a placement."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 from streamplace.api.arguments import (
     BudgetLike,
@@ -20,9 +21,12 @@ from streamplace.model.relocation import Relocation
 from streamplace.model.units import Quantity
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import Placer, Result
+from streamplace.placers.registry import Budget, Placer, Result
+from streamplace.progress import waiting
 
 DEFAULT_PLACER = "auto"
+SHORT = 2.0
+"""Seconds of search that need no progress on the screen."""
 
 
 def place(
@@ -100,10 +104,18 @@ def place(
         from streamplace.model.expansion import expand
 
         problem = expand(problem.graph).problem(problem)
-    judge = objective_of(problem, objective, require, relocation)
-    return placer_of(placer, weights).place(
-        problem, judge, seed=seed_of(seed), budget=budget_of(budget)
+    judge, chosen = (
+        objective_of(problem, objective, require, relocation),
+        placer_of(placer, weights),
     )
+    limit = budget_of(budget) or Budget()
+    with waiting(f"placing {problem.graph.name}") if _takes_long(limit) else nullcontext():
+        return chosen.place(problem, judge, seed=seed_of(seed), budget=limit)
+
+
+def _takes_long(budget: Budget) -> bool:
+    """Whether a search may take so long that its progress is shown."""
+    return budget.seconds is None or budget.seconds > SHORT
 
 
 def simulate(

@@ -16,9 +16,11 @@ from streamplace.api.arguments import (
 from streamplace.api.data_sets import GraphsLike, graphs_of
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
+from streamplace.progress import tracked
 from streamplace.training.prepared import check_no_run, train_run
+from streamplace.training.progress import TrainingProgress
 from streamplace.training.run import PRESET, TrainingRun
-from streamplace.training.solutions import Track, untracked
+from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
 from streamplace.training.workers import workers_on
 
@@ -46,7 +48,7 @@ def train(
     start: FilePath | None = None,
     resume: bool = False,
     watcher: "Watcher | None" = None,
-    track: Track = untracked,
+    track: Track = tracked,
     on: str | None = None,
     command: str = "",
 ) -> Trained:
@@ -87,10 +89,11 @@ def train(
     resume
         Continue the run in ``out`` that was stopped; all other arguments must be as they were.
     watcher
-        Is called after every step and epoch.
+        Is called after every step and epoch; by default, a progress bar on terminals and in
+        notebooks.
     track
         Shows the progress of the work before training: passes on items, given a title and their
-        number.
+        number. By default, as above.
     on
         Compute on Ray: ``ray`` starts one on this machine, ``auto`` or an address names a running
         cluster. Results do not depend on it, nor on how many processes torchrun started.
@@ -123,4 +126,11 @@ def train(
             start=None if start is None else str(start),
             command=command or f"streamplace.train({model!r}, …)",
         )
-        return train_run(run, folder, resume=resume, watcher=watcher, track=track, workers=workers)
+        return train_run(
+            run,
+            folder,
+            resume=resume,
+            watcher=watcher or TrainingProgress(model),
+            track=track,
+            workers=workers,
+        )

@@ -2,10 +2,7 @@
 
 import io
 import json
-import logging
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +10,9 @@ import click
 
 from streamplace.model.messages import counted as counted
 from streamplace.model.messages import printable
+from streamplace.progress import Ticker as Ticker
+from streamplace.progress import progress as progress
+from streamplace.progress import waiting as waiting
 
 if TYPE_CHECKING:
     from streamplace.model.console import DataConsole
@@ -93,84 +93,6 @@ def say_doubts(graph: "StreamGraph") -> None:
     for name, text in graph.attributes.items():
         if name.startswith(CPU_OF):
             say(f"note: {name}: {text}")
-
-
-@contextmanager
-def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
-    """Progress bar on stderr that appears after half a second; none without a terminal."""
-    if not sys.stderr.isatty():
-        yield Ticker()
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from streamplace.model.console import DataConsole
-
-    bars = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        console=DataConsole(stderr=True),
-        transient=True,
-    )
-    task = bars.add_task(printable(title), total=total, note="")
-    with bars:
-        yield Ticker(lambda note: bars.update(task, advance=1, note=printable(note)))
-
-
-@contextmanager
-def waiting(title: str) -> Iterator[None]:
-    """Spinner on stderr with the last thing that was logged; none without a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.status import Status
-    from rich.text import Text
-
-    from streamplace.model.console import DataConsole
-
-    class LastMessage(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            status.update(Text(printable(f"{title}: {record.getMessage()}")))
-
-    log, last = logging.getLogger("streamplace"), LastMessage(logging.INFO)
-    level = log.level
-    log.addHandler(last)
-    log.setLevel(logging.INFO)
-    try:
-        start = Text(printable(f"{title} (Ctrl-C keeps the best so far)"))
-        with Status(start, console=DataConsole(stderr=True)) as status:
-            yield
-    finally:
-        log.removeHandler(last)
-        log.setLevel(level)
-
-
-class Ticker:
-    """Callback that moves a progress bar on by one, with a note such as the best value so far."""
-
-    def __init__(self, tick: Any = None) -> None:
-        self._tick = tick
-
-    def __call__(self, note: str = "") -> None:
-        """Count one more."""
-        if self._tick is not None:
-            self._tick(note)
-
-    def over(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items, counting each."""
-        for item in items:
-            yield item
-            self()
 
 
 def _json(document: Any) -> str:

@@ -9,7 +9,14 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import counted, print_json, progress, save_json, say
+from streamplace.cli._output import (
+    counted,
+    print_json,
+    print_report,
+    progress,
+    save_json,
+    say,
+)
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, spread
 from streamplace.errors import FormatError
 
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from streamplace.evaluate.comparison import ComparisonRun
+    from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.estimate import Estimate
     from streamplace.evaluate.objective_results import ObjectiveResults
     from streamplace.evaluate.pareto import Front
@@ -98,7 +105,7 @@ def command(
     is reported and left out.
     """
     from streamplace.evaluate.compare import compare
-    from streamplace.evaluate.comparison import ComparisonRun
+    from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
@@ -173,7 +180,7 @@ def _report(
     reference: str,
 ) -> None:
     """Print the results, and write them to a folder if one is given."""
-    from streamplace.cli._comparison import as_document, show, show_front
+    from streamplace.evaluate.comparison_report import as_document, comparison_report
     from streamplace.evaluate.pareto import points
 
     judges = [result.judge for result in results]
@@ -187,10 +194,7 @@ def _report(
     if as_json:
         print_json(document)
         return
-    for result in results:
-        show(result.judge, result.table, reference)
-    if front is not None:
-        show_front(front)
+    print_report(comparison_report(results, front, reference))
 
 
 def _plots(

@@ -132,8 +132,9 @@ def command(
     torchrun starts them: torchrun --nproc-per-node 2 -m streamplace train ...
     """
     from streamplace.api import train
-    from streamplace.cli._training import Display, tracked
+    from streamplace.cli._training import Display
     from streamplace.model.units import tuple_rate
+    from streamplace.progress import tracked
 
     typed = _as_typed(click.get_current_context())
     with _one_voice(typed, out, resume) as leads:

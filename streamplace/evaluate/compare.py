@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamplace.evaluate.aliases import SavedAliases
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import is_prover, known_answers, remember
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.record_file import RecordFile

@@ -1,83 +1,88 @@
-"""A comparison: which placers, at which rates, for which objectives, and on which terms."""
+"""The result of a comparison of placers."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from streamplace.io.files import is_file
-from streamplace.io.weights import stamped
-from streamplace.learn.loading import shipped
-from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import composed_objective
-from streamplace.objectives.registry import DEFAULT, Objective
-from streamplace.placers.named import AliasedPlacer, aliased_placers
-from streamplace.placers.registry import Budget, Placer
+from streamplace.evaluate.comparison_report import as_document, comparison_report
+from streamplace.evaluate.objective_results import ObjectiveResults
+from streamplace.evaluate.pareto import Front, points
+from streamplace.evaluate.rows import Row
+from streamplace.model.display import Displayed, data_frame
+from streamplace.model.messages import counted
+from streamplace.model.report import Report
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COLUMNS = (
+    "mean", "q1", "median", "min", "max", "share_of_optimum", "reached", "proven", "ms_per_graph",
+    "graphs", "failed",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonRun:
-    """What is compared: every placer places every problem at every rate for every objective.
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Displayed):
+    """How placers compare; ``print`` shows the tables of ``streamplace compare``.
 
     Attributes
     ----------
-    placers
-        Placers by name, options after colons (``metis:k=3``), aliases before the name
-        (``three=metis:k=3``).
-    rates
-        Total source rates; empty for every graph's own rate, in one table.
-    objectives
-        Objectives by name. Every placement is valued by all of them.
-    require
-        Conditions that every placement has to meet.
+    results
+        For every objective its ``judge`` and ``table``: a row by rate and placer, where the rate
+        None stands for the graphs' own rates.
+    reference
+        Placer that the others are compared with.
+    failures
+        Graphs on which a placer failed, with the reason.
+    aliases
+        Placers by the aliases that the tables show.
     """
 
-    placers: tuple[str, ...]
-    rates: tuple[float, ...] = ()
-    seed: int = 0
-    budget: Budget = field(default_factory=Budget)
-    objectives: tuple[str, ...] = (DEFAULT,)
-    require: tuple[str, ...] = ()
+    results: tuple[ObjectiveResults, ...]
+    reference: str
+    failures: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def aliased(self) -> tuple[AliasedPlacer, ...]:
-        """The placers with their aliases."""
-        return aliased_placers(self.placers)
+    def front(self) -> Front | None:
+        """Trade-offs between several objectives; None where there is one."""
+        if len(self.results) < 2:
+            return None
+        judges = [result.judge for result in self.results]
+        return points({result.judge.name: result.results for result in self.results}, judges)
 
-    @property
-    def judges(self) -> tuple[Objective, ...]:
-        """The objectives, subject to the conditions."""
-        return tuple(composed_objective(name, self.require) for name in self.objectives)
+    def rows(self) -> list[tuple[str, float | None, str, Row]]:
+        """Objective, rate, placer, and its numbers."""
+        return [
+            (result.judge.name, rate, placer, row)
+            for result in self.results
+            for rate, by_placer in result.table.items()
+            for placer, row in by_placer.items()
+        ]
 
-    @property
-    def per_problem(self) -> int:
-        """Number of placements of every problem."""
-        return len(self.placers) * max(1, len(self.rates)) * len(self.objectives)
+    def report(self) -> Report:
+        """Tables, and the graphs that failed."""
+        tables = comparison_report(self.results, self.front, self.reference)
+        failed = (f"failed: {graph}: {reason}" for graph, reason in self.failures.items())
+        return Report((*tables.parts, *failed), tables.title)
 
-    def at_rates(self, problem: Problem) -> Iterator[tuple[float | None, Problem]]:
-        """Yield a problem at every rate; at its own rate, which is None, if there are none."""
-        for rate in self.rates or (None,):
-            yield rate, problem if rate is None else problem.at_rate(rate)
+    def document(self) -> dict[str, Any]:
+        """All numbers, for a machine: what ``streamplace compare --json`` prints."""
+        document = as_document(self.results, self.front)
+        return {**document, "aliases": dict(self.aliases)} if self.aliases else document
 
+    def to_pandas(self) -> "DataFrame":
+        """Table with a row for every objective, rate and placer."""
+        rows = self.rows()
+        return data_frame(
+            {
+                "objective": [objective for objective, _, _, _ in rows],
+                "rate": [rate for _, rate, _, _ in rows],
+                "placer": [placer for _, _, placer, _ in rows],
+                **{name: [getattr(row, name) for *_, row in rows] for name in COLUMNS},
+            }
+        )
 
-def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
-    """Budget, seed and weights as a text; a result is repeated only if they are equal."""
-    seconds = "no time limit" if budget.seconds is None else f"{budget.seconds:g} s"
-    text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
-    weights = _weights_of(placer)
-    return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
-
-
-def _weights_of(placer: Placer) -> Path | None:
-    """Weights that a learned placer works with, None for any other."""
-    if "weights" not in placer.defaults():
-        return None
-    path = placer.options.get("weights")
-    return Path(path) if path else shipped(placer.name)
-
-
-@lru_cache(maxsize=64)
-def _digest(path: Path, stamp: tuple[int, int]) -> str:
-    """Short digest of a file's content; a missing file is reported when the placer reads it."""
-    return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"
+    def __repr__(self) -> str:
+        placers = len({placer for _, _, placer, _ in self.rows()})
+        return f"<Comparison of {counted(placers, 'placer')}>"

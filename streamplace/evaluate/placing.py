@@ -18,7 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.comparison import terms_of
+from streamplace.evaluate.comparison_run import terms_of
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.runner import error_line
 from streamplace.io.appending import append_lines, claim, repair

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.errors import StreamplaceError
-from streamplace.evaluate.comparison import ComparisonRun, terms_of
+from streamplace.evaluate.comparison_run import ComparisonRun, terms_of
 from streamplace.evaluate.optima import is_answer
 from streamplace.evaluate.record_index import RecordIndex
 from streamplace.evaluate.records import Record, key_number, problem_hash

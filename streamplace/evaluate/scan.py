@@ -63,7 +63,7 @@ def scan(
     rest = list(islice(lines, 1))
     if not rest:
         problems = tuple(map(data.reader, first))
-        return _scan_of(problems), problems
+        return scan_of(problems), problems
     batches = _batches(chain(first, rest, lines))
     return sum(parallel_map(_BatchScanner(data.reader), batches, jobs, on), Scan()), data
 
@@ -83,7 +83,8 @@ def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-def _scan_of(problems: Iterable[Problem]) -> Scan:
+def scan_of(problems: Iterable[Problem]) -> Scan:
+    """What problems have in common."""
     return sum(
         (
             Scan(1, frozenset({p.graph.source_rate}), frozenset({suggested_by(p.graph)}))
@@ -98,4 +99,4 @@ class _BatchScanner:
     reader: Reader
 
     def __call__(self, batch: list[Line]) -> Scan:
-        return _scan_of(map(self.reader, batch))
+        return scan_of(map(self.reader, batch))

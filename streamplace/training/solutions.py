@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import PROVER
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record

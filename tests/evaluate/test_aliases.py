@@ -8,7 +8,7 @@ from problems import chain, diamond
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable

@@ -11,7 +11,7 @@ from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.record_file import RecordFile

@@ -19,7 +19,7 @@ from makespan_cases import giph
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.on_ray import connected, map_on_ray
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.placing import Placing, place_all

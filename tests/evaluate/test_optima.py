@@ -8,7 +8,7 @@ import pytest
 from problems import chain, diamond
 
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import _warn, cache_path, known_answers, remember
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record

@@ -4,7 +4,7 @@ import pytest
 from problems import chain
 
 from streamplace.evaluate.compare import compare
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.model import Cluster, Problem
 

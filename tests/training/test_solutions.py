@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from problems import chain
 
-from streamplace.evaluate.comparison import ComparisonRun
+from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem

@@ -1,33 +1,25 @@
-"""Results of ``streamplace compare`` on the terminal and as a JSON document."""
+"""Results of a comparison as a report for people and as a JSON document."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from math import isfinite, isnan, nan
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from streamplace.cli._output import console, counted
-from streamplace.model.report import percent
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
-    from streamplace.evaluate.objective_results import ObjectiveResults
-    from streamplace.evaluate.pareto import Front
-    from streamplace.evaluate.rows import Row, Table
-    from streamplace.objectives.registry import Objective
+from streamplace.evaluate.objective_results import ObjectiveResults
+from streamplace.evaluate.pareto import Front
+from streamplace.evaluate.rows import Row, Table, heading
+from streamplace.model.messages import counted
+from streamplace.model.report import Heading, Part, Report, Sheet, percent
+from streamplace.objectives.registry import Objective
 
 MOST_PAIRS = 8
-"""Placers in the table of pairs on a terminal; the JSON document has all."""
-MOST_NAME = 24
-"""Characters of a placer's name in one line of a table."""
+"""Placers in the table of pairs; the JSON document has all."""
 MOST_HEADS = 65
 """Characters of all names at the head of a table, beyond which letters stand for them."""
 
 
-def as_document(
-    results: "Sequence[ObjectiveResults]", front: "Front | None" = None
-) -> dict[str, Any]:
+def as_document(results: Sequence[ObjectiveResults], front: Front | None = None) -> dict[str, Any]:
     """JSON document of a comparison; for several objectives, one inside another."""
     documents = [_document(result.judge, result.table) for result in results]
     if front is None:
@@ -38,7 +30,7 @@ def as_document(
     }
 
 
-def _document(judge: "Objective", table: "Table") -> dict[str, Any]:
+def _document(judge: Objective, table: Table) -> dict[str, Any]:
     return {
         "objective": judge.name,
         "rates": {
@@ -67,35 +59,41 @@ def _number(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def show(judge: "Objective", table: "Table", reference: str) -> None:
-    """Print a table per rate, with the distance to the best and to the optimum."""
-    from rich.table import Column
-    from rich.table import Table as RichTable
+def comparison_report(
+    results: Sequence[ObjectiveResults], front: Front | None, reference: str
+) -> Report:
+    """Tables of a comparison: one for every objective and rate, and one of the trade-offs."""
+    parts = [part for result in results for part in _tables(result, reference)]
+    return Report((*parts, *_front_tables(front or {})))
 
-    from streamplace.evaluate.rows import heading
-    from streamplace.model.console import titled
 
-    out = console()
-    for rate, by_placer in sorted(table.items()):
-        head, cells = _columns(judge, reference if reference in by_placer else None)
+def _tables(result: ObjectiveResults, reference: str) -> Iterator[Part]:
+    """Table per rate, with the distance to the best and to the optimum."""
+    judge = result.judge
+    for rate, by_placer in sorted(result.table.items()):
         graphs = max(row.graphs for row in by_placer.values())
         proven = max(row.proven for row in by_placer.values())
         facts = f", {counted(graphs, 'graph')}, {proven} with a proven optimum"
         plain_rate = judge.kind == "rate" and judge.usual
         asked = "" if plain_rate else f"{judge.name}, "
-        out.print(titled(f"{asked}{heading(rate)}", facts))
-        measures = sorted({name for row in by_placer.values() for name in row.measures})
-        names = Column("placer", overflow="fold", min_width=_width(by_placer))
-        rows = RichTable(names, *head, *measures, "ms", box=None)
-        for name, row in by_placer.items():
-            left_out = f"  ({row.failed} not placed)" if row.failed else ""
-            further = (_cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
-            time = _cell(row.ms_per_graph, "{:.2f}")
-            rows.add_row(name, *cells(row), *further, f"{time}{left_out}")
-        out.print(rows)
-        few = judge.sense == "min" or len(by_placer) > 2  # else the table above says it
+        yield Heading(f"{asked}{heading(rate)}", facts)
+        yield _sheet(judge, by_placer, reference if reference in by_placer else None)
+        few = judge.sense == "min" or len(by_placer) > 2  # else the table above shows it
         if few and 1 < len(by_placer) <= MOST_PAIRS:
-            out.print(_pairs(by_placer))
+            yield _pairs(by_placer)
+
+
+def _sheet(judge: Objective, by_placer: dict[str, Row], reference: str | None) -> Sheet:
+    """Row for every placer."""
+    head, cells = _columns(judge, reference)
+    measures = sorted({name for row in by_placer.values() for name in row.measures})
+    rows = []
+    for name, row in by_placer.items():
+        left_out = f"  ({row.failed} not placed)" if row.failed else ""
+        further = (_cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
+        time = _cell(row.ms_per_graph, "{:.2f}")
+        rows.append((name, *cells(row), *further, f"{time}{left_out}"))
+    return Sheet(("placer", *head, *measures, "ms"), tuple(rows), names=0)
 
 
 def _cell(value: float, form: str | Callable[[float], str]) -> str:
@@ -105,55 +103,43 @@ def _cell(value: float, form: str | Callable[[float], str]) -> str:
     return form.format(value) if isinstance(form, str) else form(value)
 
 
-def _pairs(by_placer: "dict[str, Row]") -> "RichTable":
+def _pairs(by_placer: dict[str, Row]) -> Sheet:
     """How often each placer is better, equal or worse than each other."""
-    from rich.table import Column
-    from rich.table import Table as RichTable
-
     heads = {name: name for name in by_placer}
     if sum(len(name) + 2 for name in heads) > MOST_HEADS:
         heads = dict(zip(by_placer, ascii_uppercase, strict=False))
-    columns = (Column(head, no_wrap=True) for head in heads.values())
-    rows = RichTable(Column("better / equal / worse than, %", overflow="fold"), *columns, box=None)
+    rows = []
     for name, row in by_placer.items():
         shares = (row.better_than, row.equal_to, row.worse_than)
         cells = (
             "" if other == name else "/".join(f"{100 * share[other]:.0f}" for share in shares)
             for other in by_placer
         )
-        rows.add_row(name if heads[name] == name else f"{heads[name]}  {name}", *cells)
-    return rows
+        rows.append((name if heads[name] == name else f"{heads[name]}  {name}", *cells))
+    head = ("better / equal / worse than, %", *heads.values())
+    return Sheet(head, tuple(rows), names=0, unbroken=True)
 
 
-def _width(names: Iterable[str]) -> int:
-    """Width of a column of names, beyond which they go on in the next line."""
-    return min(MOST_NAME, max(map(len, names), default=0))
-
-
-def show_front(front: "Front") -> None:
-    """Print the values of every placer by all objectives, and which are not dominated."""
-    from rich.table import Column
-    from rich.table import Table as RichTable
-
-    from streamplace.evaluate.rows import heading
-
-    out = console()
+def _front_tables(front: Front) -> Iterator[Part]:
+    """Values of every placer by all objectives, and which are not dominated."""
     for rate, points in front.items():
         names = list(points[0].of_best) if points else []
-        out.print(f"{heading(rate)}: value / best value, by every objective (● not dominated)")
-        placers = Column(
-            "placer", overflow="fold", min_width=_width(point.placer for point in points)
+        yield f"{heading(rate)}: value / best value, by every objective (● not dominated)"
+        rows = tuple(
+            (
+                point.asked,
+                point.placer,
+                *(f"{point.of_best[name]:.3f}" for name in names),
+                "●" if point.front else "",
+            )
+            for point in points
         )
-        rows = RichTable("asked for", placers, *names, "", box=None)
-        for point in points:
-            shares = (f"{point.of_best[name]:.3f}" for name in names)
-            rows.add_row(point.asked, point.placer, *shares, "●" if point.front else "")
-        out.print(rows)
+        yield Sheet(("asked for", "placer", *names, ""), rows, names=1)
 
 
 def _columns(
-    judge: "Objective", reference: str | None
-) -> "tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]":
+    judge: Objective, reference: str | None
+) -> tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]:
     """Heads of the columns, and their cells for one placer.
 
     The columns of an objective that is maximised are those of the paper's Table 1; the values of
@@ -177,6 +163,6 @@ def _columns(
     )
 
 
-def _signs(row: "Row", reference: str) -> str:
+def _signs(row: Row, reference: str) -> str:
     shares = (row.better_than, row.equal_to, row.worse_than)
     return " / ".join(f"{100 * share[reference]:.0f}" for share in shares) + " %"

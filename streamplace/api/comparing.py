@@ -1,0 +1,174 @@
+"""Comparing placers on graphs of one's own."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from streamplace.api.arguments import (
+    BudgetLike,
+    ClusterLike,
+    ConstraintsLike,
+    FilePath,
+    budget_of,
+    cluster_of,
+    constraints_of,
+    is_path,
+    path_of,
+    problem_of,
+    rates_of,
+    seed_of,
+    texts_of,
+)
+from streamplace.api.data_sets import GraphsLike, graphs_of
+from streamplace.errors import SettingError
+from streamplace.io.datasets import DataSet, Reader
+from streamplace.io.files import make_folder
+from streamplace.model.problem import Problem
+from streamplace.model.units import Quantity
+from streamplace.placers.registry import Budget
+from streamplace.progress import tracked
+
+if TYPE_CHECKING:
+    from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.record_file import RecordFile
+    from streamplace.evaluate.scan import Scan
+
+DEFAULT_PLACERS = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
+
+
+def compare(
+    data: GraphsLike,
+    placers: str | Iterable[str] = DEFAULT_PLACERS,
+    cluster: ClusterLike | None = None,
+    *,
+    rates: Quantity | Iterable[Quantity] = (),
+    objective: str | Iterable[str] = (),
+    require: str | Iterable[str] = (),
+    constraints: ConstraintsLike | None = None,
+    reference: str = "metis",
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+    out: FilePath | None = None,
+    jobs: int | None = 1,
+    on: str | None = None,
+) -> "Comparison":
+    """Compare placers on graphs or problems.
+
+    ``print`` shows the tables of ``streamplace compare``.
+
+    Parameters
+    ----------
+    data
+        A graph, a problem, several, or the path of a file or a folder of them.
+    placers
+        Names of placers, options after colons; one text separates them by commas. An alias may
+        stand before a placer, as in ``mine=pilot:weights=best.safetensors``.
+    cluster, constraints
+        As for `place`, for graphs that bring none along.
+    rates
+        Total rates of the sources; every graph is placed at each of them. Empty for its own rate.
+    objective
+        One objective by name, or several, for a table of each and one of the trade-offs. By default
+        the one that the graphs suggest.
+    require
+        Conditions that every placement must meet, as for `place`.
+    reference
+        Placer that the others are compared with.
+    split, limit
+        Only graphs whose attribute ``split`` is this, and only the first so many.
+    seed, budget
+        As for `place`, for every placement.
+    out
+        Folder for ``results.jsonl``. A comparison that was stopped continues where it ended.
+    jobs
+        Processes; None for one per core. A script that starts processes needs
+        ``if __name__ == "__main__":`` around its calls.
+    on
+        Compute on Ray: ``ray`` starts one on this machine, ``auto`` or an address names a running
+        cluster.
+
+    Examples
+    --------
+    >>> from streamplace.api import generate
+    >>> graphs = generate("branched", branches=2, depth=3, devices=2, copies=3)
+    >>> comparison = compare(graphs, "metis,round-robin", 2)
+    >>> [(placer, row.graphs) for _, _, placer, row in comparison.rows()]
+    [('metis', 3), ('round-robin', 3)]
+    """
+    from streamplace.evaluate.compare import compare as compared
+    from streamplace.evaluate.comparison import Comparison
+    from streamplace.evaluate.comparison_run import ComparisonRun
+    from streamplace.evaluate.objective_results import ResultsByObjective
+    from streamplace.evaluate.parallel import ray_connection
+
+    names = _placers(placers)
+    reader = Reader(cluster_of(cluster), constraints_of(constraints))
+    file = None if out is None else _results_file(out)
+    with ray_connection(on):
+        facts, problems = _problems(data, reader, split, limit, jobs, on)
+        run = ComparisonRun(
+            placers=names,
+            rates=rates_of(rates) or facts.rate,
+            seed=seed_of(seed),
+            budget=budget_of(budget) or Budget(),
+            objectives=tuple(filter(None, texts_of("objective", objective))) or (facts.objective,),
+            require=texts_of("require", require),
+        )
+        collected, failures = ResultsByObjective(run.judges), dict[str, str]()
+        records = compared(
+            run, problems, file, jobs=jobs, on=on, on_failure=failures.__setitem__,
+            on_saved=collected.add_saved,
+        )  # fmt: skip
+        for of_problem in tracked(records, "comparing", facts.total):
+            collected.add(of_problem)
+    aliases = {placer.alias: placer.spec for placer in run.aliased if placer.alias}
+    return Comparison(tuple(collected.results()), reference, failures, aliases)
+
+
+def _placers(placers: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of placers, each once; raise where one of them means no placer."""
+    from streamplace.placers.named import aliased_placers, named_placer
+
+    texts = texts_of("placers", placers)
+    several = (name for text in texts for name in text.split(",")) if len(texts) == 1 else texts
+    names = tuple(dict.fromkeys(several))
+    for placer in aliased_placers(names):
+        named_placer(placer.spec)
+    return names
+
+
+def _problems(
+    data: GraphsLike,
+    reader: Reader,
+    split: str | None,
+    limit: int | None,
+    jobs: int | None,
+    on: str | None,
+) -> "tuple[Scan, DataSet | Sequence[Problem]]":
+    """What the problems have in common, and the problems."""
+    from streamplace.evaluate.scan import scan, scan_of
+    from streamplace.io.datasets import no_graph
+
+    if is_path(data):
+        path = path_of("data", data)
+        stored = DataSet(path, split, limit, reader).rereadable()
+        facts, problems = scan(stored, jobs, on)
+        if not facts.total:
+            raise no_graph(path, stored)
+        return facts, problems
+    given = tuple(
+        problem_of(graph, reader.cluster, reader.constraints)
+        for graph in graphs_of(data, split, limit)
+    )
+    if not given:
+        raise SettingError("data holds no graph; give at least one, or another split")
+    return scan_of(given), given
+
+
+def _results_file(folder: FilePath) -> "RecordFile":
+    from streamplace.evaluate.record_file import RecordFile
+
+    path = path_of("out", folder)
+    make_folder(path)
+    return RecordFile(path / "results.jsonl")

@@ -1,0 +1,83 @@
+"""A comparison: which placers, at which rates, for which objectives, and on which terms."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+from streamplace.io.files import is_file
+from streamplace.io.weights import stamped
+from streamplace.learn.loading import shipped
+from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.registry import DEFAULT, Objective
+from streamplace.placers.named import AliasedPlacer, aliased_placers
+from streamplace.placers.registry import Budget, Placer
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRun:
+    """What is compared: every placer places every problem at every rate for every objective.
+
+    Attributes
+    ----------
+    placers
+        Placers by name, options after colons (``metis:k=3``), aliases before the name
+        (``three=metis:k=3``).
+    rates
+        Total source rates; empty for every graph's own rate, in one table.
+    objectives
+        Objectives by name. Every placement is valued by all of them.
+    require
+        Conditions that every placement has to meet.
+    """
+
+    placers: tuple[str, ...]
+    rates: tuple[float, ...] = ()
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+    objectives: tuple[str, ...] = (DEFAULT,)
+    require: tuple[str, ...] = ()
+
+    @property
+    def aliased(self) -> tuple[AliasedPlacer, ...]:
+        """The placers with their aliases."""
+        return aliased_placers(self.placers)
+
+    @property
+    def judges(self) -> tuple[Objective, ...]:
+        """The objectives, subject to the conditions."""
+        return tuple(composed_objective(name, self.require) for name in self.objectives)
+
+    @property
+    def per_problem(self) -> int:
+        """Number of placements of every problem."""
+        return len(self.placers) * max(1, len(self.rates)) * len(self.objectives)
+
+    def at_rates(self, problem: Problem) -> Iterator[tuple[float | None, Problem]]:
+        """Yield a problem at every rate; at its own rate, which is None, if there are none."""
+        for rate in self.rates or (None,):
+            yield rate, problem if rate is None else problem.at_rate(rate)
+
+
+def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
+    """Budget, seed and weights as a text; a result is repeated only if they are equal."""
+    seconds = "no time limit" if budget.seconds is None else f"{budget.seconds:g} s"
+    text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
+    weights = _weights_of(placer)
+    return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"
+
+
+def _weights_of(placer: Placer) -> Path | None:
+    """Weights that a learned placer works with, None for any other."""
+    if "weights" not in placer.defaults():
+        return None
+    path = placer.options.get("weights")
+    return Path(path) if path else shipped(placer.name)
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, stamp: tuple[int, int]) -> str:
+    """Short digest of a file's content; a missing file is reported when the placer reads it."""
+    return sha256(path.read_bytes()).hexdigest()[:12] if is_file(path) else "missing"

@@ -1,0 +1,113 @@
+"""Progress of long work: bars and spinners on terminals and in notebooks, nothing elsewhere."""
+
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from streamplace.model.messages import printable
+
+T = TypeVar("T")
+_waiting = ContextVar("waiting", default=False)
+"""Whether a spinner turns already; one is enough."""
+
+
+def shows_progress() -> bool:
+    """Whether somebody can see a bar that moves: on a terminal, or in a notebook with widgets."""
+    return (sys.stderr is not None and sys.stderr.isatty()) or (
+        "IPython" in sys.modules and _in_notebook() and find_spec("ipywidgets") is not None
+    )
+
+
+def tracked(items: Iterable[T], title: str, total: int) -> Iterator[T]:
+    """Pass items on beside a progress bar."""
+    with progress(title, total) as tick:
+        yield from tick.over(items)
+
+
+@contextmanager
+def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
+    """Progress bar on stderr or in a notebook; none without either."""
+    if not shows_progress():
+        yield Ticker()
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from streamplace.model.console import DataConsole
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=DataConsole(stderr=True),
+        transient=True,
+    )
+    task = bars.add_task(printable(title), total=total, note="")
+    with bars:
+        yield Ticker(lambda note: bars.update(task, advance=1, note=printable(note)))
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """Spinner on stderr or in a notebook with what was logged last; none without either."""
+    if _waiting.get() or not shows_progress():
+        yield
+        return
+    from rich.status import Status
+    from rich.text import Text
+
+    from streamplace.model.console import DataConsole
+
+    class LastMessage(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            status.update(Text(printable(f"{title}: {record.getMessage()}")))
+
+    log, last = logging.getLogger("streamplace"), LastMessage(logging.INFO)
+    level = log.level
+    log.addHandler(last)
+    log.setLevel(logging.INFO)
+    token = _waiting.set(True)
+    try:
+        start = Text(printable(f"{title} (Ctrl-C keeps the best so far)"))
+        with Status(start, console=DataConsole(stderr=True)) as status:
+            yield
+    finally:
+        _waiting.reset(token)
+        log.removeHandler(last)
+        log.setLevel(level)
+
+
+class Ticker:
+    """Callback that moves a progress bar on by one, with a note such as the best value so far."""
+
+    def __init__(self, tick: Any = None) -> None:
+        self._tick = tick
+
+    def __call__(self, note: str = "") -> None:
+        """Count one more."""
+        if self._tick is not None:
+            self._tick(note)
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items, counting each."""
+        for item in items:
+            yield item
+            self()
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules["IPython"].get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
