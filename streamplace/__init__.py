@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         place,
         plan,
         simulate,
+        simulate_queues,
         train,
     )
     from streamplace.errors import StreamplaceError
@@ -90,6 +91,7 @@ _HOME = {
     "read_problem": "streamplace.io.problems",
     "read_problems": "streamplace.io.problems",
     "simulate": "streamplace.api",
+    "simulate_queues": "streamplace.api",
     "to_networkx": "streamplace.io.networkx",
     "to_torch_geometric": "streamplace.io.torch_geometric",
     "train": "streamplace.api",
@@ -142,6 +144,7 @@ __all__ = [
     "read_problem",
     "read_problems",
     "simulate",
+    "simulate_queues",
     "to_networkx",
     "to_torch_geometric",
     "train",

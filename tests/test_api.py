@@ -24,6 +24,7 @@ from streamplace import (
     generate,
     place,
     simulate,
+    simulate_queues,
     train,
 )
 from streamplace.cli.main import main
@@ -164,6 +165,19 @@ def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> N
     ]
     assert values[0] == values[1]
     assert Path("results/results.jsonl").read_text().count("\n") == 6
+
+
+def test_queues_are_simulated_with_durations_as_texts() -> None:
+    short = simulate_queues(PIPE, APART, duration="5 s", dt="100 ms")
+    assert short == simulate_queues(PIPE, APART, duration=5, dt=0.1)
+    assert short.relative_throughput == pytest.approx(1.0, rel=0.02)
+
+
+def test_graphs_are_described_in_the_units_of_a_cluster() -> None:
+    alone, double = describe(PIPE), describe(PIPE, cluster=Cluster.uniform(2, mips=5000))
+    assert double.cpu[0] == pytest.approx(alone.cpu[0] / 2)
+    with pytest.raises(StreamplaceError, match="drop mips"):
+        describe(PIPE, cluster=2, mips=1000)
 
 
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {

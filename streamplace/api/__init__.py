@@ -4,7 +4,7 @@ from streamplace.api.comparing import compare
 from streamplace.api.data_sets import describe, generate, import_graphs
 from streamplace.api.drawing import draw
 from streamplace.api.exporting import export
-from streamplace.api.placing import place, simulate
+from streamplace.api.placing import place, simulate, simulate_queues
 from streamplace.api.planning import plan
 from streamplace.api.training import train
 
@@ -18,5 +18,6 @@ __all__ = [
     "place",
     "plan",
     "simulate",
+    "simulate_queues",
     "train",
 ]

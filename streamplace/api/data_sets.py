@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from streamplace.api.arguments import FilePath, is_path, path_of, wrong
+from streamplace.api.arguments import ClusterLike, FilePath, cluster_of, is_path, path_of, wrong
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet
 from streamplace.model.graph import StreamGraph
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from streamplace.evaluate.profile import Profile
     from streamplace.io.problems import Draft
 
+MIPS, BANDWIDTH = 2500.0, 1e9
+"""Units of CPU and traffic where none are given."""
 GraphsLike = StreamGraph | Problem | FilePath | DataSet | Iterable[StreamGraph | Problem]
 """A graph or a problem, several, a `DataSet`, or the path of a file or a folder of them."""
 
@@ -76,8 +78,9 @@ def import_graphs(
 def describe(
     data: GraphsLike,
     *,
-    mips: Quantity = 2500.0,
-    bandwidth: Quantity = 1e9,
+    cluster: ClusterLike | None = None,
+    mips: Quantity | None = None,
+    bandwidth: Quantity | None = None,
     split: str | None = None,
     limit: int | None = None,
 ) -> "Profile":
@@ -87,8 +90,11 @@ def describe(
     ----------
     data
         A graph, a problem, several, or the path of a file or a folder of them.
+    cluster
+        Cluster whose mean device and link are the units of CPU and traffic.
     mips, bandwidth
-        Speed of the device and bandwidth of the link that are the units of CPU and traffic.
+        Speed and bandwidth of these units, where no cluster is given; by default 2500 MIPS and
+        1000 Mbps.
     split
         Only graphs whose attribute ``split`` is this.
     limit
@@ -100,10 +106,16 @@ def describe(
     >>> describe(graphs).operators
     (8, 8, 8)
     """
-    from streamplace.evaluate.profile import profile
+    from streamplace.evaluate.profile import mean_device_and_link, profile
 
-    graphs = graphs_of(data, split, limit)
-    return profile(graphs, mips=speed(mips), bandwidth_bps=bandwidth_bps(bandwidth))
+    graphs, devices = graphs_of(data, split, limit), cluster_of(cluster)
+    if devices is None:
+        units = speed(mips or MIPS), bandwidth_bps(bandwidth or BANDWIDTH)
+    elif mips is None and bandwidth is None:
+        units = mean_device_and_link(devices)
+    else:
+        raise SettingError("a cluster has its own units; drop mips and bandwidth, or the cluster")
+    return profile(graphs, mips=units[0], bandwidth_bps=units[1])
 
 
 def graphs_of(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
     BudgetLike,
@@ -18,11 +19,16 @@ from streamplace.api.arguments import (
     seed_of,
 )
 from streamplace.model.relocation import Relocation
-from streamplace.model.units import Quantity
+from streamplace.model.units import Quantity, seconds
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Placer, Result
 from streamplace.progress import waiting
+
+if TYPE_CHECKING:
+    from streamsim.engine.settings import Policy
+
+    from streamplace.evaluate.queues import QueueRun
 
 DEFAULT_PLACER = "auto"
 SHORT = 2.0
@@ -158,3 +164,46 @@ def simulate(
     judge = objective_of(problem, objective, relocation=relocation)
     judge.check(problem)
     return judge.explained(problem, placed)
+
+
+def simulate_queues(
+    graph: GraphLike,
+    placement: PlacementLike,
+    cluster: ClusterLike | None = None,
+    *,
+    constraints: ConstraintsLike | None = None,
+    rate: Quantity | None = None,
+    duration: Quantity = 30.0,
+    dt: Quantity = 0.1,
+    capacity: float = 2048.0,
+    policy: "Policy" = "dynamic",
+) -> "QueueRun":
+    """Simulate a placement with queues, tick by tick, which gives latencies and transients.
+
+    Parameters
+    ----------
+    graph, cluster, constraints, rate
+        As for `place`.
+    placement
+        As for `simulate`.
+    duration, dt
+        Time that is simulated, and the time step, in seconds or as texts such as ``"100 ms"``.
+    capacity
+        Largest queue in tuples.
+    policy
+        How a device shares its CPU among its operators: ``dynamic``, …; see `streamsim.engine`.
+
+    Examples
+    --------
+    >>> from streamplace import Operator, Stream, StreamGraph
+    >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
+    ...                        [Stream("a", "b")])
+    >>> run = simulate_queues(graph, {"a": "d0", "b": "d0"}, duration=10)
+    >>> round(run.relative_throughput, 2)
+    0.62
+    """
+    from streamplace.evaluate.queues import engine_settings, run_queues
+
+    problem, placed = placed_problem(problem_of(graph, cluster, constraints, rate), placement)
+    settings = engine_settings(seconds(duration), seconds(dt), capacity, policy)
+    return run_queues(problem, placed, settings)

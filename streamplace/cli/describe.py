@@ -8,36 +8,15 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import DEFAULTS, FILE
-from streamplace.cli._output import console, counted, print_json, progress, say
+from streamplace.cli._output import counted, print_json, print_report, progress, say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from streamplace.evaluate.profile import Profile, Spread
+    from streamplace.evaluate.profile import Profile
     from streamplace.model.graph import StreamGraph
     from streamplace.model.problem import Problem
-
-OF_ONE_GRAPH = {
-    "operators": "operators",
-    "streams": "streams",
-    "sources": "sources",
-    "sinks": "sinks",
-    "cpu": "CPU (devices)",
-    "devices": "devices",
-    "ccr": "communication / computation",
-}
-SPREADS = {
-    "operators": "operators per graph",
-    "streams": "streams per graph",
-    "sources": "sources per graph",
-    "sinks": "sinks per graph",
-    "cpu": "CPU per graph (devices)",
-    "utilisation": "CPU per operator (devices)",
-    "saturation": "traffic per stream (links)",
-    "devices": "devices per problem",
-    "ccr": "communication / computation",
-}
 
 
 @click.command(
@@ -143,7 +122,7 @@ def as_document(profile: "Profile") -> dict[str, Any]:
     return {
         "graphs": len(profile.operators),
         "splits": profile.splits,
-        **{name: asdict(spread) for name, spread in _spreads(profile).items()},
+        **{name: asdict(spread) for name, spread in profile.spreads().items()},
         "classes": [
             {**group.attributes, "graphs": group.graphs, "cpu": asdict(group.cpu)}
             for group in profile.classes
@@ -152,46 +131,8 @@ def as_document(profile: "Profile") -> dict[str, Any]:
 
 
 def show(title: str, profile: "Profile", units: _Units) -> None:
-    """Print a profile as tables: of one graph its sizes, of several how they are spread."""
-    from rich.table import Table
+    """Print a profile as tables."""
+    from streamplace.model.report import Heading, Report
 
-    from streamplace.model.console import titled
-
-    out = console()
-    out.print(titled(title, f": {counted(len(profile.operators), 'graph')}"))
-    for name, count in profile.splits.items():
-        out.print(f"  {name}: {count}")
-    spreads = _spreads(profile)
-    if len(profile.operators) == 1:
-        sizes = Table(show_header=False, box=None)
-        for name in [name for name in spreads if name in OF_ONE_GRAPH]:
-            sizes.add_row(OF_ONE_GRAPH[name], f"{spreads.pop(name).mean:.4g}")
-        out.print(sizes)
-    table = Table("", "min", "q1", "median", "mean", "q3", "max", box=None)
-    for name, spread in spreads.items():
-        table.add_row(SPREADS[name], *(f"{value:.4g}" for value in asdict(spread).values()))
-    out.print(table)
-    out.print(units.words)
-    if len(profile.classes) > 1:
-        out.print(_class_table(profile))
-
-
-def _class_table(profile: "Profile") -> Any:
-    from rich.table import Table
-
-    names = list(dict.fromkeys(name for group in profile.classes for name in group.attributes))
-    table = Table(*names, "graphs", "CPU (devices)", box=None)
-    for group in profile.classes:
-        low, high = f"{group.cpu.min:.6g}", f"{group.cpu.max:.6g}"
-        cpu = low if low == high else f"{low} to {high}"
-        cells = (str(group.attributes.get(name, "")) for name in names)
-        table.add_row(*cells, str(group.graphs), cpu)
-    return table
-
-
-def _spreads(profile: "Profile") -> "dict[str, Spread]":
-    from streamplace.evaluate.profile import Spread
-
-    columns = ("operators", "streams", "sources", "sinks", "cpu", "utilisation", "saturation")
-    own = ("devices", "ccr") if profile.devices else ()
-    return {name: Spread.of(getattr(profile, name)) for name in (*columns, *own)}
+    graphs = Heading(title, f": {counted(len(profile.operators), 'graph')}")
+    print_report(Report((graphs, *profile.parts(units.words))))

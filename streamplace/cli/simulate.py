@@ -27,7 +27,6 @@ from streamplace.cli._output import (
     say,
 )
 from streamplace.errors import SettingError
-from streamplace.model.report import duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,7 +130,11 @@ def command(
     asked = _with_preset(objective, preset)
     relocation = relocation_of(present, startup)
     explanation = simulate(problem, placed, objective=asked, relocation=relocation)
-    settings = engine_settings(duration, dt, capacity, policy) if engine else None
+    settings = None
+    if engine:
+        from streamplace.evaluate.queues import engine_settings
+
+        settings = engine_settings(duration, dt, capacity, policy)
     queues = None if settings is None else _queues(problem, placed, settings, output)
     if output is not None:
         judge = objective_of(problem, asked)
@@ -194,16 +197,6 @@ def _with_preset(objective: str, preset: str | None) -> str:
     return f"{objective or OF_TASKS}:preset={preset}"
 
 
-def engine_settings(duration: float, dt: float, capacity: float, policy: str) -> "Settings":
-    """Settings of the engine; what they refuse becomes an error of ours."""
-    from streamsim.engine import Settings
-
-    try:
-        return Settings(duration=duration, dt=dt, capacity=capacity, policy=policy)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise SettingError(str(error)) from None
-
-
 def _write(output: Path, simulated: _Simulated) -> None:
     """Write what the name of the file asks for: a trace, the document, or a picture of the run."""
     if output.name.endswith(TRACE):
@@ -255,21 +248,7 @@ def engine_document(run: "QueueRun") -> dict[str, Any]:
 
 def show_engine(run: "QueueRun") -> None:
     """Print what the queue simulation adds."""
-    out = console()
-    out.print()
-    out.print(
-        f"With queues: {percent(run.relative_throughput)} of the offered tuples, "
-        f"{run.throughput:g} source tuples/s at the sinks"
-    )
-    for name, wait in (("latency", run.latency), ("without backlog", run.latency_without_backlog)):
-        numbers = asdict(wait).items()
-        waits = ", ".join(f"{key} {duration(value)}" for key, value in numbers if value is not None)
-        out.print(f"  {name}: {waits or 'nothing arrived'}")
-    steady = run.time_to_steady
-    out.print(f"  steady after: {'never' if steady is None else duration(steady)}")
-    longest = sorted(run.queues.items(), key=lambda item: -item[1])[:4]
-    out.print(f"  longest queues: {', '.join(f'{name} {q:.0f}' for name, q in longest)}")
-    if run.backlog >= 1:
-        out.print(f"  waiting at the sources in the end: {run.backlog:.0f} tuples")
+    console().print()
+    print_report(run.report())
     for warning in run.warnings:
         say(f"warning: {warning}")

@@ -2,7 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
@@ -10,8 +11,15 @@ from streamsim.passes.sending import fixed_times, sending_times
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
+from streamplace.model.display import Displayed, data_frame
 from streamplace.model.graph import Attribute, StreamGraph
+from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
+from streamplace.model.report import Part, Report, Sheet
+from streamplace.model.units import format_bandwidth
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SPLIT = "split"
 MOST_CLASSES = 100
@@ -47,8 +55,31 @@ class GraphClass:
     cpu: Spread
 
 
+OF_ONE_GRAPH = {
+    "operators": "operators",
+    "streams": "streams",
+    "sources": "sources",
+    "sinks": "sinks",
+    "cpu": "CPU (devices)",
+    "devices": "devices",
+    "ccr": "communication / computation",
+}
+SPREADS = {
+    "operators": "operators per graph",
+    "streams": "streams per graph",
+    "sources": "sources per graph",
+    "sinks": "sinks per graph",
+    "cpu": "CPU per graph (devices)",
+    "utilisation": "CPU per operator (devices)",
+    "saturation": "traffic per stream (links)",
+    "devices": "devices per problem",
+    "ccr": "communication / computation",
+}
+"""What numbers are called in a table of one graph, and of several."""
+
+
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Displayed):
     """Statistics of a set of graphs, at the sources' full rate.
 
     Attributes
@@ -66,6 +97,8 @@ class Profile:
         time of an operator.
     classes
         Graphs grouped by attributes; empty where there are more than a hundred groups.
+    mips, bandwidth_bps
+        The device and the link that CPU and traffic are measured in.
     """
 
     operators: tuple[int, ...]
@@ -79,6 +112,47 @@ class Profile:
     devices: tuple[int, ...]
     ccr: tuple[float, ...]
     classes: tuple[GraphClass, ...]
+    mips: float
+    bandwidth_bps: float
+
+    def spreads(self) -> dict[str, Spread]:
+        """Spreads of the numbers by name."""
+        columns = ("operators", "streams", "sources", "sinks", "cpu", "utilisation", "saturation")
+        own = ("devices", "ccr") if self.devices else ()
+        return {name: Spread.of(getattr(self, name)) for name in (*columns, *own)}
+
+    def report(self) -> Report:
+        """Sizes of one graph, or how those of several are spread."""
+        link = format_bandwidth(self.bandwidth_bps)
+        words = f"CPU in devices of {self.mips:g} MIPS, traffic in links of {link}"
+        return Report(self.parts(words), counted(len(self.operators), "graph"))
+
+    def parts(self, units: str) -> tuple[Part, ...]:
+        """Splits and tables; ``units`` says what CPU and traffic are measured in."""
+        spreads, sizes = self.spreads(), list[Sheet]()
+        if len(self.operators) == 1:
+            names = [name for name in spreads if name in OF_ONE_GRAPH]
+            rows = tuple((OF_ONE_GRAPH[n], f"{spreads.pop(n).mean:.4g}") for n in names)
+            sizes.append(Sheet(("", ""), rows))
+        table = tuple(
+            (SPREADS[name], *(f"{value:.4g}" for value in asdict(spread).values()))
+            for name, spread in spreads.items()
+        )
+        return (
+            *(f"  {name}: {count}" for name, count in self.splits.items()),
+            *sizes,
+            Sheet(("", "min", "q1", "median", "mean", "q3", "max"), table),
+            units,
+            *([_class_sheet(self.classes)] if len(self.classes) > 1 else []),
+        )
+
+    def to_pandas(self) -> "DataFrame":
+        """Table with a row for every graph."""
+        columns = ("operators", "streams", "sources", "sinks", "cpu")
+        return data_frame({name: getattr(self, name) for name in columns})
+
+    def __repr__(self) -> str:
+        return f"<Profile of {counted(len(self.operators), 'graph')}>"
 
 
 def profile(
@@ -124,6 +198,8 @@ def profile(
         tuple(devices),
         tuple(ccr),
         _classes(classes),
+        mips,
+        bandwidth_bps,
     )
 
 
@@ -165,3 +241,14 @@ def _classes(
     return tuple(
         GraphClass(dict(key), len(loads), Spread.of(loads)) for key, loads in loads_by_class.items()
     )
+
+
+def _class_sheet(classes: tuple[GraphClass, ...]) -> Sheet:
+    """Groups of graphs, and the devices that they need."""
+    names = list(dict.fromkeys(name for group in classes for name in group.attributes))
+    rows = []
+    for group in classes:
+        low, high = f"{group.cpu.min:.6g}", f"{group.cpu.max:.6g}"
+        cells = (str(group.attributes.get(name, "")) for name in names)
+        rows.append((*cells, str(group.graphs), low if low == high else f"{low} to {high}"))
+    return Sheet((*names, "graphs", "CPU (devices)"), tuple(rows))

@@ -1,6 +1,6 @@
 """What the steady state cannot tell: a placement simulated with queues, under its own names."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isnan
 from typing import TYPE_CHECKING
 
@@ -8,15 +8,18 @@ import numpy as np
 
 from streamplace.drawing.charts import LEGEND, PALETTE, add_title, legend_text, line_style, wrapped
 from streamplace.drawing.figures import GREY, new_figure
+from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
+from streamplace.model.display import Displayed
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import Report, duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from streamsim.engine import Observations, Settings, Trace
 
-MOST_QUEUES = 6
+MOST_QUEUES, MOST_LONGEST = 6, 4
 WIDEST = 24
 
 
@@ -29,9 +32,16 @@ class Latency:
     p95: float | None
     p99: float | None
 
+    @property
+    def words(self) -> str:
+        """Numbers in words."""
+        numbers = [(name, value) for name, value in asdict(self).items() if value is not None]
+        waits = ", ".join(f"{name} {duration(value)}" for name, value in numbers)
+        return waits or "nothing arrived"
+
 
 @dataclass(frozen=True, slots=True)
-class QueueRun:
+class QueueRun(Displayed):
     """A run of the queueing engine, measured after its warm-up.
 
     Attributes
@@ -60,6 +70,37 @@ class QueueRun:
     queues: dict[str, float]
     utilisation: dict[str, float]
     warnings: tuple[str, ...]
+
+    def report(self) -> Report:
+        """Throughput, latencies and queues."""
+        title = (
+            f"With queues: {percent(self.relative_throughput)} of the offered tuples, "
+            f"{self.throughput:g} source tuples/s at the sinks"
+        )
+        steady = "never" if self.time_to_steady is None else duration(self.time_to_steady)
+        longest = sorted(self.queues.items(), key=lambda item: -item[1])[:MOST_LONGEST]
+        lines = [
+            f"  latency: {self.latency.words}",
+            f"  without backlog: {self.latency_without_backlog.words}",
+            f"  steady after: {steady}",
+            f"  longest queues: {', '.join(f'{name} {q:.0f}' for name, q in longest)}",
+        ]
+        if self.backlog >= 1:
+            lines.append(f"  waiting at the sources in the end: {self.backlog:.0f} tuples")
+        return Report((title, *lines))
+
+    def __repr__(self) -> str:
+        return f"<QueueRun: {percent(self.relative_throughput)} of the offered tuples>"
+
+
+def engine_settings(duration: float, dt: float, capacity: float, policy: str) -> "Settings":
+    """Settings of the engine; what they refuse becomes an error of ours."""
+    from streamsim.engine import Settings
+
+    try:
+        return Settings(duration=duration, dt=dt, capacity=capacity, policy=policy)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise SettingError(str(error)) from None
 
 
 def run_queues(

@@ -72,7 +72,7 @@ def as_text(report: Report) -> str:
 
 def table_of(sheet: Sheet) -> Table:
     """Table of the terminal."""
-    table = Table(box=None)
+    table = Table(box=None, show_header=any(sheet.head))
     for i, head in enumerate(sheet.head):
         if i == sheet.names:
             longest = max((len(str(row[i])) for row in sheet.rows), default=0)

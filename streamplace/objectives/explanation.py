@@ -1,11 +1,14 @@
 """Explanations: what a placement reaches, and why, for people and for machines."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from streamplace.model.display import Displayed
+from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.report import Report, Sheet, some
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Explanation(Protocol):
@@ -75,6 +78,11 @@ class PlainExplanation(Displayed):
     def document(self) -> dict[str, Any]:
         """Facts for a machine."""
         return {self.quantity: self.value, "pes": self.placement.pes()}
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the operators with their devices, one row each."""
+        columns = {"operator": list(self.placement), "device": list(self.placement.values())}
+        return data_frame(columns)
 
     def brief(self) -> Report:
         """Operators by device."""

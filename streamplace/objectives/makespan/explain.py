@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.model.display import Displayed
+from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
@@ -23,6 +23,9 @@ from streamplace.objectives.makespan.timeline import (
     pass_schedule,
     transfers_of,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ORDERS = {
     "priority": "Order: of the operators that are ready on a device, the one of the highest "
@@ -124,6 +127,14 @@ class OnePass(Displayed):
             "parts": self.parts,
             "verdict": self.verdict,
         }
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the operators with their device, start and finish, one row each."""
+        runs = self.schedule.values()
+        columns = {
+            name: [getattr(run, name) for run in runs] for name in ("device", "start", "finish")
+        }
+        return data_frame({"operator": list(self.schedule), **columns})
 
     def brief(self) -> Report:
         """Devices with what they run, in the order in which they run it."""

@@ -1,16 +1,19 @@
 """What has to move, what that takes, and after how many passes it has paid off."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import ceil, inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamplace.model.display import Displayed
+from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.report import MOST_ROWS, Report, Sheet, quantity, some
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ROUNDING = 1e-9
 
@@ -120,6 +123,11 @@ class Relocated(Displayed):
         """All facts."""
         document = {**self.reached.document(), "relocation": self.headline()["relocation"]}
         return {**document, "verdict": self.verdict}
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the moves, one row each."""
+        columns = [field.name for field in fields(Move)]
+        return data_frame({name: [getattr(move, name) for move in self.moves] for name in columns})
 
     def brief(self) -> Report:
         """What is told of the placement, and the moves."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamplace.model.display import Displayed
+from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, some
@@ -21,6 +21,9 @@ from streamplace.objectives.throughput.loads import (
     fullest_resource,
     link_loads,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MOST_CARRIED, MOST_SHARES = 4, 6
 
@@ -93,6 +96,12 @@ class Sustained(Displayed):
         columns = (f.name for f in fields(self) if f.name != "find_move")
         loads = {name: _plain(getattr(self, name)) for name in columns}
         return {**loads, "move": _plain(self.move), "verdict": self.verdict}
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the devices with their loads, one row each."""
+        columns = ("name", "load", "busiest_core", "egress", "ingress")
+        loads = {name: [getattr(device, name) for device in self.devices] for name in columns}
+        return data_frame({**loads, "operators": [len(d.operators) for d in self.devices]})
 
     def brief(self) -> Report:
         """Devices with their load and operators, and the bottleneck."""
