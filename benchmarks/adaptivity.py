@@ -197,7 +197,7 @@ def table_of_drives(drives: list[Drive]) -> list[dict[str, Any]]:
     rows = []
     for (placer, frequency), own in by_way.items():
         ratio = np.array([one.makespan for one in own]) / best
-        counted = "moving not counted" if frequency is None else f"{frequency:g} passes/s"
+        counted = "without cost of moving" if frequency is None else f"{frequency:g} passes/s"
         rows.append(
             {
                 "placer": f"{placer}, {counted}",
