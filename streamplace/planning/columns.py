@@ -18,7 +18,7 @@ from streamplace.planning.pricing import price
 from streamplace.planning.relaxation import Relaxation, exact
 
 ROUNDS = 60
-NODES = 200
+NODES = 64
 """Boxes that pricing looks at for each type of machine."""
 ENOUGH = 1e-6
 

@@ -11,7 +11,7 @@ import numpy as np
 from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.planning.demand import EITHER, FORWARD, Demand
+from streamplace.planning.demand import EITHER, FORWARD, Demand, connected
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.shares import SubtaskShares, shares_of
 
@@ -32,6 +32,7 @@ class Packing(NamedTuple):
     tuples: Floats  # [M] per second
     bits: Floats  # [M] per second
     forward: Bools  # [M]
+    bundle: Ints  # [N] operators of one number are joined by forward streams
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1]
     least: Floats  # [N, P + 1]
@@ -56,6 +57,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         demand.tuples,
         demand.bits,
         forward,
+        connected(demand.n_operators, demand.source[forward], demand.target[forward]),
         shares.parallelism,
         shares.most,
         shares.least,

@@ -80,7 +80,8 @@ def demand_of(graph: StreamGraph) -> Demand:
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
     joined = _joined(graph)[flow.stream_index]
-    tied = _tied(graph.n_operators, flow.source, flow.target, joined == FORWARD)
+    forward = joined == FORWARD
+    tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
     return Demand(
         graph=graph,
         instructions=flow.input_rate * operators.ipt,
@@ -106,12 +107,17 @@ def _joined(graph: StreamGraph) -> Ints:
     return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
 
 
-def _tied(n: int, source: Ints, target: Ints, forward: Ints) -> Ints:
-    """Number the groups of operators that forward streams connect."""
-    tied = np.arange(n, dtype=np.int32)
-    for u, v in zip(source[forward].tolist(), target[forward].tolist(), strict=True):
-        tied[tied == tied[v]] = tied[u]
-    return np.unique(tied, return_inverse=True)[1].astype(np.int32)
+def connected(n: int, source: Ints, target: Ints) -> Ints:
+    """Number the groups of operators that streams connect, [N].
+
+    >>> connected(4, np.array([0, 2]), np.array([2, 3])).tolist()
+    [0, 1, 0, 0]
+    """
+    group = np.arange(n, dtype=np.int32)
+    for u, v in zip(source.tolist(), target.tolist(), strict=True):
+        group[group == group[v]] = group[u]
+    first = np.unique(group, return_inverse=True)[1]
+    return np.asarray(first.astype(np.int32))
 
 
 def _most(graph: StreamGraph, tied: Ints) -> Ints:

@@ -8,7 +8,17 @@ import numpy as np
 from streamsim.jit import inlined_kernel, kernel
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.planning.contents import SLACK, Packing, excess, fill
+from streamplace.planning.contents import (
+    CPU,
+    EGRESS,
+    INGRESS,
+    MEMORY,
+    SLACK,
+    SLOTS,
+    Packing,
+    excess,
+    fill,
+)
 
 
 @kernel
@@ -22,36 +32,72 @@ def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
             break
         fill(packing, kinds[m], rows[m], use)
         while True:
-            v = _best_subtask(packing, kinds[m], rows[m], left, use, after)
+            v, together = _best_item(packing, kinds[m], rows[m], left, use, after)
             if v < 0:
                 break
-            rows[m, v] += 1
-            left[v] -= 1
+            _add(packing, rows[m], left, v, together, 1)
             fill(packing, kinds[m], rows[m], use)
     return rows, left
 
 
 @inlined_kernel
-def _best_subtask(
+def _best_item(
     packing: Packing, kind: int, row: Ints, left: Ints, use: Floats, after: Floats
-) -> int:
-    """Operator of the subtask that fits and scores most; -1 where none fits."""
-    best, chosen = -1.0, -1
-    for v in range(len(left)):
-        if left[v] == 0:
-            continue
-        row[v] += 1
-        fill(packing, kind, row, after)
-        row[v] -= 1
-        score = 0.0
-        for r in range(len(use)):
-            if after[r] > 1.0 + SLACK:
-                score = -1.0
-                break
-            score += max(0.0, after[r] - use[r]) * (1.0 - min(1.0, use[r])) + 1e-12
-        if score > best:
-            best, chosen = score, v
-    return chosen
+) -> tuple[int, bool]:
+    """Operator of which a subtask fits and scores most, alone or with its bundle; -1 for none."""
+    best, chosen, bundled = -np.inf, -1, False
+    for together in (True, False):
+        for v in range(len(left)):
+            if left[v] == 0 or (together and not _has_bundle(packing, left, v)):
+                continue
+            need = _add(packing, row, left, v, together, 1)
+            fill(packing, kind, row, after)
+            _add(packing, row, left, v, together, -1)
+            score = _score(use, after, need / packing.capacity[kind, CPU])
+            if score > best:
+                best, chosen, bundled = score, v, together
+    return chosen, bundled
+
+
+@inlined_kernel
+def _has_bundle(packing: Packing, left: Ints, v: int) -> bool:
+    """Whether v is the first of several operators that all have subtasks left."""
+    several = False
+    for x in range(len(left)):
+        if x != v and packing.bundle[x] == packing.bundle[v]:
+            if x < v or left[x] == 0:
+                return False
+            several = True
+    return several
+
+
+@inlined_kernel
+def _score(use: Floats, after: Floats, need: float) -> float:
+    """Dot product of what an item needs and what the machine has left, less what it sends."""
+    score = need * (1.0 - min(1.0, use[CPU])) - (after[CPU] - use[CPU] - need)
+    for r in range(len(use)):
+        if after[r] > 1.0 + SLACK:
+            return -np.inf
+        if r in (MEMORY, SLOTS):
+            score += (after[r] - use[r]) * (1.0 - min(1.0, use[r]))
+        elif r in (EGRESS, INGRESS):
+            score -= after[r] - use[r]
+    return score
+
+
+@inlined_kernel
+def _add(packing: Packing, row: Ints, left: Ints, v: int, together: bool, sign: int) -> float:
+    """Add a subtask, or one of each operator of its bundle, or take them away again.
+
+    Returns the instructions per second that they need.
+    """
+    need = 0.0
+    for x in range(len(row)):
+        if x == v or (together and packing.bundle[x] == packing.bundle[v]):
+            row[x] += sign
+            left[x] -= sign
+            need += packing.instructions[x] * packing.most[x, 1]
+    return need
 
 
 @kernel

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamplace.model.arrays import Ints, Longs
 from streamplace.planning.cuts import least_parallelism
-from streamplace.planning.demand import Demand
+from streamplace.planning.demand import ALL_TO_ALL, Demand, connected
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.shares import choices
 
@@ -21,16 +21,19 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
     """Vectors of parallelisms, from the fewest subtasks on.
 
     The first is the least that the slowest core allows (DS2's), the next ones have as many subtasks
-    as machines at least, and then smaller and smaller subtasks.
+    as machines at least, and then smaller and smaller subtasks. Each comes with chains of equal
+    parallelism first, whose subtasks are joined one to one.
     """
     machines = sum(counts)
     least = _least(demand, catalogue, counts)
     tried: set[bytes] = set()
+    chains = _chains(demand)
     for factor, floor in ((1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)):
-        vector = _raised(demand, np.maximum(least * factor, floor))
-        if vector.tobytes() not in tried and _streams(demand, vector) <= MOST_STREAMS:
-            tried.add(vector.tobytes())
-            yield vector
+        for together in (chains, demand.tied):
+            vector = _raised(demand, np.maximum(least * factor, floor), together)
+            if vector.tobytes() not in tried and _streams(demand, vector) <= MOST_STREAMS:
+                tried.add(vector.tobytes())
+                yield vector
 
 
 def _streams(demand: Demand, vector: Ints) -> float:
@@ -40,7 +43,7 @@ def _streams(demand: Demand, vector: Ints) -> float:
 
 def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
-    return _raised(demand, _least(demand, catalogue, counts))
+    return _raised(demand, _least(demand, catalogue, counts), demand.tied)
 
 
 def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs:
@@ -55,14 +58,20 @@ def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs
     return least
 
 
-def _raised(demand: Demand, wanted: Longs) -> Ints:
-    """Return the next parallelisms that differ in some share; tied operators get the same."""
+def _chains(demand: Demand) -> Ints:
+    """Number the groups of operators that are joined one to one at equal parallelism, [N]."""
+    direct = demand.joined != ALL_TO_ALL
+    return connected(demand.n_operators, demand.source[direct], demand.target[direct])
+
+
+def _raised(demand: Demand, wanted: Longs, together: Ints) -> Ints:
+    """Return the next parallelisms that differ in some share; those of a group are equal."""
     vector = np.ones(demand.n_operators, np.int64)
     for v in range(demand.n_operators):
         target = int(min(wanted[v], MOST))
         possible = choices(demand, v, max(2 * target, 1))
         vector[v] = next((p for p in possible if p >= target), possible[-1])
-    highest = np.zeros(demand.tied.max() + 1, np.int64)
-    np.maximum.at(highest, demand.tied, vector)
-    vector = highest[demand.tied]
+    highest = np.zeros(together.max() + 1, np.int64)
+    np.maximum.at(highest, together, vector)
+    vector = highest[together]
     return np.where(demand.most > 0, np.minimum(vector, demand.most), vector).astype(np.int32)

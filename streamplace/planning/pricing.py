@@ -1,7 +1,8 @@
 """Pricing: the contents of a machine that are worth most, with whole key groups.
 
 Branch and bound on the linear relaxation. A box of shares is split where an operator's share is not
-a whole number of key groups; the leaves that are left when it stops prove the bound.
+a whole number of key groups, or where the relaxation keeps more of a stream on the machine than
+the shares of its ends allow; the leaves that are left when it stops prove the bound.
 """
 
 import heapq
@@ -29,7 +30,7 @@ class Priced:
     bound
         Upper bound, in exact fractions.
     contents
-        The best contents, in shares of the operators; none where the search stopped before.
+        Contents of the highest bound, in shares of the operators; none where nothing is worth it.
     """
 
     bound: Fraction
@@ -66,7 +67,7 @@ def price(
         node = heapq.heappop(heap)
         halves = _split(relaxation, node) if node.optimum.value > 0 else []
         if not halves or number >= nodes or stop():
-            contents = [node.optimum.shares] if node.optimum.value > 0 and not halves else []
+            contents = [node.optimum.shares] if node.optimum.value > 0 else []
             return Priced(_bound([node, *heap], worth), contents)
         for box in halves:
             _push(heap, relaxation, kind, worth, box)
@@ -79,17 +80,32 @@ def _push(heap: list[_Node], relaxation: Relaxation, kind: int, worth: Floats, b
 
 
 def _split(relaxation: Relaxation, node: _Node) -> list[Box]:
-    """Two boxes without the fractional share that is furthest from whole; none where all are."""
-    groups = relaxation.whole_groups
-    scaled = node.optimum.shares * groups
+    """Two boxes that tell the contents apart from what no machine can hold; none where one can.
+
+    First a fractional number of key groups is excluded, the furthest from whole, and then the
+    stream is split of which the relaxation keeps too much on the machine.
+    """
+    groups, shares = relaxation.whole_groups, node.optimum.shares
+    scaled = shares * groups
     distance = np.abs(scaled - np.round(scaled))
-    if distance.max(initial=0.0) <= WHOLE:
+    if distance.max(initial=0.0) > WHOLE:
+        v = int(np.argmax(distance / np.maximum(groups, 1)))
+        return _halves(node.box, v, np.floor(scaled[v]) / groups[v], np.ceil(scaled[v]) / groups[v])
+    v = relaxation.loosest(node.box, shares)
+    if v < 0:
         return []
-    v = int(np.argmax(distance / np.maximum(groups, 1)))
-    below, above = np.array(node.box.high), np.array(node.box.low)
-    below[v] = np.floor(scaled[v]) / groups[v]
-    above[v] = np.ceil(scaled[v]) / groups[v]
-    return [Box(node.box.low, below), Box(above, node.box.high)]
+    low, high = node.box.low[v], node.box.high[v]
+    middle = float(np.clip(shares[v], low + 0.25 * (high - low), high - 0.25 * (high - low)))
+    if not groups[v]:
+        return _halves(node.box, v, middle, middle)
+    below = np.floor(middle * groups[v]) / groups[v]
+    return _halves(node.box, v, below, below + 1 / groups[v])
+
+
+def _halves(box: Box, v: int, below: float, above: float) -> list[Box]:
+    high, low = np.array(box.high), np.array(box.low)
+    high[v], low[v] = below, above
+    return [Box(box.low, high), Box(low, box.high)]
 
 
 def _bound(leaves: list[_Node], worth: Floats) -> Fraction:

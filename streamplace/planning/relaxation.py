@@ -22,6 +22,12 @@ DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
 
 
+LITTLE = 1e-3
+"""Share of all tuples by which the relaxation may be off."""
+NARROW = 1e-3
+"""Boxes of this width are not split."""
+
+
 class Box(NamedTuple):
     """Least and most share of each operator on one machine."""
 
@@ -73,6 +79,8 @@ class Relaxation:
     def __init__(self, demand: Demand, catalogue: Catalogue) -> None:
         self.demand = demand
         self._capacity = capacities(catalogue) * float(ROOM)
+        ways = self._capacity[:, [EGRESS, INGRESS]]
+        self._network = catalogue.overhead > 0 or bool(np.isfinite(ways).any())
         self._per_tuple = catalogue.overhead * self._capacity[:, CORE]
         self.whole_groups = np.array(
             [min(d) if len(d) == 1 else 0 for d in demand.dealing], np.int64
@@ -101,6 +109,27 @@ class Relaxation:
         return Polytope(
             n, tuple(rows), np.r_[low, np.zeros(len(streams))], np.r_[high, np.array(local)]
         )
+
+    def loosest(self, box: Box, shares: Floats) -> int:
+        """Return the operator whose box is to be split so that streams are bounded better.
+
+        -1 where the relaxation is off by little.
+        """
+        demand = self.demand
+        u, v = demand.source, demand.target
+        a, b = shares[u], shares[v]
+        local = np.minimum(
+            box.high[v] * a + box.low[u] * (b - box.high[v]),
+            box.high[u] * b + box.low[v] * (a - box.high[u]),
+        )
+        shuffled = demand.joined == ALL_TO_ALL
+        off = np.where(shuffled, demand.tuples * (local - a * b), 0.0)
+        if not self._network or off.sum() <= LITTLE * demand.tuples.sum():
+            return -1
+        e = int(np.argmax(off))
+        width, chosen = max((box.high[x] - box.low[x], x) for x in (int(u[e]), int(v[e])))
+        groups = int(self.whole_groups[chosen])
+        return chosen if width > (1.5 / groups if groups else NARROW) else -1
 
     def _resource_rows(self, kind: int, streams: list[int]) -> list[Inequality]:
         demand, n, room = self.demand, self.demand.n_operators, self._capacity[kind]

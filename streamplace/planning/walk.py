@@ -11,6 +11,8 @@ HOT, COLD = 0.05, 1e-4
 """Excess that is taken up for a move, at the beginning and at the end."""
 SWAPS = 0.4
 """Share of the moves in which two subtasks change places."""
+BUNDLES = 0.5
+"""Share of the moves that take along what forward streams join to a subtask."""
 EXCEEDED = 0.7
 """Share of the moves away from a machine that is exceeded."""
 
@@ -22,6 +24,7 @@ def walk(
     """Return contents [D, N] whose resources are exceeded least, and by how much."""
     d = len(rows)
     use, over = np.empty(6), np.empty(d)
+    moved, back = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)
     total = _excesses(packing, kinds, rows, over, use)
     best, best_rows = total, rows.copy()
     cooling = (COLD / HOT) ** (1.0 / max(1, steps))
@@ -35,9 +38,9 @@ def walk(
         if v < 0 or a == b:
             continue
         w = _subtask(random, rows[b]) if uniform(random) < SWAPS else -1
-        if w == v:
-            w = -1
-        _exchange(rows, a, b, v, w)
+        _choose(packing, random, rows[a], v, moved)
+        _choose(packing, random, rows[b], w, back)
+        _exchange(rows[a], rows[b], moved, back)
         new_a = excess(packing, kinds[a], rows[a], use)
         new_b = excess(packing, kinds[b], rows[b], use)
         change = new_a + new_b - over[a] - over[b]
@@ -48,7 +51,7 @@ def walk(
                 best = total
                 best_rows[:] = rows
         else:
-            _exchange(rows, b, a, v, w)
+            _exchange(rows[b], rows[a], moved, back)
     return best_rows, best
 
 
@@ -104,10 +107,17 @@ def _subtask(random: Words, row: Ints) -> int:
 
 
 @inlined_kernel
-def _exchange(rows: Ints, a: int, b: int, v: int, w: int) -> None:
-    """Move a subtask of v from a to b, and one of w, if there is any, back."""
-    rows[a, v] -= 1
-    rows[b, v] += 1
-    if w >= 0:
-        rows[b, w] -= 1
-        rows[a, w] += 1
+def _choose(packing: Packing, random: Words, row: Ints, v: int, chosen: Ints) -> None:
+    """Mark the subtasks that move: one of v, or one of each operator of its bundle, or none."""
+    together = uniform(random) < BUNDLES
+    for x in range(len(row)):
+        alike = together and v >= 0 and packing.bundle[x] == packing.bundle[v]
+        chosen[x] = 1 if row[x] > 0 and (x == v or alike) else 0
+
+
+@inlined_kernel
+def _exchange(a: Ints, b: Ints, moved: Ints, back: Ints) -> None:
+    """Move subtasks from one machine to another, and others back."""
+    for x in range(len(a)):
+        a[x] += back[x] - moved[x]
+        b[x] += moved[x] - back[x]
