@@ -70,8 +70,8 @@ def main(folder: Path, count: int, epochs: int) -> None:
     best = [named_placer("anneal").place(one, judge, budget=BEST).value for one in problems]
     walks = {
         "random": "random",
-        "giph, learned the makespan": giph["makespan"],
-        "giph, learned the cost": giph[COST],
+        "giph, trained for the makespan": giph["makespan"],
+        "giph, trained for the cost": giph[COST],
         "anneal, as many evaluations": "anneal",
     }
     rows = []

@@ -23,7 +23,7 @@ from streamplace.placers.registry import Budget
 
 SIGMA = 0.2
 POLICIES = ("giph", "giph-task-eft", "placeto")
-WALKS = ("random", "eft", *POLICIES, *(f"{name}, learned under noise" for name in POLICIES))
+WALKS = ("random", "eft", *POLICIES, *(f"{name}, trained with noise" for name in POLICIES))
 
 
 def trained_under_noise(name: str, folder: Path, epochs: int, learned: int) -> None:
