@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MIPS, BANDWIDTH = 2500.0, 1e9
 """Units of CPU and traffic where none are given."""
-GraphsLike = StreamGraph | Problem | FilePath | DataSet | Iterable[StreamGraph | Problem]
+GraphsLike = StreamGraph | Problem | FilePath | DataSet | Iterable[StreamGraph | Problem | FilePath]
 """A graph or a problem, several, a `DataSet`, or the path of a file or a folder of them."""
 
 
@@ -134,9 +134,12 @@ def _every(data: GraphsLike) -> Iterator[StreamGraph | Problem]:
         yield from _stored(data)
     elif isinstance(data, Iterable):
         for item in data:
-            if not isinstance(item, StreamGraph | Problem):
+            if isinstance(item, StreamGraph | Problem):
+                yield item
+            elif is_path(item):
+                yield from _stored(item)
+            else:
                 raise wrong("data", item, WANTED)
-            yield item
     else:
         raise wrong("data", data, WANTED)
 

@@ -1,0 +1,165 @@
+"""What nouns and results show when they are printed, in notebooks, and as tables of pandas."""
+
+import sys
+from html.parser import HTMLParser
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typing_extensions import override
+
+import streamplace
+from streamplace import (
+    Cluster,
+    Device,
+    Operator,
+    Problem,
+    Stream,
+    StreamGraph,
+    StreamplaceError,
+    compare,
+    describe,
+    place,
+    simulate,
+    simulate_queues,
+)
+from streamplace.cli.main import main
+
+EVIL = "<script>alert(1)</script>"
+GRAPH = StreamGraph.of(
+    "shop & co",
+    [
+        Operator("orders", ipt=1e5, payload=200, rate=1e4),
+        Operator(EVIL, ipt=2e5, payload=100, about="counts <b>bold</b>"),
+        Operator("sink", ipt=5e4),
+    ],
+    [Stream("orders", EVIL), Stream(EVIL, "sink", selectivity=0.5)],
+)
+TASKS = StreamGraph.of(
+    "tasks", [Operator("load", ipt=1e6), Operator("add", ipt=2e6)], [Stream("load", "add")],
+    fires="all",
+)  # fmt: skip
+RESULT = place(GRAPH, 3, placer="metis-oracle")
+SHOWN = {
+    "graph": GRAPH,
+    "tasks": TASKS,
+    "problem": Problem(GRAPH, Cluster.uniform(2)),
+    "cluster": Cluster.of([Device("box"), Device("gpu", 9000, tags={EVIL}, memory="16 GB")]),
+    "placement": RESULT.placement,
+    "result": RESULT,
+    "pass": place(TASKS, 2, placer="heft"),
+    "explanation": simulate(GRAPH, RESULT, 3),
+    "explanation of a pass": place(TASKS, 2, placer="heft").explain(),
+    "plain explanation": place(GRAPH, 2, placer="metis", objective="devices").explain(),
+    "profile": describe([GRAPH, GRAPH.at_rate(5)]),
+    "comparison": compare([GRAPH], "metis,round-robin", 2),
+    "queues": simulate_queues(GRAPH, RESULT, 3, duration=2),
+    "report": RESULT.report(),
+}
+DRAWN = ("graph", "tasks", "problem", "result", "pass")
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a document and the attributes of all of them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+        self.closed: list[str] = []
+        self.attributes: set[str] = set()
+        self.feed(html)
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.opened.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    @override
+    def handle_endtag(self, tag: str) -> None:
+        self.closed.append(tag)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_print_shows_lines_without_control_characters(name: str) -> None:
+    lines = str(SHOWN[name]).split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert all(line == line.rstrip() and len(line) <= 100 for line in lines)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_representation_is_one_short_line(name: str) -> None:
+    text = repr(SHOWN[name])
+    assert text.startswith("<")
+    assert text.isprintable()
+    assert len(text) <= 160
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_notebooks_show_tables_without_scripts(name: str) -> None:
+    html = SHOWN[name]._repr_html_()
+    tags = Tags(html)
+    assert "script" not in tags.opened
+    assert "<b>bold" not in html
+    assert not {a for a in tags.attributes if a.startswith("on")}
+    assert {tag: tags.opened.count(tag) for tag in ("div", "table", "tr", "td", "p")} == {
+        tag: tags.closed.count(tag) for tag in ("div", "table", "tr", "td", "p")
+    }
+    assert ("svg" in tags.opened) == (name in DRAWN)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_pictures_are_whole_documents(name: str) -> None:
+    svg = SHOWN[name]._repr_svg_()  # type: ignore[attr-defined]
+    assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_graph_too_large_to_read_has_no_picture() -> None:
+    many = [Operator("s", rate=1.0), *(Operator(f"v{i}") for i in range(1500))]
+    star = StreamGraph.of("star", many, [Stream("s", f"v{i}") for i in range(1500)])
+    assert star._repr_svg_() is None
+    assert "and 1489 more" in star._repr_html_()
+
+
+def test_print_shows_what_the_commands_show(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    streamplace.write_graph(GRAPH, "graph.json")
+    streamplace.write_placement(RESULT.placement, "placement.json")
+    size = ["--devices", "3"]
+    placed = printed(capsys, "place", "graph.json", *size, "--placer", "metis-oracle")
+    assert without_time(placed) == without_time(str(RESULT))
+    explained = printed(capsys, "simulate", "graph.json", "placement.json", *size)
+    assert explained.splitlines()[1:-2] == str(simulate(GRAPH, RESULT, 3)).splitlines()[1:]
+    described = printed(capsys, "describe", "graph.json")
+    assert without_units(described) == without_units(str(describe(GRAPH)))
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit):
+        main(list(words))
+    return "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+
+
+def without_units(text: str) -> list[str]:
+    return [line for line in text.splitlines()[1:] if not line.startswith("CPU in devices of")]
+
+
+def without_time(text: str) -> str:
+    return text.split("search time")[0] + text.split("search time")[1].split("\n", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("cluster", 2), ("explanation", 3), ("explanation of a pass", 2), ("plain explanation", 3),
+     ("profile", 2), ("comparison", 2)],
+)  # fmt: skip
+def test_tables_of_pandas_have_a_row_each(name: str, rows: int) -> None:
+    pytest.importorskip("pandas")
+    assert len(SHOWN[name].to_pandas()) == rows  # type: ignore[attr-defined]
+
+
+def test_without_pandas_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(StreamplaceError, match="pip install pandas"):
+        Cluster.uniform(2).to_pandas()

@@ -1,0 +1,117 @@
+"""Python is as wide as the command line, and every public name is documented."""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import streamplace
+from streamplace import api
+from streamplace.api.comparing import DEFAULT_PLACERS
+from streamplace.cli.main import cli
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+NAMES = [name for name in streamplace.__all__ if name != "__version__"]
+
+VERBS = {
+    "compare": "compare",
+    "describe": "describe",
+    "draw": "draw",
+    "export": "export",
+    "generate": "generate",
+    "import": "import_graphs",
+    "place": "place",
+    "plan": "plan",
+    "simulate": "simulate",
+    "train": "train",
+}
+"""Verb of every command that works on graphs."""
+OTHERS = {"demo", "flink", "objectives", "placers", "schema"}
+"""Commands that show something, or that need a Flink cluster."""
+PARAMETERS = {
+    "as_json": "", "verbose": "", "jobs": "jobs", "on": "on", "dry_run": "", "data": "data",
+    "constraints_file": "constraints", "cluster_file": "cluster", "devices": "cluster",
+    "mips": "cluster", "bandwidth": "cluster", "placer_name": "placer", "output": "out",
+    "by_subtask": "subtasks", "present": "relocation", "startup": "relocation",
+    "passes": "relocation", "evaluations": "budget", "graph_file": "graph", "objectives":
+    "objective", "export": "to", "format_name": "format", "preset": "preset",
+    "offers_file": "offers", "seconds": "budget",
+}  # fmt: skip
+"""Parameter of the verb that does what an option does, where the names differ."""
+SINGLE = {
+    "place": {"split", "limit", "jobs", "on", "output"},  # of data sets
+    "simulate": {"engine", "duration", "dt", "capacity", "policy", "preset", "output"},
+    "describe": {"output"},  # the picture
+    "import": {"output"},
+    "plan": {"output"},
+}
+"""Options of a command that its verb leaves to another function or to a loop."""
+
+
+def command(name: str) -> click.Command:
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_imported_and_documented(name: str) -> None:
+    item = getattr(streamplace, name)
+    home = item.__module__ if inspect.isroutine(item) or inspect.isclass(item) else ""
+    listed = re.findall(r"^::: (\S+)$", REFERENCE, re.MULTILINE)
+    assert {f"{home}.{name}", home} & set(listed)
+
+
+def test_the_reference_lists_what_there_is() -> None:
+    for path in re.findall(r"^::: (\S+)$", REFERENCE, re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        try:
+            importlib.import_module(path)
+        except ModuleNotFoundError:
+            assert hasattr(importlib.import_module(module), name), path
+
+
+def test_every_command_has_a_verb() -> None:
+    commands = set(cli.list_commands(click.Context(cli)))
+    assert commands == VERBS.keys() | OTHERS
+    assert set(VERBS.values()) | {"simulate_queues"} == set(api.__all__)
+    assert set(api.__all__) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", [name for name in VERBS if name != "generate"])
+def test_every_option_has_a_parameter(name: str) -> None:
+    parameters = set(inspect.signature(getattr(streamplace, VERBS[name])).parameters)
+    for option in command(name).params:
+        text = option.name or ""
+        if getattr(option, "hidden", False) or text in SINGLE.get(name, set()):
+            continue
+        wanted = PARAMETERS.get(text, text)
+        also = "graphs" if text == "data" else text
+        assert not wanted or {also, wanted} & parameters, text
+
+
+@pytest.mark.parametrize("verb", api.__all__)
+def test_every_parameter_is_documented(verb: str) -> None:
+    function = getattr(streamplace, verb)
+    _, _, section = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")
+    heads = re.findall(r"^(\w.*)$", re.split(r"\n\n\w+\n-+\n", section)[0], re.MULTILINE)
+    documented = {name for head in heads for name in head.split(", ")}
+    assert documented == set(inspect.signature(function).parameters)
+
+
+def test_both_compare_the_same_placers_unasked() -> None:
+    option = next(o for o in command("compare").params if o.name == "placers")
+    assert option.default == DEFAULT_PLACERS
+
+
+def test_importing_streamplace_loads_nothing_heavy() -> None:
+    heavy = "{'numpy', 'numba', 'torch', 'matplotlib', 'rich', 'pandas', 'click'}"
+    code = f"import sys, streamplace; print(sorted({heavy} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
