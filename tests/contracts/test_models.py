@@ -121,7 +121,7 @@ def test_learners_apart_come_to_the_same_bits_as_one(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a learner remembers goes with its rows."""
-    monkeypatch.setattr("streamplace.api.workers_on", lambda on: nullcontext(Apart()))
+    monkeypatch.setattr("streamplace.api.training.workers_on", lambda on: nullcontext(Apart()))
     apart = train(trained.model, tmp_path)
     for mine, whole in zip(apart.history.epochs, trained.history.epochs, strict=True):
         assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}
