@@ -2,6 +2,7 @@
 
 import sys
 import time
+from math import ceil
 from typing import TYPE_CHECKING
 
 from streamplace.cli._output import say
@@ -56,4 +57,4 @@ def _time_left(history: "History", epochs: int) -> str:
     """Estimated time that is left, if all epochs are trained; the last epochs tell how long."""
     left = epochs - len(history.epochs)
     last = [epoch.seconds for epoch in history.epochs[-RECENT:]]
-    return f", at most {duration(left * sum(last) / len(last))} left" if left else ""
+    return f", at most {duration(ceil(left * sum(last) / len(last)))} left" if left else ""
