@@ -6,6 +6,7 @@ name in `GENERATORS` puts its text there. Nothing generated is stored, so nothin
 
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ import click
 
 PLACEHOLDER = re.compile(r"<!-- generated: ([\w. ]+) -->")
 WIDTH = 90
+NOTEBOOK_STYLE = "<style>.notebook .md-typeset__scrollwrap { margin: 0 }</style>"
+"""Tables in outputs are as wide as the outputs."""
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -110,6 +113,13 @@ def example(name: str) -> str:
     return f"```python\n{file.read_text(encoding='utf-8')}```"
 
 
+def notebook(name: str) -> str:
+    """Cells of a notebook, with what they show."""
+    file = Path(__file__).parent / "notebooks" / f"{name}.ipynb"
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    return "\n\n".join([*(part for cell in cells for part in _cell(cell)), NOTEBOOK_STYLE])
+
+
 GENERATORS: dict[str, Callable[..., str]] = {
     "cli": command_line,
     "file": file_format,
@@ -120,7 +130,32 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "families": families,
     "fields": fields,
     "example": example,
+    "notebook": notebook,
 }
+
+
+def _cell(cell: dict[str, Any]) -> Iterator[str]:
+    """Text of a cell; code with its outputs."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        yield source
+        return
+    yield f"```python\n{source}\n```"
+    for output in cell["outputs"]:
+        if "text" in output:
+            yield _plain("".join(output["text"]))
+            continue
+        for kind, lines in output["data"].items():
+            text = "".join(lines)
+            yield _plain(text) if kind == "text/plain" else _framed(text)
+
+
+def _framed(text: str) -> str:
+    return f'<div class="notebook">\n{text}\n</div>'
+
+
+def _plain(text: str) -> str:
+    return f"```text\n{text.rstrip()}\n```"
 
 
 def _sections(command: click.Command, context: click.Context) -> Iterator[str]:

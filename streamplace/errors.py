@@ -1,20 +1,20 @@
-"""Errors that invalid input causes; each message states what is wrong, where, and the remedy."""
+"""The errors a user can cause; each message says what is wrong, where, and how to mend it."""
 
 
 class StreamplaceError(Exception):
-    """Base class of all errors that invalid input raises."""
+    """Base of every error that bad input raises."""
 
 
 class UnitError(StreamplaceError):
-    """A quantity with an invalid number or unit."""
+    """A quantity whose number or unit cannot be read."""
 
 
 class GraphError(StreamplaceError):
-    """An invalid stream graph."""
+    """A stream graph that makes no sense."""
 
 
 class ClusterError(StreamplaceError):
-    """An invalid cluster."""
+    """A cluster that makes no sense."""
 
 
 class PlacementError(StreamplaceError):
@@ -22,11 +22,11 @@ class PlacementError(StreamplaceError):
 
 
 class ProblemError(StreamplaceError):
-    """Constraints that contradict each other or contain unknown names."""
+    """Constraints that contradict each other or name what does not exist."""
 
 
 class FormatError(StreamplaceError):
-    """A file that has the wrong format, or cannot be read or written."""
+    """A file that cannot be read as what it should be, or cannot be written."""
 
 
 class SettingError(StreamplaceError):

@@ -1,4 +1,4 @@
-"""Deployment: a placement with all data that an engine needs."""
+"""Deployment: a placement with all that an engine needs to know to carry it out."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class DeployedFlow:
-    """Traffic of a stream at the sources' full rate, in tuples/s and bytes/s."""
+    """What a stream carries at the sources' full rate, in tuples/s and bytes/s."""
 
     source: str
     target: str
@@ -120,7 +120,7 @@ class Deployment:
 
     @property
     def title(self) -> str:
-        """Graph and cluster in one line."""
+        """One line for people: what is placed on what."""
         what = "subtasks" if self.is_split else "operators"
         elements, devices = len(self.elements), self.problem.n_devices
         return (

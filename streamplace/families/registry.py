@@ -1,4 +1,4 @@
-"""Benchmark families, and the registry that the command line and the docs read."""
+"""What a benchmark family is, and the registry that the command line and the docs read."""
 
 import inspect
 from collections.abc import Callable, Iterator

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Problem(Pictured):
-    """The input of a placer: a graph, a cluster, constraints and costs.
+    """What a placer is asked.
 
     Attributes
     ----------
@@ -82,12 +82,12 @@ class Problem(Pictured):
 
     @property
     def instance(self) -> "Instance":
-        """The problem as arrays, compiled on first use."""
+        """The problem as arrays, compiled at the first look."""
         return self.cached("instance", Problem._arrays)
 
     @property
     def one_pass(self) -> "Pass":
-        """The costs of one pass as arrays, compiled on first use.
+        """What one pass asks of devices and links, compiled at the first look.
 
         A pass is one tuple of the fastest source. Streams that inherit the payload of their
         operator, and as many of its tuples, carry one output, which networks that send once do; a
@@ -121,7 +121,7 @@ class Problem(Pictured):
         return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"
 
     def cached(self, name: str, make: Callable[["Problem"], T]) -> T:
-        """Value that depends only on the problem, computed on first use.
+        """Value that follows from the problem alone, made when it is first asked for.
 
         Whoever asks gets the same object and must not change it.
         """
@@ -139,7 +139,7 @@ class Problem(Pictured):
     def placement(
         self, devices: ArrayLike, priority: ArrayLike | None = None, queue: str = "priority"
     ) -> Placement:
-        """Placement from one device row, and optionally one priority, per operator."""
+        """Placement from one device row per operator, and a priority for each if there is one."""
         names = self.graph.operators.name, self.cluster.devices.name
         return Placement(*names, devices, priority, queue)
 
@@ -149,7 +149,7 @@ class Problem(Pictured):
         return np.ones(len(batch), bool) if self.rules is None else self.rules.legal(batch)
 
     def repaired(self, placements: ArrayLike) -> Ints:
-        """Legal placements close to the given placements, [N] or [B, N].
+        """Nearest-at-hand legal placements for any placements, [N] or [B, N].
 
         Colocated operators follow their first; an operator on a device it may not use, or that it
         must not share, moves on to the next legal one.

@@ -26,23 +26,23 @@ class Explanation(Protocol):
 
     @property
     def verdict(self) -> str:
-        """One sentence on the quality of the placement and its limit."""
+        """One sentence: how good, and what limits."""
         ...
 
     def headline(self) -> dict[str, Any]:
-        """Main facts, which ``place --json`` prints in addition to the value."""
+        """The few facts that an answer of ``place`` tells a machine beside the value."""
         ...
 
     def document(self) -> dict[str, Any]:
-        """All facts as a JSON document."""
+        """All facts, for a machine."""
         ...
 
     def brief(self) -> Report:
-        """Short report, which ``place`` prints."""
+        """What is told of a placement that was just found."""
         ...
 
     def report(self) -> Report:
-        """Full report: the limits, and what to move."""
+        """Everything: what limits, and what to move."""
         ...
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.model.arrays import Floats
-from streamplace.model.problem import Problem
 
 if TYPE_CHECKING:
     from streamplace.learn.history import History
@@ -22,12 +21,6 @@ class Trained:
     rates, optima
         For every validation problem: its source rate, and the reward of its optimum (NaN if the
         optimum is unknown).
-    problems, held_out
-        The validation problems, or the training problems if none were held out.
-    objective, seed
-        Those of the run.
-    start
-        File of the weights that training began from.
     """
 
     model: str
@@ -36,11 +29,6 @@ class Trained:
     epochs: int
     rates: tuple[float, ...]
     optima: Floats
-    problems: tuple[Problem, ...]
-    held_out: bool
-    objective: str
-    seed: int
-    start: Path
 
     @property
     def weights(self) -> Path:

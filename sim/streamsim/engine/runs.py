@@ -1,4 +1,4 @@
-"""Runs: simulate many placements and measure their throughput."""
+"""Runs: simulate many placements and measure what they let through."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from streamsim.instance import Instance
 
 
 class Runs(NamedTuple):
-    """Measurements of B runs in their measured windows; seconds without tuples count as zero."""
+    """What B runs let through in their measured windows; seconds without tuples count as zero."""
 
     throughput: Floats  # [B] source-equivalent tuples/s that arrive at the sinks
     admitted: Floats  # [B] tuples/s that the sources let in

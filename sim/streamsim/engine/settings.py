@@ -1,4 +1,4 @@
-"""Settings of a run: duration, resolution and scheduling policy."""
+"""Settings: how long, how finely and under which scheduling policy a run is simulated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Policy = Literal["dynamic", "uniform", "weighted"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a run, in addition to graph, cluster and placement.
+    """Everything about a run that is neither graph nor cluster nor placement.
 
     Parameters
     ----------

@@ -1,0 +1,74 @@
+"""The notebooks of the documentation run, and show what is stored in them."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SLOW = frozenset({"training.ipynb"})
+"""They train models."""
+TIME = re.compile(r"[\d.,]+ (?:ms|us|µs|s|min)\b|(?<=>)[\d.,]+(?=</td></tr>)")
+"""Times, also those in the last column of a comparison."""
+
+
+def executor() -> ModuleType:
+    """The module that runs notebooks."""
+    spec = importlib.util.spec_from_file_location("execute", FOLDER / "execute.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def shown(notebook: dict[str, Any]) -> list[list[tuple[str, str]]]:
+    """Kinds and texts of what every code cell shows; times are alike."""
+    return [
+        [
+            (kind, TIME.sub("? s", "".join(text)))
+            for output in cell["outputs"]
+            for kind, text in output.get("data", {"stdout": output.get("text", "")}).items()
+        ]
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code"
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            id=path.name,
+            marks=[
+                pytest.mark.xdist_group(path.name),
+                *([pytest.mark.slow] if path.name in SLOW else []),
+            ],
+        )
+        for path in NOTEBOOKS
+    ],
+)
+def test_a_notebook_shows_what_it_stores(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cell by cell, from an empty folder; docs/notebooks/execute.py renews it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert shown(executor().executed(notebook)) == shown(notebook)
+
+
+def test_there_is_a_notebook_for_each_use() -> None:
+    """Each with a page of the documentation, and small."""
+    assert {path.stem for path in NOTEBOOKS} == {"benchmark", "export", "one_pass", "training"}
+    for path in NOTEBOOKS:
+        assert path.stat().st_size < 200_000
+        page = path.with_suffix(".md").read_text(encoding="utf-8")
+        assert f"<!-- generated: notebook {path.stem} -->" in page
+        assert f"({path.name})" in page
