@@ -52,13 +52,13 @@ def points(results: Mapping[str, ResultsTable], judges: Sequence[Objective]) -> 
 def _points(
     tables: Mapping[str, Mapping[str, ResultColumns]], judges: Sequence[Objective]
 ) -> list[Point]:
-    best = {judge.name: _best(tables, judge) for judge in judges}
+    best = {judge: _best(tables, judge) for judge in judges}
     rows = []
     for asked, table in tables.items():
         for placer, columns in table.items():
             shares = {
-                name: _mean(ratio(_by(columns, name, asked), optima.at(columns.problem)))
-                for name, optima in best.items()
+                judge.name: _mean(ratio(_by(columns, judge, asked), optima.at(columns.problem)))
+                for judge, optima in best.items()
             }
             if all(np.isfinite(share) for share in shares.values()):
                 rows.append((placer, asked, shares))
@@ -67,11 +67,15 @@ def _points(
     return [Point(*row, front=not _dominated(goods, i)) for i, row in enumerate(rows)]
 
 
-def _by(columns: ResultColumns, objective: str, asked: str) -> Floats:
-    """Values by an objective of placements that were asked for by another, or by the same."""
-    if objective == asked:
+def _by(columns: ResultColumns, judge: Objective, asked: str) -> Floats:
+    """Values by an objective of placements that were asked for by another, or by the same.
+
+    Measures have the name of the objective without its conditions, which all placements meet.
+    """
+    if judge.name == asked:
         return columns.value
-    return columns.measures.get(objective, np.full(len(columns.value), np.nan))
+    measure = judge.name if judge.base is None else judge.base.name
+    return columns.measures.get(measure, np.full(len(columns.value), np.nan))
 
 
 def _best(tables: Mapping[str, Mapping[str, ResultColumns]], judge: Objective) -> Optima:
@@ -79,7 +83,7 @@ def _best(tables: Mapping[str, Mapping[str, ResultColumns]], judge: Objective) -
     best = BestValues(judge.sense)
     for asked, table in tables.items():
         for columns in table.values():
-            values = _by(columns, judge.name, asked)
+            values = _by(columns, judge, asked)
             best.add(columns.problem, values, np.full(len(values), np.nan))
     return best.best()
 

@@ -87,6 +87,20 @@ def test_compare_shows_what_one_objective_costs_by_the_other(
     assert "better / equal / worse than, %" in told
 
 
+def test_objectives_under_a_condition_are_traded_off(run: Callable[..., Any], data: str) -> None:
+    """Every placer has a point for each objective, with its value by both."""
+    words = (data, "--placers", "anneal", "--evaluations", "500", "--jobs", "1")
+    asked = ("--objective", "devices", "--objective", "makespan", "--require", "throughput>=0.5")
+    document = json.loads(run("compare", *words, *asked, "--json").out)
+    names = {f"{name} with throughput>=0.5" for name in ("devices", "makespan")}
+    (front,) = document["pareto"].values()
+    assert {point["asked"] for point in front} == names
+    for point in front:
+        assert point["of_best"].keys() == names
+        assert point["of_best"][point["asked"]] == pytest.approx(1)
+    assert "●" in run("compare", *words, *asked).out
+
+
 def test_a_comparison_by_one_objective_goes_on_by_two(
     run: Callable[..., Any], data: str, tmp_path: Path
 ) -> None:
