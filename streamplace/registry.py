@@ -7,13 +7,20 @@ third parties join through an entry-point group of the same name as the package.
 import importlib
 import pkgutil
 from collections.abc import Iterator
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
+from typing import Generic, TypeVar, cast
 
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted, suggestion
 
 T = TypeVar("T")
+
+
+@cache
+def _entry_points() -> EntryPoints:
+    """Entry points of all that is installed, which takes long to look through."""
+    return cast(EntryPoints, entry_points())
 
 
 class Registry(Generic[T]):
@@ -66,7 +73,7 @@ class Registry(Generic[T]):
             name = f"{self._package}.{module.name}"
             inside = module.ispkg and self._module is not None
             importlib.import_module(f"{name}.{self._module}" if inside else name)
-        for point in entry_points(group=self._package):
+        for point in _entry_points().select(group=self._package):
             point.load()
 
     def _unknown(self, name: str) -> str:

@@ -1,8 +1,24 @@
 """streamsim: steady state and queueing simulation of placed stream graphs, on plain arrays."""
 
-from streamsim.flow import CycleError
-from streamsim.instance import Instance, WindowedOperator, build_instance
-from streamsim.steady import Loads, bottleneck, resource_loads, source_rates, throughput
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamsim.flow import CycleError
+    from streamsim.instance import Instance, WindowedOperator, build_instance
+    from streamsim.steady import Loads, bottleneck, resource_loads, source_rates, throughput
+
+_HOME = {
+    "bottleneck": "steady",
+    "build_instance": "instance",
+    "CycleError": "flow",
+    "Instance": "instance",
+    "Loads": "steady",
+    "resource_loads": "steady",
+    "source_rates": "steady",
+    "throughput": "steady",
+    "WindowedOperator": "instance",
+}
 
 __all__ = [
     "CycleError",
@@ -15,3 +31,10 @@ __all__ = [
     "source_rates",
     "throughput",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name where it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -19,6 +19,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from multiprocessing import current_process
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -64,8 +65,12 @@ class Kernel(CPUDispatcher):
     def __init__(self, py_func: Callable[..., Any], *rest: Any, **options: Any) -> None:
         super().__init__(py_func, *rest, **options)
         _kept(self)
+
+    @cached_property
+    def _within(self) -> Any:
+        """The form that kernels call, made where one is compiled that does."""
         within = {**self.targetoptions, "no_cpython_wrapper": True}
-        self._within = _kept(CPUDispatcher(py_func, targetoptions=within))
+        return _kept(CPUDispatcher(self.py_func, targetoptions=within))
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """Return what answers a call of a kind that nothing is compiled for yet."""

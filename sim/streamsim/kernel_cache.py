@@ -30,6 +30,7 @@ from numba import config
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 CHECK = 32
@@ -65,13 +66,15 @@ class KernelCache(NullCache):
 
     def has(self, sig: Any, target_context: Any) -> bool:
         """Whether anything is on disk for a signature."""
-        target_context.refresh()
         name = self._name(sig, target_context.codegen())
         return any(_is_ours(folder / name) for folder in _folders(self._source.parent))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was compiled for a signature, where that is on disk and whole."""
-        target_context.refresh()
+        """Return what was compiled for a signature, where that is on disk and whole.
+
+        Machine code needs the runtime alone; all that numba knows to compile stays unloaded.
+        """
+        rtsys.initialize(target_context)
         name = self._name(sig, target_context.codegen())
         for folder in _folders(self._source.parent):
             with suppress(OSError):

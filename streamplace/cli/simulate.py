@@ -42,7 +42,7 @@ TRACE = ".trace.json"
 
 
 def _presets() -> Iterable[str]:
-    from streamsim.passes.rules import PRESETS
+    from streamsim.pass_rules import PRESETS
 
     return PRESETS
 

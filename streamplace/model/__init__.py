@@ -1,13 +1,32 @@
 """The nouns: stream graphs, clusters, placements and problems."""
 
-from streamplace.model.cluster import Cluster
-from streamplace.model.constraints import Constraints
-from streamplace.model.devices import Device, Devices
-from streamplace.model.graph import StreamGraph
-from streamplace.model.operators import Operator, Operators, Window
-from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
-from streamplace.model.streams import Stream, Streams
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamplace.model.cluster import Cluster
+    from streamplace.model.constraints import Constraints
+    from streamplace.model.devices import Device, Devices
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.operators import Operator, Operators, Window
+    from streamplace.model.placement import Placement
+    from streamplace.model.problem import Problem
+    from streamplace.model.streams import Stream, Streams
+
+_HOME = {
+    "Cluster": "cluster",
+    "Constraints": "constraints",
+    "Device": "devices",
+    "Devices": "devices",
+    "Operator": "operators",
+    "Operators": "operators",
+    "Placement": "placement",
+    "Problem": "problem",
+    "Stream": "streams",
+    "StreamGraph": "graph",
+    "Streams": "streams",
+    "Window": "operators",
+}
 
 __all__ = [
     "Cluster",
@@ -23,3 +42,10 @@ __all__ = [
     "Streams",
     "Window",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name where it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

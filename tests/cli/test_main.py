@@ -128,14 +128,26 @@ def test_a_message_does_not_echo_thousands_of_characters(
     assert len(answer.err) < (4500 if words == ["place", "{}"] else 1000)
 
 
-def test_help_loads_neither_torch_nor_numba_nor_matplotlib() -> None:
+@pytest.mark.parametrize(
+    ("words", "light"),
+    [
+        (["--help"], {"numpy", "rich"}),
+        (["place", "--help"], {"rich"}),
+        (["simulate", "--help"], {"rich"}),
+        (["describe", "--help"], {"numpy", "rich"}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_help_loads_neither_torch_nor_numba_nor_matplotlib(
+    words: list[str], light: set[str]
+) -> None:
     """The command line answers at once because heavy libraries wait until they are used."""
+    heavy = light | {"torch", "numba", "matplotlib", "pydantic", "networkx", "ortools", "pymetis"}
     script = (
         "import sys\n"
         "from streamplace.cli.main import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'numba', 'matplotlib', 'pydantic', 'networkx', 'ortools', 'pymetis'}\n"
-        "sys.exit(','.join(sorted(heavy & set(sys.modules))) or 0)\n"
+        f"try:\n    main({words})\nexcept SystemExit:\n    pass\n"
+        f"sys.exit(','.join(sorted({heavy} & sys.modules.keys())) or 0)\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")

@@ -1,11 +1,34 @@
 """The engine: a discrete-time simulation of streams with queues, CPU sharing and a network."""
 
-from streamsim.engine.capacity import capacity_warnings
-from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
-from streamsim.engine.observations import Observations, observe, observe_traced
-from streamsim.engine.runs import Runs, simulate, simulate_every_tick
-from streamsim.engine.settings import Policy, Settings
-from streamsim.engine.tracing import Trace, trace
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamsim.engine.capacity import capacity_warnings
+    from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
+    from streamsim.engine.observations import Observations, observe, observe_traced
+    from streamsim.engine.runs import Runs, simulate, simulate_every_tick
+    from streamsim.engine.settings import Policy, Settings
+    from streamsim.engine.tracing import Trace, trace
+
+_HOME = {
+    "Burst": "generators",
+    "capacity_warnings": "capacity",
+    "Constant": "generators",
+    "Generator": "generators",
+    "Observations": "observations",
+    "observe": "observations",
+    "observe_traced": "observations",
+    "Policy": "settings",
+    "Ramp": "generators",
+    "Replay": "generators",
+    "Runs": "runs",
+    "Settings": "settings",
+    "simulate": "runs",
+    "simulate_every_tick": "runs",
+    "Trace": "tracing",
+    "trace": "tracing",
+}
 
 __all__ = [
     "Burst",
@@ -25,3 +48,10 @@ __all__ = [
     "simulate_every_tick",
     "trace",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name where it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

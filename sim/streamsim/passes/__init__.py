@@ -16,6 +16,7 @@ at the same time; `PRESETS` are the rules of published simulators. Noise is what
 caller multiplies work and transfers with.
 """
 
+from streamsim.pass_rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
 from streamsim.passes.bounds import Bounds, bounds
 from streamsim.passes.chain import Chain, Part
 from streamsim.passes.compiled import Pass
@@ -23,7 +24,6 @@ from streamsim.passes.compiling import compile_pass
 from streamsim.passes.line import Conflict, conflict, lines, merged_order
 from streamsim.passes.makespans import makespans
 from streamsim.passes.rank import upward_rank
-from streamsim.passes.rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
 from streamsim.passes.schedule import Schedule, schedule
 from streamsim.passes.synchronous import synchronous_makespans
 

@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats, Ints
 from streamsim.instance import writable
 from streamsim.jit import kernel
+from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.compiled import Pass
 from streamsim.passes.line import lines
 from streamsim.passes.network.transfers import NETWORKS, Transfers, new_transfers
 from streamsim.passes.queue import QUEUES
-from streamsim.passes.rules import GIPH, Rules
 from streamsim.passes.run import run
 from streamsim.passes.state import Case, State, new_state
 

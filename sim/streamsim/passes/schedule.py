@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
 from streamsim.instance import writable
+from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.chain import Chain, critical_chain
 from streamsim.passes.compiled import Pass
 from streamsim.passes.makespans import (
@@ -17,7 +18,6 @@ from streamsim.passes.makespans import (
     rows,
     stream_rows,
 )
-from streamsim.passes.rules import GIPH, Rules
 from streamsim.passes.run import run
 from streamsim.passes.sending import channel_times
 

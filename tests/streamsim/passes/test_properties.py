@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from passes_cases import Situation, situations, tasks
 from streamsim import build_instance
+from streamsim.pass_rules import Network
 from streamsim.passes import (
     Rules,
     bounds,
@@ -13,7 +14,6 @@ from streamsim.passes import (
     schedule,
     synchronous_makespans,
 )
-from streamsim.passes.rules import Network
 
 CLOSE = 1e-9
 NETWORKS = ["free", "sender", "link", "port", "shared"]

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from passes_cases import Situation, situations, tied
 from passes_reference import Simulation
+from streamsim.pass_rules import Network, Queue
 from streamsim.passes import Pass, Rules, conflict, makespans, schedule
-from streamsim.passes.rules import Network, Queue
 
 #: Shares of a network are sums of fractions, whose last digits depend on the order of summation.
 CLOSE = 1e-9

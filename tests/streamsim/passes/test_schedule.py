@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from passes_cases import Situation, situations, tasks
+from streamsim.pass_rules import Network
 from streamsim.passes import Part, Rules, bounds, compile_pass, makespans, schedule
-from streamsim.passes.rules import Network
 
 
 def test_the_chain_tells_what_kept_it_waiting() -> None:
