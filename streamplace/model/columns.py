@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamplace.errors import StreamplaceError
+from streamplace.errors import GraphError, StreamplaceError, UnitError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.messages import quoted
-from streamplace.model.units import LARGEST
+from streamplace.model.units import LARGEST, Quantity
 
 Fail = Callable[[int, str, str], StreamplaceError]
 """Makes the error for row i (-1: the column as a whole), its value and the rule that it breaks."""
@@ -47,6 +48,29 @@ def float_column(
         rule = f"it must be ≥ {least:g} and at most {LARGEST:g}"
         raise fail(bad, f"{column[bad]:g}", rule)
     return frozen(column)
+
+
+def plain_number(
+    value: object, owner: str, column: str, parse: Callable[[Quantity], float] | None = None
+) -> float:
+    """Number of one row in [0, LARGEST], as it is; a text is read where ``parse`` reads it.
+
+    >>> from streamplace.model.units import size_bytes
+    >>> plain_number("12.5 kB", "operator 'join'", "payload", size_bytes)
+    12500.0
+    """
+    if parse is not None and isinstance(value, str):
+        try:
+            return parse(value)
+        except UnitError as error:
+            raise UnitError(f"{owner}: {error}") from None
+    if not isinstance(value, Real):
+        raise GraphError(f"{owner} has {column} {quoted(value)}; it must be a number")
+    if not 0 <= float(value) <= LARGEST:
+        raise GraphError(
+            f"{owner} has {column} {float(value):g}; it must be ≥ 0 and at most {LARGEST:g}"
+        )
+    return value  # type: ignore[return-value]  # whole numbers stay whole
 
 
 def int_column(

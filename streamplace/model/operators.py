@@ -1,7 +1,7 @@
 """Operators: what a stream graph computes, stored as columns; an `Operator` is one row."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,18 +15,27 @@ from streamplace.model.columns import (
     float_column,
     int_column,
     name_column,
+    plain_number,
     same_fields,
     tag_column,
     text_column,
 )
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.messages import quoted
+from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
 MOST_SUBTASKS = 1_000_000
 MOST_KEY_GROUPS = 32_768
 SHORTEST_WINDOW = 1e-6
 EACH, ALL = "each", "all"
 _NOTHING: frozenset[str] = frozenset()
+_QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
+    "ipt": None,
+    "payload": size_bytes,
+    "rate": tuple_rate,
+    "memory": size_bytes,
+}
+"""Columns of numbers, and what reads those that may be texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +77,10 @@ class Operator:
     ipt
         Instructions per input tuple (for a source: per generated tuple).
     payload
-        Bytes per output tuple.
+        Bytes per output tuple, or a text such as ``"12.5 kB"``.
     rate
-        Tuples/s that a source generates; 0 for every other operator.
+        Tuples/s that a source generates, or a text such as ``"10 k/s"``; 0 for every other
+        operator.
     parallelism
         Number of subtasks that share the load.
     kind
@@ -78,7 +88,8 @@ class Operator:
     requires
         Tags that a device must have to run it.
     memory
-        Bytes it occupies. Carried for makespan problems; no constraint on throughput placements.
+        Bytes it occupies, or a text such as ``"2 GB"``. Carried for makespan problems; no
+        constraint on throughput placements.
     window
         Set on windowed operators, which emit per window instead of per tuple.
     fires
@@ -104,6 +115,13 @@ class Operator:
     fires: str = ""
     about: str = ""
     max_parallelism: int = 0
+
+    def __post_init__(self) -> None:
+        for column, parse in _QUANTITIES.items():
+            value = getattr(self, column)
+            if type(value) is not float or not 0.0 <= value <= LARGEST:
+                number = plain_number(value, f"operator {quoted(self.name)}", column, parse)
+                object.__setattr__(self, column, number)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

@@ -9,9 +9,16 @@ from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.columns import float_column, int_column, same_fields, text_column
+from streamplace.model.columns import (
+    float_column,
+    int_column,
+    plain_number,
+    same_fields,
+    text_column,
+)
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators
+from streamplace.model.units import LARGEST, size_bytes
 
 PARTITIONINGS = ("", "forward", "rebalance", "hash")
 
@@ -25,7 +32,8 @@ class Stream:
     selectivity
         Tuples on this stream per output tuple of the source, 1 by default.
     payload
-        Bytes per tuple where they differ from the source's payload; None inherits it.
+        Bytes per tuple, or a text such as ``"12.5 kB"``, where they differ from the source's
+        payload; None inherits it.
     partitioning
         How tuples reach the subtasks of the target: "forward" (one to one), "rebalance"
         (evenly to all), "hash" (to all, by the key groups of the target). "" means hash where the
@@ -41,6 +49,13 @@ class Stream:
     payload: float | None = None
     partitioning: str = ""
     input: str = ""
+
+    def __post_init__(self) -> None:
+        for column, parse in (("selectivity", None), ("payload", size_bytes)):
+            value = getattr(self, column)
+            if value is not None and (type(value) is not float or not 0.0 <= value <= LARGEST):
+                owner = f"stream {shown(str(self.source))}→{shown(str(self.target))}"
+                object.__setattr__(self, column, plain_number(value, owner, column, parse))
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

@@ -2,12 +2,13 @@
 
 import math
 import pickle
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from streamplace.errors import GraphError
+from streamplace.errors import GraphError, StreamplaceError
 from streamplace.model import Operator, Operators, Window
 
 
@@ -138,3 +139,26 @@ def test_operators_without_tags_share_one_empty_set() -> None:
     operators = Operators(["a", "b", "c"], rate=[1, 0, 0], requires=[(), [], {"gpu"}])
     assert operators.requires == (frozenset(), frozenset(), frozenset({"gpu"}))
     assert operators.requires[0] is operators.requires[1]
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({"ipt": -1}, "operator 'a' has ipt -1; it must be ≥ 0"),
+        ({"ipt": "many"}, "operator 'a' has ipt 'many'; it must be a number"),
+        ({"rate": math.nan}, "operator 'a' has rate nan"),
+        ({"payload": "300 bananas"}, "operator 'a': size '300 bananas' has the unknown unit"),
+        ({"memory": None}, "operator 'a' has memory None; it must be a number"),
+    ],
+    ids=str,
+)
+def test_a_wrong_number_is_refused_where_the_operator_is_made(
+    facts: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(StreamplaceError, match=re.escape(text)):
+        Operator("a", **facts)
+
+
+def test_quantities_may_be_texts() -> None:
+    operator = Operator("a", payload="12.5 kB", rate="10 k/s", memory="2 GB")  # type: ignore[arg-type]
+    assert (operator.payload, operator.rate, operator.memory) == (12500, 10_000, 2e9)

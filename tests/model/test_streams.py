@@ -73,3 +73,9 @@ def test_a_stream_to_an_unknown_operator_is_refused(operators: Any) -> None:
     """The message names the stream and the operator."""
     with pytest.raises(GraphError, match="stream src→nobody names the unknown operator 'nobody'"):
         Streams.of(operators, [Stream("src", "nobody")])
+
+
+def test_a_wrong_number_is_refused_where_the_stream_is_made() -> None:
+    with pytest.raises(GraphError, match="stream a→b has selectivity -1; it must be ≥ 0"):
+        Stream("a", "b", selectivity=-1)
+    assert Stream("a", "b", payload="1 kB").payload == 1000  # type: ignore[arg-type]
