@@ -111,5 +111,5 @@ def test_negative_costs_are_refused(cost: str) -> None:
 @pytest.mark.parametrize("n", [0, -1, MOST_DEVICES + 1, 10**9])
 def test_a_cluster_has_a_bounded_number_of_devices(n: int) -> None:
     """Its matrices have n² cells."""
-    with pytest.raises(ClusterError, match=f"a cluster of {n} devices; it must have 1 to 4096"):
+    with pytest.raises(ClusterError, match=f"the cluster has {n} devices; it must have 1 to 4096"):
         Cluster.uniform(n)
