@@ -18,8 +18,9 @@ from streamplace.api.arguments import (
 from streamplace.errors import SettingError
 from streamplace.model.units import Quantity
 from streamplace.planning.given import planned_on
+from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
-from streamplace.planning.planner import USUAL, planned
+from streamplace.planning.planner import USUAL, USUAL_ERROR, planned
 from streamplace.planning.result import PlanResult
 
 OffersLike = Catalogue | Iterable[Offer] | FilePath
@@ -32,7 +33,9 @@ def plan(
     rate: Quantity | None = None,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
-    headroom: float = 0.0,
+    headroom: float | Headroom = 0.0,
+    robust: int = 0,
+    error: float = USUAL_ERROR,
     seed: int = 0,
     budget: BudgetLike | None = None,
 ) -> PlanResult:
@@ -49,7 +52,12 @@ def plan(
     cluster
         Machines that there are, instead of offers; the plan uses as few as possible.
     headroom
-        Share of every resource that stays free.
+        Share of every resource that stays free, or a `Headroom` from which it is derived.
+    robust
+        The plan also carries the rate where so many operators on each machine cost more than the
+        graph says.
+    error
+        Share by which they may cost more.
     seed
         The same seed gives the same plan, unless the budget ends the search.
     budget
@@ -68,10 +76,27 @@ def plan(
         raise SettingError("a plan needs either offers or a cluster; give one of them")
     asked, limit = graph_of(graph, rate), budget_of(budget) or USUAL
     number = seed_of(seed)
+    spare = headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom)
     machines = cluster_of(cluster)
     if machines is not None:
-        return planned_on(asked, machines, headroom=headroom, seed=number, budget=limit)
-    return planned(asked, _catalogue(offers), headroom=headroom, seed=number, budget=limit)
+        return planned_on(
+            asked,
+            machines,
+            headroom=spare,
+            robust=robust,
+            error=error,
+            seed=number,
+            budget=limit,
+        )
+    return planned(
+        asked,
+        _catalogue(offers),
+        headroom=spare,
+        robust=robust,
+        error=error,
+        seed=number,
+        budget=limit,
+    )
 
 
 def _catalogue(offers: OffersLike | None) -> Catalogue:

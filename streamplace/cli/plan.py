@@ -1,5 +1,6 @@
 """``streamplace plan``: the cheapest machines, parallelism and placement that carry a rate."""
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from streamplace.cli._output import print_json, print_report, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.planning.headroom import Headroom
     from streamplace.planning.result import PlanResult
 
 POINTS = 9
@@ -47,6 +49,30 @@ POINTS = 9
     show_default=True,
     help="Share of every resource that stays free.",
 )
+@click.option("--restart", default="0 s", help="Time that a restart stops the job, as in '30 s'.")
+@click.option("--catch-up", help="Time after which what waited during a restart is worked off.")
+@click.option("--latency", help="Time that a tuple may wait for cores on its way, in the mean.")
+@click.option(
+    "--variability",
+    type=click.FloatRange(0),
+    default=1.0,
+    show_default=True,
+    help="Mean squared coefficient of variation of arrivals and of service, for --latency.",
+)
+@click.option(
+    "--robust",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Number of operators on each machine that may cost more than the graph says.",
+)
+@click.option(
+    "--error",
+    type=click.FloatRange(0),
+    default=0.15,
+    show_default=True,
+    help="Share by which they may cost more.",
+)
 @click.option(
     "--evaluations",
     type=click.IntRange(1),
@@ -65,6 +91,12 @@ def command(
     offers_file: Path | None,
     cluster_file: Path | None,
     headroom: float,
+    restart: str,
+    catch_up: str | None,
+    latency: str | None,
+    variability: float,
+    robust: int,
+    error: float,
     seconds: float | None,
     evaluations: int | None,
     as_json: bool,
@@ -84,6 +116,7 @@ def command(
     budget = None if seconds is None and evaluations is None else Budget(seconds, evaluations)
     if output is not None:
         _options.spare_inputs(*(output / name for name in FILES))
+    spare = _headroom(headroom, restart, catch_up, latency, variability)
     rates = rates_of(rate)
     if output is not None and len(rates) > 1:
         raise SettingError("-o is for one rate; drop it, or name one rate")
@@ -97,7 +130,9 @@ def command(
                     rate=value,
                     offers=offers_file,
                     cluster=cluster_file,
-                    headroom=headroom,
+                    headroom=spare,
+                    robust=robust,
+                    error=error,
                     seed=seed,
                     budget=budget,
                 )
@@ -110,6 +145,23 @@ def command(
     else:
         print_report(frontier_report(results) if len(rates) > 1 else report_of(results[0]))
     return 0
+
+
+def _headroom(
+    flat: float, restart: str, catch_up: str | None, latency: str | None, variability: float
+) -> "Headroom":
+    from streamplace.model.units import seconds
+    from streamplace.planning.headroom import Headroom
+
+    if catch_up is None and seconds(restart):
+        raise SettingError("--restart needs --catch-up; add the time to work off what waited")
+    return Headroom(
+        seconds(restart),
+        inf if catch_up is None else seconds(catch_up),
+        inf if latency is None else seconds(latency),
+        variability,
+        flat,
+    )
 
 
 def rates_of(text: str) -> list[float]:

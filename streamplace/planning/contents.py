@@ -26,6 +26,8 @@ class Packing(NamedTuple):
     """Operators at given parallelisms, and types of machines, as arrays for kernels."""
 
     instructions: Floats  # [N] per second
+    error: Floats  # [N] instructions per second by which costs may be too low
+    protected: int  # operators on each machine that may cost so much more, Γ
     memory: Floats  # [N] bytes
     source: Ints  # [M]
     target: Ints  # [M]
@@ -51,6 +53,8 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     speed = capacity[:, CORE]
     return Packing(
         demand.instructions,
+        demand.error,
+        demand.protected,
         demand.memory,
         demand.source,
         demand.target,
@@ -91,32 +95,62 @@ def fill(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
     ``row`` counts the subtasks of each operator, ``use`` takes the six shares.
     """
     use[:] = 0.0
-    for v in range(len(row)):
-        n = row[v]
-        if n > 0:
-            use[CPU] += packing.instructions[v] * packing.most[v, n]
-            use[MEMORY] += packing.memory[v] * packing.most[v, n]
-            use[SLOTS] += n
-            use[CORE] = max(use[CORE], packing.instructions[v] * packing.most[v, 1])
-            if not packing.allowed[kind, v]:
-                use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]
+    _add_subtasks(packing, kind, row, use)
+    if packing.protected > 0:
+        use[CPU] += _largest_errors(packing, row)
     if packing.network:
-        for e in range(len(packing.source)):
-            u, v = packing.source[e], packing.target[e]
-            a, b = row[u], row[v]
-            if a == 0 and b == 0:
-                continue
-            if packing.forward[e]:
-                sent = packing.most[u, max(0, a - b)]
-                taken = packing.most[v, max(0, b - a)]
-            else:
-                sent = packing.most[u, a] * (1.0 - packing.least[v, b])
-                taken = packing.most[v, b] * (1.0 - packing.least[u, a])
-            use[CPU] += packing.per_tuple[kind] * packing.tuples[e] * (sent + taken)
-            use[EGRESS] += packing.bits[e] * sent
-            use[INGRESS] += packing.bits[e] * taken
+        _add_streams(packing, kind, row, use)
     for r in range(len(use)):
         use[r] /= packing.capacity[kind, r]
+
+
+@inlined_kernel
+def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
+    for v in range(len(row)):
+        n = row[v]
+        if n == 0:
+            continue
+        use[CPU] += packing.instructions[v] * packing.most[v, n]
+        use[MEMORY] += packing.memory[v] * packing.most[v, n]
+        use[SLOTS] += n
+        alone = packing.instructions[v] + (packing.error[v] if packing.protected > 0 else 0.0)
+        use[CORE] = max(use[CORE], alone * packing.most[v, 1])
+        if not packing.allowed[kind, v]:
+            use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]
+
+
+@inlined_kernel
+def _add_streams(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
+    for e in range(len(packing.source)):
+        u, v = packing.source[e], packing.target[e]
+        a, b = row[u], row[v]
+        if a == 0 and b == 0:
+            continue
+        if packing.forward[e]:
+            sent = packing.most[u, max(0, a - b)]
+            taken = packing.most[v, max(0, b - a)]
+        else:
+            sent = packing.most[u, a] * (1.0 - packing.least[v, b])
+            taken = packing.most[v, b] * (1.0 - packing.least[u, a])
+        use[CPU] += packing.per_tuple[kind] * packing.tuples[e] * (sent + taken)
+        use[EGRESS] += packing.bits[e] * sent
+        use[INGRESS] += packing.bits[e] * taken
+
+
+@inlined_kernel
+def _largest_errors(packing: Packing, row: Ints) -> float:
+    """Sum of the Γ largest errors of the contents of a machine (Bertsimas and Sim 2004)."""
+    total, last, at = 0.0, np.inf, -1
+    for _ in range(packing.protected):
+        best, chosen = -1.0, -1
+        for v in range(len(row)):
+            error = packing.error[v] * packing.most[v, row[v]]
+            if error > best and (error < last or (error == last and v > at)):
+                best, chosen = error, v
+        if chosen < 0:
+            break
+        total, last, at = total + best, best, chosen
+    return total
 
 
 @inlined_kernel

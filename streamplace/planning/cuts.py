@@ -59,6 +59,9 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
         runs: Bools = np.asarray(may_run[:, rows].any(axis=1))
         for origin, (resource, need) in needs.items():
             total = sum((Fraction(float(x)) for x in need[rows]), Fraction(0))
+            if resource == CPU:
+                largest = sorted(demand.error[rows].tolist())[::-1][: demand.protected]
+                total += sum(map(Fraction, largest), Fraction(0))
             room = capacity[:, resource]
             if total > 0 and np.isfinite(room[runs]).all():
                 worth = [
@@ -124,7 +127,7 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
 
     0 where no parallelism is enough.
     """
-    need = float(demand.instructions[v])
+    need = float(demand.heaviest[v])
     if need <= speed:
         return 1
     least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0

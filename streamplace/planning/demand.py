@@ -1,6 +1,6 @@
 """Demand: what a graph at full rate asks of the machines that run it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,10 @@ class Demand:
     ----------
     instructions
         [N] instructions per second.
+    error
+        [N] instructions per second by which the cost of an operator may be too low.
+    protected
+        Operators on each machine that may cost so much more at the same time, Γ.
     memory
         [N] bytes.
     requires
@@ -40,6 +44,8 @@ class Demand:
 
     graph: StreamGraph
     instructions: Floats
+    error: Floats
+    protected: int
     memory: Floats
     requires: tuple[frozenset[str], ...]
     dealing: tuple[frozenset[int], ...]
@@ -61,13 +67,26 @@ class Demand:
         """Names of the operators."""
         return self.graph.operators.name
 
+    @property
+    def heaviest(self) -> Floats:
+        """Instructions per second of each operator alone, errors included, [N]."""
+        return self.instructions + self.error if self.protected else self.instructions
+
     def at_rate(self, factor: float) -> "Demand":
         """Return the demand at so many times the rate of the graph."""
-        return demand_of(self.graph.at_rate(factor * self.graph.source_rate))
+        graph = self.graph.at_rate(factor * self.graph.source_rate)
+        return replace(demand_of(graph), error=factor * self.error, protected=self.protected)
 
 
-def demand_of(graph: StreamGraph) -> Demand:
+def demand_of(graph: StreamGraph, error: float = 0.0, protected: int = 0) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
+
+    Parameters
+    ----------
+    error
+        Share by which the cost of an operator may be too low.
+    protected
+        Operators on each machine that may be so at the same time.
 
     Examples
     --------
@@ -82,9 +101,12 @@ def demand_of(graph: StreamGraph) -> Demand:
     joined = _joined(graph)[flow.stream_index]
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
+    instructions = flow.input_rate * operators.ipt
     return Demand(
         graph=graph,
-        instructions=flow.input_rate * operators.ipt,
+        instructions=instructions,
+        error=error * instructions,
+        protected=min(protected, graph.n_operators),
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=_dealing(graph, joined),

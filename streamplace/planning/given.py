@@ -10,8 +10,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.registry import Budget
 from streamplace.planning.deployment import ROUNDING
+from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.planner import USUAL, planned
+from streamplace.planning.planner import NONE, USUAL, USUAL_ERROR, planned
 from streamplace.planning.result import PlanLimit, PlanResult
 
 
@@ -19,7 +20,9 @@ def planned_on(
     graph: StreamGraph,
     cluster: Cluster,
     *,
-    headroom: float = 0.0,
+    headroom: Headroom = NONE,
+    robust: int = 0,
+    error: float = USUAL_ERROR,
     seed: int = 0,
     budget: Budget = USUAL,
 ) -> PlanResult:
@@ -33,7 +36,15 @@ def planned_on(
         When the machines do not carry the rate, or the links between them do not.
     """
     catalogue, members = catalogue_of(cluster)
-    result = planned(graph, catalogue, headroom=headroom, seed=seed, budget=budget)
+    result = planned(
+        graph,
+        catalogue,
+        headroom=headroom,
+        robust=robust,
+        error=error,
+        seed=seed,
+        budget=budget,
+    )
     devices = _devices(result, members)
     place = [cluster.devices.index(devices[d]) for d in result.placement.index.tolist()]
     placement = Placement(result.placement.operators, cluster.devices.name, place)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 
-from streamplace.errors import ProblemError
+from streamplace.errors import ProblemError, SettingError
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.placers.meter import Meter
@@ -14,11 +15,15 @@ from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import least_parallelism
 from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.result import PlanResult, PlanStep, result_of, step_of
 from streamplace.planning.search import PackedMachines, PlanSearch
 
 USUAL = Budget(10.0)
+NONE = Headroom()
+USUAL_ERROR = 0.15
+"""Share by which operators cost more than measured: nine of ten predictions are within it."""
 PROOF = 0.4
 """Share of the time that the bound may take."""
 PROBES = 12
@@ -33,7 +38,9 @@ def planned(
     graph: StreamGraph,
     catalogue: Catalogue,
     *,
-    headroom: float = 0.0,
+    headroom: Headroom = NONE,
+    robust: int = 0,
+    error: float = USUAL_ERROR,
     seed: int = 0,
     budget: Budget = USUAL,
 ) -> PlanResult:
@@ -42,16 +49,21 @@ def planned(
     Parameters
     ----------
     headroom
-        Share of every resource that stays free.
+        What is to be possible beside the rate, for which a share of every resource stays free.
+    robust
+        Operators on each machine that may cost more than the graph says at the same time, Γ.
+    error
+        Share by which they may cost more.
 
     Raises
     ------
     ProblemError
         When no machines carry the rate; the message names the resource.
     """
-    if not 0 <= headroom < 1:
-        raise ProblemError(f"headroom is {headroom:g}; it must be at least 0 and less than 1")
-    demand = demand_of(graph.at_rate(graph.source_rate / (1 - headroom)))
+    if robust < 0 or not 0 <= error < inf:
+        raise SettingError(f"robust is {robust} and error {error:g}; they must be 0 or more")
+    free = headroom.share(graph, catalogue)
+    demand = demand_of(graph.at_rate(graph.source_rate / (1 - free)), error, robust)
     check_tags(demand, catalogue)
     if _slow_operator(demand, catalogue):
         raise ProblemError(_refusal(graph, demand, catalogue, None, seed))
@@ -64,7 +76,7 @@ def planned(
     if bound is None or packed is None:
         raise ProblemError(_refusal(graph, demand, catalogue, bound, seed))
     steps = neighbouring_steps(graph, demand, catalogue, packed, seed)
-    return result_of(graph, demand, catalogue, packed, bound, steps, headroom=headroom, seed=seed)
+    return result_of(graph, demand, catalogue, packed, bound, steps, headroom=free, seed=seed)
 
 
 def check_tags(demand: Demand, catalogue: Catalogue) -> None:
@@ -142,7 +154,7 @@ def _slow_operator(demand: Demand, catalogue: Catalogue) -> str:
             share = Fraction(1, int(demand.most[v]))
             return (
                 f"with max_parallelism {demand.most[v]}, the busiest subtask of operator "
-                f"{quoted(name)} needs at least {float(share) * demand.instructions[v] / 1e6:.6g} "
+                f"{quoted(name)} needs at least {float(share) * demand.heaviest[v] / 1e6:.6g} "
                 f"MIPS, and the fastest core has {max(speeds) / 1e6:.6g}"
             )
     return ""

@@ -103,11 +103,16 @@ class Relaxation:
         rows = [
             *self._local_rows(streams, low, high),
             *self._resource_rows(kind, streams),
+            *self._error_rows(kind, n + len(streams)),
         ]
+        guards = np.ones(n + 1 if demand.protected else 0)
         ends = [(demand.source[e], demand.target[e]) for e in streams]
         local = [min(high[u], high[v]) for u, v in ends]
         return Polytope(
-            n, tuple(rows), np.r_[low, np.zeros(len(streams))], np.r_[high, np.array(local)]
+            n,
+            tuple(rows),
+            np.r_[low, np.zeros(len(streams)), 0 * guards],
+            np.r_[high, np.array(local), guards],
         )
 
     def loosest(self, box: Box, shares: Floats) -> int:
@@ -148,10 +153,26 @@ class Relaxation:
             (EGRESS, egress, -demand.bits),
             (INGRESS, ingress, -demand.bits),
         )
-        return [
+        rows = [
             _scaled(need, None if local is None else local[streams], room[r])
             for r, need, local in ways
             if np.isfinite(room[r])
+        ]
+        if demand.protected:
+            first = n + len(streams)
+            guards = {first: float(demand.protected)} | {first + 1 + v: 1.0 for v in range(n)}
+            rows[0] = Inequality({**rows[0].coefficients, **guards}, rows[0].limit)
+        return rows
+
+    def _error_rows(self, kind: int, first: int) -> list[Inequality]:
+        """Errors beyond θ each, whose sum and Γ · θ the CPU row holds (Bertsimas and Sim 2004)."""
+        demand = self.demand
+        if not demand.protected:
+            return []
+        room = self._capacity[kind][CPU]
+        return [
+            Inequality({v: float(error / room), first: -1.0, first + 1 + v: -1.0}, 0.0)
+            for v, error in enumerate(demand.error.tolist())
         ]
 
     def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Inequality]:

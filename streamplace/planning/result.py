@@ -122,6 +122,10 @@ class PlanResult:
     dearer: PlanStep | None
     seed: int
 
+    def __repr__(self) -> str:
+        machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
+        return f"<PlanResult {self.cost:g} per hour (bound {float(self.bound):g}): {machines}>"
+
     @property
     def gap(self) -> float:
         """Share of the bound by which the cost is above it; 0 for a cheapest plan."""

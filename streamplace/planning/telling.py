@@ -28,12 +28,13 @@ def report_of(result: PlanResult) -> Report:
     machines = tuple(
         (name, str(count), _contents(result, name)) for name, count in result.machines.items()
     )
-    free = tuple((name, Bar(1 - share)) for name, share in result.free.items())
+    free = tuple((name, Bar(1 - share), percent(1 - share)) for name, share in result.free.items())
+    number = sum(result.machines.values())
     parts: list[str | Sheet] = [
         Sheet(("machines", "number", "subtasks on them"), machines),
-        Sheet(("resource", "in use"), free),
+        Sheet(("resource", "", "in use"), free),
         f"{result.rate:g} tuples/s cost {result.cost:g} per hour on "
-        f"{sum(result.machines.values())} machines. {_proof(result)}",
+        f"{number} machine{'s' if number > 1 else ''}. {_proof(result)}",
         f"The placement carries {result.carries:.6g} tuples/s. {_limit(result.limit)}",
     ]
     for word, step in (("less", result.cheaper), ("more", result.dearer)):

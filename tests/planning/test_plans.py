@@ -22,6 +22,7 @@ from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import packing_of
 from streamplace.planning.demand import demand_of
+from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
@@ -87,7 +88,7 @@ def test_machines_that_must_be_kept_are_part_of_the_plan() -> None:
 
 def test_headroom_stays_free() -> None:
     """The plan carries more than its rate by that share."""
-    result = planned(pipeline(), Catalogue.of([SMALL]), headroom=0.25, budget=BUDGET)
+    result = planned(pipeline(), Catalogue.of([SMALL]), headroom=Headroom(flat=0.25), budget=BUDGET)
     assert result.rate == 1000
     assert result.carries * 0.75 >= 1000 * (1 - 1e-9)
     assert result.limit.use <= 1
@@ -140,3 +141,22 @@ def test_the_largest_rate_is_told() -> None:
     graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
     with pytest.raises(ProblemError, match=r"the largest rate with a plan is 666\.\d+ tuples/s"):
         planned(graph, Catalogue.of([Offer("a", 1.0, mips=1.0, at_most=2)]), budget=BUDGET)
+
+
+def test_a_robust_plan_carries_the_rate_where_operators_cost_more() -> None:
+    """Any one operator may cost a quarter more; protection costs machines, and never less."""
+    catalogue = Catalogue.of([SMALL, LARGE], 1e-6)
+    graph = pipeline(5000.0)
+    costs = []
+    for robust in range(3):
+        result = planned(graph, catalogue, robust=robust, error=0.25, budget=BUDGET)
+        costs.append(result.bound)
+        assert result.cost * (1 + 1e-9) >= float(result.bound)
+        for v in range(graph.n_operators if robust else 0):
+            ipt = result.graph.operators.ipt * np.where(np.arange(3) == v, 1.25, 1.0)
+            operators = replace(result.graph.operators, ipt=ipt)
+            streams = replace(result.graph.streams, operators=operators)
+            dearer = replace(result.graph, operators=operators, streams=streams)
+            instance = Problem(expand(dearer).graph, result.cluster).instance
+            assert throughput(instance, result.placement.index[None])[0] >= 1 - 1e-8
+    assert costs == sorted(costs)
