@@ -1,5 +1,6 @@
 """Writing placements in the forms of engines and other tools."""
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def export(
     placement
         As for `simulate`; files may also have a form that `export` writes and reads back.
     to
-        Name of the form, such as ``flink`` or ``csv``.
+        Name of the form, such as ``flink`` or ``csv``. A warning says where the form does not
+        carry the order of a schedule.
     cluster
         As for `place`. By default the devices that the placement names.
     out
@@ -71,7 +73,10 @@ def export(
     target = None if out is None else path_of("out", out)
     assignment = _assignment(placement)
     problem = _problem(graph, assignment, cluster, constraints)
-    files = dict(form.files(Deployment.of(problem, assignment)))
+    deployment = Deployment.of(problem, assignment)
+    files = dict(form.files(deployment))
+    if loss := form.loss(deployment):
+        warnings.warn(loss, stacklevel=2)
     if target is not None:
         _write(files, target, single=bool(form.suffix))
     return files

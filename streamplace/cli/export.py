@@ -82,8 +82,8 @@ def command(
             "cluster, including unused ones; give --cluster or --devices"
         )
     files = export.files(deployment)
-    if deployment.placement.priority is not None and not export.keeps_order:
-        say(_lost_order(export))
+    if loss := export.loss(deployment):
+        say(f"note: {loss}")
     if output is not None:
         _write(files, output, export)
         facts = {"export": export.name, "output": str(output), "files": list(files)}
@@ -95,17 +95,6 @@ def command(
         print_json({"export": export.name, "files": dict(files)})
     else:
         print_file("".join(files.values()))
-
-
-def _lost_order(export: "Export") -> str:
-    """Say that the order of a schedule is not in an export."""
-    from streamplace.engines.registry import EXPORTS
-
-    keeping = ", ".join(name for name in EXPORTS if EXPORTS[name].keeps_order)
-    return (
-        f"note: {export.name} does not carry the order in which devices run their operators; "
-        f"these do: {keeping}"
-    )
 
 
 def _problem(

@@ -57,6 +57,16 @@ class Export:
         written = self.write(deployment)
         return {f"placement{self.suffix}": written} if isinstance(written, str) else written
 
+    def loss(self, deployment: Deployment) -> str:
+        """Say what of a placement the form does not carry; empty where it carries all of it."""
+        if self.keeps_order or deployment.placement.priority is None:
+            return ""
+        keeping = ", ".join(name for name in EXPORTS if EXPORTS[name].keeps_order)
+        return (
+            f"{self.name} does not carry the order in which devices run their operators; "
+            f"these do: {keeping}"
+        )
+
 
 EXPORTS: Registry[Export] = Registry("streamplace.engines", "export")
 READERS: Registry[Reader] = Registry("streamplace.engines", "placement reader")

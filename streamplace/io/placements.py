@@ -15,6 +15,8 @@ from streamplace.model.expansion import named_problem
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
+EXPORTED = (".csv", ".dot", ".graphml")
+"""Names of placements in other forms end so; ``export`` reads them."""
 LARGEST_PLACEMENT = 256 * 2**20
 PRINTED = frozenset({"assignment", "verdict", "placer"})
 """Fields by which an answer of ``place --json`` is recognised;"""
@@ -82,6 +84,11 @@ def parse_document(content: bytes, where: str) -> dict[str, Any]:
 
     Of what ``place --json`` printed, which also explains the placement, only the placement is read.
     """
+    if where.endswith(EXPORTED):
+        raise FormatError(
+            f"{where}: is an exported placement; convert it with: streamplace export FILE "
+            "--graph GRAPH --to json -o placement.json"
+        )
     document: dict[str, Any]
     if (printed := _printed(content)) is not None:
         document = parse_tables("placement", printed, where)

@@ -45,6 +45,19 @@ def test_what_was_exported_is_a_placement_again(
     assert json.loads(run("simulate", graph, last, "--json").out) == before
 
 
+def test_a_placement_in_another_form_is_converted_first(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """Commands that take JSON say how."""
+    assert run("export", placement, "--to", "csv", "-o", "p.csv").status == 0
+    answer = run("simulate", graph, "p.csv")
+    assert answer.status == 2
+    assert answer.err == (
+        "error: p.csv: is an exported placement; convert it with: streamplace export FILE "
+        "--graph GRAPH --to json -o placement.json\n"
+    )
+
+
 def test_the_order_of_a_schedule_is_carried_or_said_to_be_lost(
     run: Callable, graph: str, placement: str
 ) -> None:

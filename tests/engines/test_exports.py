@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path, PurePosixPath
 
 import pytest
 from engine_deployments import DEPLOYMENTS, GENERAL
 
+import streamplace
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resource
 from streamplace.engines.registry import EXPORTS
@@ -127,6 +129,16 @@ def test_the_native_form_keeps_the_order_of_a_schedule() -> None:
     again = Deployment.of(schedule.problem, read(text.encode(), "file"))
     assert again.placement == schedule.placement
     assert again.placement.queue == "order"
+
+
+def test_python_is_warned_of_an_order_that_is_lost() -> None:
+    """In the words of the command line; forms that keep it say nothing."""
+    schedule = DEPLOYMENTS["schedule"]
+    with pytest.warns(UserWarning, match=r"csv does not carry the order.*json, kubernetes, ray"):
+        streamplace.export(schedule.problem, schedule.placement, "csv")
+    with warnings.catch_warnings(action="error"):
+        files = streamplace.export(schedule.problem, schedule.placement, "json")
+    assert '"queue": "order"' in files["placement.json"]
 
 
 def test_resources_depend_on_the_device_alone() -> None:
