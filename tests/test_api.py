@@ -180,6 +180,16 @@ def test_graphs_are_described_in_the_units_of_a_cluster() -> None:
         describe(PIPE, cluster=2, mips=1000)
 
 
+def test_what_a_family_generates_is_written_and_read(folder: Path) -> None:
+    problems = generate("giph", problems=2)[:2]
+    with pytest.raises(StreamplaceError, match="write_problems"):
+        streamplace.write_graphs(problems, "problems.jsonl")  # type: ignore[arg-type]
+    assert not Path("problems.jsonl").exists()
+    assert streamplace.write_problems([*problems, PIPE], "problems.jsonl") == 3
+    assert len(list(streamplace.read_problems("problems.jsonl"))) == 3
+    assert describe(["problems.jsonl", "graph.json"]).operators[-1] == 2
+
+
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "graph": (lambda: place(3), "graph is 3; it must be"),  # type: ignore[arg-type]
     "graph is a list": (lambda: place([PIPE]), "graph is ["),  # type: ignore[arg-type]

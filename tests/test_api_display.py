@@ -2,6 +2,7 @@
 
 import sys
 from html.parser import HTMLParser
+from io import StringIO
 from typing import Any
 from xml.etree import ElementTree
 
@@ -157,6 +158,28 @@ def without_time(text: str) -> str:
 def test_tables_of_pandas_have_a_row_each(name: str, rows: int) -> None:
     pytest.importorskip("pandas")
     assert len(SHOWN[name].to_pandas()) == rows  # type: ignore[attr-defined]
+
+
+class Terminal(StringIO):
+    """A stream that calls itself a terminal."""
+
+    @override
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "shown"), [(Terminal, True), (StringIO, False)])
+def test_progress_is_shown_on_terminals_only(
+    stream: type[StringIO], shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = stream()
+    monkeypatch.setattr(sys, "stderr", output)
+    compare([GRAPH], "metis", 2)
+    place(GRAPH, 2, placer="metis", budget="3 s")
+    for title in ("comparing", f"placing {GRAPH.name}"):
+        assert (title in output.getvalue()) == shown
+    place(GRAPH, 2, placer="metis", budget="1 s")
+    assert output.getvalue().count(f"placing {GRAPH.name}") <= 1
 
 
 def test_without_pandas_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,13 @@ def _compact(value: Any) -> str:
 
 def write_graphs(graphs: Iterable[StreamGraph], path: str | Path) -> int:
     """Write a data set, one graph per line; returns how many."""
-    return write_lines(((graph.name, graph_line(graph)) for graph in graphs), Path(path), "graph")
+    return write_lines(map(_named_line, graphs), Path(path), "graph")
+
+
+def _named_line(graph: StreamGraph) -> tuple[str, bytes]:
+    if not isinstance(graph, StreamGraph):
+        raise FormatError(f"{quoted(graph)} is not a graph; write problems with write_problems")
+    return graph.name, graph_line(graph)
 
 
 def write_lines(lines: Iterable[tuple[str, bytes]], path: Path, noun: str) -> int:

@@ -91,10 +91,9 @@ def write_problem(problem: Draft | Problem, path: str | Path) -> None:
     write_text(Path(path), text + "\n")
 
 
-def write_problems(problems: Iterable[Problem], path: str | Path) -> int:
-    """Write a data set, one problem per line; returns how many."""
-    lines = ((problem.graph.name, problem_line(problem)) for problem in problems)
-    return write_lines(lines, Path(path), "problem")
+def write_problems(problems: Iterable[Known], path: str | Path) -> int:
+    """Write a data set of problems, or of graphs and problems, one per line; returns how many."""
+    return write_lines(map(_known_line, problems), Path(path), "problem")
 
 
 def write_known(draft: Known, path: Path) -> None:
@@ -107,13 +106,14 @@ def write_known(draft: Known, path: Path) -> None:
 
 def write_all_known(drafts: Iterable[Known], path: Path) -> int:
     """Write a data set of graphs and problems, one per line; returns how many."""
-    lines = (
-        (one.name, graph_line(one))
-        if isinstance(one, StreamGraph)
-        else (one.graph.name, problem_line(one))
-        for one in drafts
-    )
-    return write_lines(lines, path, "graph")
+    return write_lines(map(_known_line, drafts), path, "graph")
+
+
+def _known_line(draft: Known) -> tuple[str, bytes]:
+    """Name and line of a graph or a problem."""
+    if isinstance(draft, StreamGraph):
+        return draft.name, graph_line(draft)
+    return draft.graph.name, problem_line(draft)
 
 
 def problem_line(problem: Draft | Problem) -> bytes:

@@ -7,6 +7,9 @@ from streamplace.model.report import Bar, Heading, Report, Sheet
 
 FULL, OVER, EMPTY = "#3366aa", "#cc3333", "#88888840"
 CELL = "text-align:left;padding:1px 10px 1px 0"
+LINE = "margin:0.2em 0"
+MOST_UNBROKEN = 24
+"""Characters of a cell that stays on one line."""
 WIDTH = 9.0
 """Width of a full bar in em."""
 
@@ -14,10 +17,10 @@ WIDTH = 9.0
 def as_html(report: Report, picture: str | None = None) -> str:
     """Picture, if there is one, above the report.
 
-    >>> as_html(Report((Sheet(("operator",), (("<b>",),)),), "One & all"))[:52]
-    '<div style="overflow-x:auto"><p><b>One &amp; all</b>'
+    >>> as_html(Report(("Fine & well.",)))
+    '<div style="overflow-x:auto"><p style="margin:0.2em 0">Fine &amp; well.</p></div>'
     """
-    title = f"<p><b>{_text(report.title)}</b></p>" if report.title else ""
+    title = f'<p style="{LINE}"><b>{_text(report.title)}</b></p>' if report.title else ""
     drawn = f"<div>{picture}</div>" if picture else ""
     parts = "".join(map(_part, report.parts))
     return f'<div style="overflow-x:auto">{title}{drawn}{parts}</div>'
@@ -29,13 +32,15 @@ def _part(part: str | Sheet | Heading) -> str:
         rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in part.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     if isinstance(part, Heading):
-        return f"<p><b>{_text(part.name)}</b>{_text(part.rest)}</p>"
-    return f"<p>{_text(part)}</p>"
+        return f'<p style="{LINE}"><b>{_text(part.name)}</b>{_text(part.rest)}</p>'
+    return f'<p style="{LINE}">{_text(part)}</p>'
 
 
 def _cell(cell: str | Bar) -> str:
-    content = _bar(cell.load) if isinstance(cell, Bar) else _text(cell)
-    return f'<td style="{CELL}">{content}</td>'
+    if isinstance(cell, Bar):
+        return f'<td style="{CELL}">{_bar(cell.load)}</td>'
+    style = f"{CELL};white-space:nowrap" if len(cell) <= MOST_UNBROKEN else CELL
+    return f'<td style="{style}">{_text(cell)}</td>'
 
 
 def _bar(load: float) -> str:
