@@ -220,7 +220,7 @@ def _show(
     job = before if moved is None else moved.job
     outage = None if moved is None else moved.outage
     if outage is not None:
-        say(f"it stood still for {duration(outage)}")
+        say(f"the job was interrupted for {duration(outage)}")
     if not as_json:
         print_line(job)
         return

@@ -90,7 +90,7 @@ def watch_(
     try:
         watch.run(PlacedJob(only_job(rest, job), vectors))
     except KeyboardInterrupt:
-        say("stopped watching; the job goes on")
+        say("stopped watching; the job keeps running")
 
 
 def _write(document: dict[str, Any], run: "PlacedJob", output: Path) -> None:

@@ -91,7 +91,7 @@ def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
     except StreamplaceError as error:
         raise FormatError(f"{where}: {error}") from None
     for contradiction in _contradictions(document, graph):
-        LOG.warning("%s: %s; the connections are taken for the truth", where, contradiction)
+        LOG.warning("%s: %s; the connections are used", where, contradiction)
     return graph
 
 

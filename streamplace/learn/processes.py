@@ -153,7 +153,7 @@ class ProcessWorkers:
             return error
         if isinstance(error, StreamplaceError) and not isinstance(error, _Spoken):
             self._note(_key(self._rank), str(error))
-            return Ended("the first process says why")
+            return Ended("the first process reports the reason")
         return error
 
     def _met(self, mine: bytes, combine: Callable[[list[bytes]], bytes]) -> bytes:
@@ -185,7 +185,7 @@ class ProcessWorkers:
             return self._orphaned()
         if not self.leads:
             if self._rank > 1 or self._noted(ENDED) is not None:
-                return Ended("the first process says why")
+                return Ended("the first process reports the reason")
             return _Spoken(_gone(FIRST, self._size))
         reason = self._reason_of(lost.rank)
         if reason == "":
@@ -206,7 +206,7 @@ class ProcessWorkers:
     def _orphaned(self) -> StreamplaceError:
         if self.leads:
             return SettingError("torchrun ended, perhaps because it was killed; use --resume")
-        return Ended("the first process says why")
+        return Ended("the first process reports the reason")
 
     def _noted(self, key: str) -> str | None:
         try:
@@ -272,8 +272,8 @@ class _Spoken(SettingError):
 
 def _gone(rank: int, size: int) -> str:
     return (
-        f"process {rank} of {size} was lost: it was killed, perhaps for want of memory, or ended "
-        "with what stands above; go on with --resume"
+        f"process {rank} of {size} was lost: it was killed, perhaps because memory ran out, or it "
+        "ended with the error above; continue with --resume"
     )
 
 

@@ -189,7 +189,7 @@ def _causes(usage: Mapping[str, Usage]) -> list[str]:
     shares = [f"{kind} {part:.0%}" for kind, part in parts.items() if part >= NOTABLE]
     causes = [f"{text}, of which {', '.join(shares)}" if shares else text]
     if top.throttled >= NOTABLE:
-        causes.append(f"its quota held it back in {top.throttled:.0%} of its periods")
+        causes.append(f"its quota throttled it in {top.throttled:.0%} of its periods")
     if top.load < FULL:
         causes.append("so something else than CPU limits, or it comes in bursts")
     return causes

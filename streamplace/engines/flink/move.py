@@ -127,7 +127,10 @@ class FlinkMove:
         unsure = {name: before[name] for vertex in vertices for name in vertex.unsure}
         if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
             names = listed(tuple(unsure))
-            self.tell(f"note: which of {names} is which is not known, should the job go back")
+            self.tell(
+                f"note: {names} cannot be distinguished if the job has to return to its previous "
+                "devices"
+            )
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
         settings = self._checked(job, before, after)
@@ -227,9 +230,9 @@ class FlinkMove:
         left = lost(running, check(self.rest, self.flink, program, before, job))
         for key, (was, will_be) in sorted((changes | left).items()):
             if key in carried and key not in left:
-                self.tell(f"  {key}: {was}, as the running job has it")
+                self.tell(f"  {key}: {was}, as in the running job")
             elif was == UNTOLD:
-                self.tell(f"note: {key} is {was} and is not carried over; give it by -D")
+                self.tell(f"note: {key} is {was} and is not preserved; set it with -D")
             else:
                 why = "as -D says" if key in given else "as the job's program says"
                 self.tell(f"note: {key} is {was or 'not set'} and becomes {will_be}, {why}")

@@ -131,7 +131,7 @@ class JobProfile:
     def _operator(self, task: FlinkTask, payload: float, rate: float, mips: float) -> Operator:
         tuples = self.tuples[task.id]
         if not tuples:
-            self.doubts.append(f"ipt of {task.name}: it took in nothing")
+            self.doubts.append(f"ipt of {task.name}: it received no tuples")
         ipt = self.cpu[task.id].cores / tuples * mips * 1e6 if tuples else 0.0
         return Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
 
@@ -141,8 +141,8 @@ class JobProfile:
         blocked = self.activity[source.id].back_pressured / source.parallelism
         if blocked > BLOCKED:
             self.doubts.append(
-                f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, it "
-                "would send more; give its own rate with --rate when placing"
+                f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
+                "actual rate is higher; set it with --rate when placing"
             )
         return self.tuples[source.id]
 
@@ -267,8 +267,8 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     )
     if python_workers(processes[device] for device in devices & processes.keys()):
         doubts.append(
-            "ipt of Python operators: without what their Python processes take; to have it "
-            "measured, run the job with python.execution-mode: thread"
+            "ipt of Python operators: without the CPU of their Python processes; to measure it, "
+            "run the job with python.execution-mode: thread"
         )
     present = _present(job, tasks, edges, interval, activity, processes, held)
     return JobProfile(name, tasks, edges, activity, cpu, tuples, doubts, present)
@@ -328,9 +328,9 @@ def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: A
         return seen.rates[generated]
     if len(task.operators) > 1:
         doubts.append(
-            f"rate of {task.name}: what leaves the operators that Flink fused, for what enters "
-            "them is not told; profile with chaining off (pipeline.operator-chaining.enabled: "
-            "false)"
+            f"rate of {task.name}: measured at the output of operators that Flink chained, "
+            "because their input is not reported; profile with chaining off "
+            "(pipeline.operator-chaining.enabled: false)"
         )
     return seen.records_out
 
@@ -343,8 +343,8 @@ def _held_back(
     if generated is None or not sent or not age:
         return 0.0
     doubts.append(
-        f"rate of {task.name}: it sent nothing while it was watched, held back by watermark "
-        f"alignment or for want of input; {sent / age:.3g} tuples/s is its mean since the job's "
+        f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
+        f"alignment or missing input; {sent / age:.3g} tuples/s is its mean since the job's "
         "start, and its CPU is unknown; profile for longer"
     )
     return sent / age
@@ -359,7 +359,7 @@ def _unknown(
         needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
-            yield f"{task.name}: Flink does not tell its {' and '.join(missing)}"
+            yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
 
 
 def _reasons(amounts: Shares, mixed: str) -> dict[int, str]:

@@ -196,9 +196,9 @@ class Rest:
         if any(job in jobs or not jobs for jobs in holders):
             return None
         return (
-            "it has no slot, while every TaskManager has slots of other jobs: a job that is not "
-            "placed asks for whole TaskManagers, so submit it by 'streamplace flink apply', or end "
-            "the others"
+            "it has no slot, because every TaskManager has slots of other jobs: a job without a "
+            "placement requests whole TaskManagers, so submit it with 'streamplace flink apply', "
+            "or cancel the others"
         )
 
     def live_jobs(self) -> list[str]:
@@ -343,7 +343,7 @@ class Rest:
                 if time.monotonic() >= deadline:
                     raise
                 if not is_told:
-                    self.tell(f"{error}; asking again")
+                    self.tell(f"{error}; trying again")
                 is_told = True
             time.sleep(POLL_SECONDS)
 

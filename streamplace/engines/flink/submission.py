@@ -51,7 +51,7 @@ def submit(rest: Rest, jar: str, request: dict[str, object], job: str) -> None:
         except NoAnswer as error:
             if time.monotonic() > deadline:
                 raise
-            rest.tell(f"{error}; looking whether job {job} was started")
+            rest.tell(f"{error}; checking whether job {job} was started")
             if _appears(rest, job):
                 return
         except Refusal as error:

@@ -19,12 +19,14 @@ PROCESS_CPU = "Status.JVM.CPU.Time"
 """Metric of a TaskManager: nanoseconds of CPU of all its threads."""
 MEASURED = ""
 SHARED = (
-    "from the CPU of threads that bear one name, dealt out by busy time; give operators names of "
-    "their own, or have the TaskManagers log what they receive (level INFO)"
+    "from the CPU of threads with the same name, divided in proportion to busy time; give "
+    "operators different names, or let the TaskManagers log at level INFO"
 )
-OF_PROCESS = "from the CPU of whole TaskManagers on other machines, dealt out by busy time"
-BUSY = "from busy time, which counts what a thread waits for a core and can be many times too high"
-UNKNOWN = "unknown and counted as 0, for Flink does not tell its busy time"
+OF_PROCESS = (
+    "from the CPU of whole TaskManagers on other machines, divided in proportion to busy time"
+)
+BUSY = "from busy time, which includes waiting for a core and can be many times too high"
+UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
 PATIENCE_SECONDS, POLL_SECONDS = 5.0, 0.2
 _WORST = (MEASURED, SHARED, OF_PROCESS, BUSY, UNKNOWN)
 Key = tuple[str, str, int]

@@ -258,7 +258,7 @@ class Transaction:
             return f"job {job} was cancelled by another user; nothing was started"
         if (other := self.rest.state(new)) is not None:
             return (
-                f"job {job} was stopped by somebody else, and goes on as job {new} ({other}); "
+                f"job {job}was stopped by another user, and continues as job {new} ({other}); "
                 "this command started nothing"
             )
         return (

@@ -190,7 +190,7 @@ class Watch:
             try:
                 return ask()
             except NoAnswer as error:
-                breakdowns(f"{error}; asking again")
+                breakdowns(f"{error}; trying again")
             time.sleep(LOOK_SECONDS)
 
     def _with_addresses(self, run: PlacedJob) -> PlacedJob:
@@ -223,7 +223,7 @@ class Watch:
     def _move(self, run: PlacedJob, stand_ins: Mapping[str, str]) -> PlacedJob:
         """End a job and start it from what it saved last, some of its devices replaced."""
         path = self._ask(lambda: resumable(self.rest, run.job))
-        self.tell(f"ending job {run.job}; it goes on from {path or 'its beginning'}")
+        self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
         self._ask(lambda: self.rest.cancel(run.job))
         return self._start(run.without(stand_ins), path)
 

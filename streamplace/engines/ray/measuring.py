@@ -63,7 +63,7 @@ class Interval:
         """Operator as it was measured."""
         name, tuples = operator.name, self._tuples(operator.name)
         if not tuples:
-            notes.append(f"ipt of {name}: it took in nothing")
+            notes.append(f"ipt of {name}: it received no tuples")
         speed = self.pipeline.devices.mips(self.pipeline.placement[name]) * 1e6
         ipt = self._core_s(name) / tuples * speed if tuples else 0.0
         rate = tuples / self._seconds(name) if operator.rate else 0.0

@@ -73,7 +73,7 @@ def traits_or(document: Mapping[str, Any] | None, measured: Callable[[], Traits]
     """Traits of the weights that training begins from, or of the training set."""
     if document is None:
         return measured()
-    return Traits.from_document(document, "the weights to begin from")
+    return Traits.from_document(document, "the initial weights")
 
 
 def _names(group: Trait, nodes: Sequence[Nodes], places: int) -> Iterator[str]:

@@ -82,7 +82,7 @@ def test_settings_and_maximum_parallelisms_are_kept(
         }
         assert most["count"] == 12
         assert most.get("total", 12) == 12
-    assert "  state.backend.type: rocksdb, as the running job has it" in steps
+    assert "  state.backend.type: rocksdb, as in the running job" in steps
 
 
 def test_what_is_asked_for_counts_more_than_what_was(

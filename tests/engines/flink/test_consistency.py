@@ -74,7 +74,7 @@ def test_what_is_known_of_the_difference_is_said() -> None:
     text = str(checked(usage(1.0, **{"garbage collection": 0.05, "compilers": 0.001})))
     assert "'tm-0' took 100% of its CPU, of which garbage collection 20%" in text
     assert "compilers" not in text
-    assert "its quota held it back in 50% of its periods" in text
+    assert "its quota throttled it in 50% of its periods" in text
     assert "something else than CPU limits" in str(checked(usage(0.5)))
 
 

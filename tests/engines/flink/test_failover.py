@@ -58,7 +58,7 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
         thread = Thread(target=watch.run, args=(PlacedJob(job, TALLY),), daemon=True)
         thread.start()
         cluster.kill(JOB_MANAGER)
-        while not any("asking again" in step for step in steps):
+        while not any("trying again" in step for step in steps):
             assert thread.is_alive(), steps
             thread.join(0.1)
         rest.wait_running(job, 120)

@@ -102,7 +102,7 @@ def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
     deadline = time.monotonic() + 30
     while not (told := why_not_running(rest, ordinary)):
         assert time.monotonic() < deadline
-    assert "a job that is not placed asks for whole TaskManagers" in told
+    assert "a job without a placement requests whole TaskManagers" in told
 
 
 def why_not_running(rest: Rest, job: str) -> str:

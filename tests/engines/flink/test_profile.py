@@ -135,7 +135,7 @@ def test_threads_of_one_name_share_their_cpu_where_no_log_tells(alike: Clock) ->
     seen = profile(rest, "job", 10)
     assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.01, 0.2, 0.05])
     assert [bool(seen.cpu[v].source) for v in CPU] == [False, True, True]
-    assert "ipt of split (2): from the CPU of threads that bear one name" in "; ".join(seen.doubts)
+    assert "ipt of split (2): from the CPU of threads with the same name" in "; ".join(seen.doubts)
 
 
 def test_a_namesake_on_another_device_is_no_namesake(
@@ -214,7 +214,7 @@ def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) 
     rest.duration = 20_000
     graph = profile(rest, "job", 10).graph(MIPS)
     assert graph.source_rate == pytest.approx(30)
-    assert "rate of src: it sent nothing while it was watched" in graph.attributes["unmeasured"]
+    assert "rate of src: it sent nothing during the measurement" in graph.attributes["unmeasured"]
 
 
 def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
@@ -234,7 +234,7 @@ def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
         name: rate for name, rate in rest.vertices["v2"].rates.items() if name != "numBytesIn"
     }
     seen = profile(rest, "job", 10)
-    assert "out: Flink does not tell its numBytesIn" in seen.doubts
+    assert "out: Flink does not report its numBytesIn" in seen.doubts
     assert seen.graph(MIPS).streams.selectivity.tolist() == pytest.approx([1, 2.5])
 
 

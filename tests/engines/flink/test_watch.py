@@ -205,7 +205,7 @@ def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
     found = watch("dev-2")
     assert found.steps == [
         "job old has failed, and 'dev-1' is back",
-        "ending job old; it goes on from s3://b/chk-7",
+        "cancelling job old; it continues from s3://b/chk-7",
         "job new runs",
         "job new is CANCELED",
     ]
@@ -271,7 +271,7 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
         rest.running_job("old")
     for device in ("dev-0", "dev-1", "dev-2", "dev-3"):
         flink.answers[f"GET /taskmanagers/{device}"] = {"allocatedSlots": [{"jobId": "j"}]}
-    with pytest.raises(FlinkError, match="a job that is not placed asks for whole TaskManagers"):
+    with pytest.raises(FlinkError, match="a job without a placement requests whole TaskManagers"):
         rest.running_job("old")
 
 
