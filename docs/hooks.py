@@ -4,6 +4,7 @@ A page holds ``<!-- generated: NAME ARGUMENTS -->``; while the site is built, th
 name in `GENERATORS` puts its text there. Nothing generated is stored, so nothing goes stale.
 """
 
+import html
 import importlib
 import inspect
 import json
@@ -14,6 +15,13 @@ from typing import Any
 
 import click
 
+BLOCK = re.compile(
+    r'<div class="([^"]*\bhighlight)">(<pre>.*?<code>)(.*?)(</code></pre>)', re.DOTALL
+)
+PROMPT = re.compile(
+    r'^(<span class="gp">(?:\$|&gt;|&gt;&gt;&gt;|\.\.\.) ?</span>)(.*)$', re.MULTILINE
+)
+TAG = re.compile(r"<[^>]*>")
 PLACEHOLDER = re.compile(r"<!-- generated: ([\w. ]+) -->")
 WIDTH = 90
 NOTEBOOK_STYLE = "<style>.notebook .md-typeset__scrollwrap { margin: 0 }</style>"
@@ -23,6 +31,22 @@ NOTEBOOK_STYLE = "<style>.notebook .md-typeset__scrollwrap { margin: 0 }</style>
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill the placeholders of a page (called by mkdocs)."""
     return PLACEHOLDER.sub(lambda found: generated(found[1]), markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Mark the commands of sessions, and let the button copy these alone (called by mkdocs)."""
+    return BLOCK.sub(_session, content)
+
+
+def _session(block: re.Match[str]) -> str:
+    """A block of code; that of a session with its commands marked, and to be copied."""
+    kind, begin, code, end = block.groups()
+    commands = [html.unescape(TAG.sub("", line[2])) for line in PROMPT.finditer(code)]
+    if not commands:
+        return block[0]
+    marked = PROMPT.sub(r'\1<span class="command">\2</span>', code)
+    text = html.escape("\n".join(commands))
+    return f'<div class="{kind}" data-copy="{text}">{begin}{marked}{end}'
 
 
 def generated(words: str) -> str:

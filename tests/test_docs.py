@@ -6,6 +6,7 @@ run one after the other. ``...`` stands for anything, and times in ms may differ
 """
 
 import doctest
+import html
 import importlib.util
 import io
 import os
@@ -192,6 +193,25 @@ def test_reference_pages_show_whatever_is_registered(words: str, names: list[str
     """The registries are the only lists."""
     assert words in PLACEHOLDERS
     assert all(f"`{name}`" in hooks().generated(words) for name in names)
+
+
+def test_the_button_of_a_session_copies_its_commands_alone() -> None:
+    """Neither prompts nor output; what is no session is left as it is."""
+    code = (
+        '<span class="gp">$ </span>streamplace<span class="w"> </span>place<span class="w"> '
+        '</span><span class="s1">&quot;a b.json&quot;</span>\n<span class="go">d0 &lt; d1</span>\n'
+        '<span class="gp">$ </span>ls\n'
+    )
+    block = f'<div class="highlight"><pre><span></span><code>{code}</code></pre></div>'
+    page = hooks().on_page_content(f"<p>$ x</p>{block}<p>y</p>")
+    (copied,) = re.findall(r'data-copy="([^"]*)"', page)
+    assert html.unescape(copied) == 'streamplace place "a b.json"\nls'
+    assert page.count('<span class="command">') == 2
+    assert re.sub(r' data-copy="[^"]*"|<span class="command">', "", page).count("</span>") == (
+        block.count("</span>") + 2
+    )
+    plain = block.replace('class="gp"', 'class="nb"')
+    assert hooks().on_page_content(plain) == plain
 
 
 def test_options_of_placers_are_explained_from_their_docstrings() -> None:
