@@ -1,6 +1,6 @@
 """Plans of the applications in datasets/applications: cost against bound, and against rules.
 
-Run ``python benchmarks/plan.py [--seconds 5] [--cores 3 12 48]``. Every application is planned at
+Run ``python benchmarks/plan.py [--seconds 5] [--cores 3.7 11 37]``. Every application is planned at
 rates that fill so many cores of 2500 MIPS, for three price lists. Compared are
 
 - ours: `streamplace.plan`, for as many seconds of CPU as asked,
@@ -78,7 +78,7 @@ def main() -> None:
     """Print a line for each plan, and a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--cores", type=float, nargs="+", default=[3, 12, 48])
+    parser.add_argument("--cores", type=float, nargs="+", default=[3.7, 11, 37])
     parser.add_argument("--applications", nargs="*", default=None)
     arguments = parser.parse_args()
     stopwatch.clock = time.process_time

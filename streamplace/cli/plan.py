@@ -111,7 +111,7 @@ def command(
     from streamplace.api import plan
     from streamplace.io.graphs import read_graph
     from streamplace.placers.registry import Budget
-    from streamplace.planning.telling import FILES, frontier_report, report_of, write_plan
+    from streamplace.planning.result import FILES, frontier_report
 
     budget = None if seconds is None and evaluations is None else Budget(seconds, evaluations)
     if output is not None:
@@ -138,12 +138,12 @@ def command(
                 )
             )
     if output is not None:
-        write_plan(results[0], output)
+        results[0].write(output)
     if as_json:
         documents = [result.to_json() for result in results]
         print_json(documents if len(rates) > 1 else documents[0])
     else:
-        print_report(frontier_report(results) if len(rates) > 1 else report_of(results[0]))
+        print_report(frontier_report(results) if len(rates) > 1 else results[0].report())
     return 0
 
 

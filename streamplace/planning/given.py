@@ -50,7 +50,17 @@ def planned_on(
     placement = Placement(result.placement.operators, cluster.devices.name, place)
     _check_links(result, cluster, placement)
     limit = _renamed(result.limit, result.cluster.devices.index(result.limit.machine), devices)
-    return replace(result, cluster=cluster, placement=placement, limit=limit)
+    machines = dict.fromkeys(devices, 1)
+    return replace(
+        result,
+        cluster=cluster,
+        placement=placement,
+        limit=limit,
+        machines=machines,
+        cheaper=None,
+        dearer=None,
+        priced=False,
+    )
 
 
 def catalogue_of(cluster: Cluster) -> tuple[Catalogue, dict[str, list[str]]]:

@@ -16,8 +16,9 @@ from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import least_parallelism
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.headroom import Headroom
+from streamplace.planning.naming import result_of, step_of
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.result import PlanResult, PlanStep, result_of, step_of
+from streamplace.planning.result import PlanResult, PlanStep
 from streamplace.planning.search import PackedMachines, PlanSearch
 
 USUAL = Budget(10.0)

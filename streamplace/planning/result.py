@@ -1,28 +1,35 @@
 """The answer of ``plan``: machines, parallelism, placement, cost and bound, and what limits."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from streamplace.io.clusters import cluster_to_tables
 from streamplace.io.fields import plain
-from streamplace.model.arrays import Floats
+from streamplace.io.files import make_folder, write_texts
+from streamplace.io.graphs import graph_to_dict
+from streamplace.io.toml import text_of
 from streamplace.model.cluster import Cluster
+from streamplace.model.display import Displayed
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
-from streamplace.planning.bounds import CostBound
-from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, RESOURCES, Packing, packing_of
-from streamplace.planning.counts import Prices
-from streamplace.planning.demand import Demand
-from streamplace.planning.deployment import PlannedDeployment, deployment_of
-from streamplace.planning.offers import Catalogue
-from streamplace.planning.search import PackedMachines, largest_use
+from streamplace.model.report import Bar, Report, Sheet, percent
 
-FLOWING = (CPU, CORE, EGRESS, INGRESS)
-"""Resources of which use grows with the rate."""
+FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json")
+"""Files of a plan."""
+WORDS = {
+    "cpu": "the CPU of {machine}, mostly by {operator}",
+    "core": "one core of {machine}, by a subtask of {operator}",
+    "memory": "the memory of {machine}, mostly by {operator}",
+    "egress": "the outgoing network of {machine}, mostly by {operator}",
+    "ingress": "the incoming network of {machine}, mostly by {operator}",
+    "slots": "the slots of {machine}",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class PlanStep:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanResult:
+class PlanResult(Displayed):
     """Machines that carry a rate, what runs on them, and what no plan costs less than.
 
     Attributes
@@ -103,6 +110,8 @@ class PlanResult:
         What one machine less or more carries; None where there is no such plan.
     seed
         Seed of the search.
+    priced
+        Whether machines have prices; else the cost is their number.
     """
 
     graph: StreamGraph
@@ -121,6 +130,7 @@ class PlanResult:
     cheaper: PlanStep | None
     dearer: PlanStep | None
     seed: int
+    priced: bool = True
 
     def __repr__(self) -> str:
         machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
@@ -141,6 +151,50 @@ class PlanResult:
         from streamplace.model.expansion import expand
 
         return expand(self.graph).fold_names(self.placement)
+
+    def report(self) -> Report:
+        """Machines and what runs on them, cost and bound, and what limits."""
+        machines = tuple(
+            (name, str(count), _contents(self, name)) for name, count in self.machines.items()
+        )
+        used = {name: 1 - share for name, share in self.free.items()}
+        resources = tuple((name, Bar(use), percent(use)) for name, use in used.items())
+        number = sum(self.machines.values())
+        parts: list[str | Sheet] = [
+            Sheet(("machines", "number", "subtasks on them"), machines),
+            Sheet(("resource", "", "in use"), resources),
+            f"{self.rate:g} tuples/s {self._costs()} {number} machine{'s' if number > 1 else ''}. "
+            f"{_proof(self)}",
+            f"The placement carries {self.carries:.6g} tuples/s. {_limit(self.limit)}",
+        ]
+        for word, step in (("less", self.cheaper), ("more", self.dearer)):
+            if step is not None:
+                parts.append(_neighbour(word, step))
+        return Report(tuple(parts))
+
+    def _costs(self) -> str:
+        return f"cost {self.cost:g} per hour on" if self.priced else "need"
+
+    def files(self) -> dict[str, str]:
+        """Files of a plan by name: plan, graph, cluster and placement."""
+        parallel = {name: p for name, p in self.parallelism.items() if p > 1}
+        placement = {
+            "graph": self.graph.name,
+            "parallelism": parallel,
+            "assignment": self.placement.as_dict(),
+        }
+        texts = (
+            _json(self.to_json()),
+            _json(graph_to_dict(self.graph)),
+            text_of(cluster_to_tables(self.cluster)),
+            _json(placement),
+        )
+        return dict(zip(FILES, texts, strict=True))
+
+    def write(self, folder: str | PathLike[str]) -> None:
+        """Write the files of the plan into a folder, all of them or none."""
+        make_folder(Path(folder))
+        write_texts({Path(folder) / name: text for name, text in self.files().items()})
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON document."""
@@ -175,95 +229,58 @@ def _step(step: PlanStep) -> dict[str, Any]:
     return {"machines": dict(step.machines), "cost": plain(step.cost), "rate": step.rate}
 
 
-def result_of(
-    graph: StreamGraph,
-    demand: Demand,
-    catalogue: Catalogue,
-    packed: PackedMachines,
-    bound: CostBound,
-    steps: tuple[PlanStep | None, PlanStep | None],
-    *,
-    headroom: float,
-    seed: int,
-) -> PlanResult:
-    """Name everything in a plan for people."""
-    deployment = deployment_of(
-        demand, catalogue, packed.parallelism, packed.kinds.tolist(), packed.rows
+def frontier_report(results: Sequence[PlanResult]) -> Report:
+    """Cost against rate."""
+    rows = tuple(
+        (
+            f"{result.rate:g}",
+            f"{result.cost:g}",
+            f"{float(result.bound):g}",
+            percent(result.gap),
+            _machines(result.machines),
+        )
+        for result in results
     )
-    packing = packing_of(demand, catalogue, packed.parallelism)
-    use = largest_use(packing, packed)
-    prices, counts = Prices.of(catalogue), packed.counts(len(catalogue.offers))
-    names = demand.name
-    return PlanResult(
-        graph=deployment.expansion.original.at_rate(graph.source_rate),
-        rate=graph.source_rate,
-        headroom=headroom,
-        cost=float(prices.cost(counts) * prices.unit),
-        bound=bound.value,
-        bounds=bound.by_strength,
-        machines=_named(catalogue, counts),
-        parallelism=dict(zip(names, packed.parallelism.tolist(), strict=True)),
-        cluster=deployment.cluster,
-        placement=deployment.placement,
-        limit=_limit(demand, packed, packing, deployment, use),
-        free=_free(packing.capacity[packed.kinds], use),
-        carries=_carried(graph.source_rate / (1 - headroom), float(use[:, FLOWING].max())),
-        cheaper=steps[0],
-        dearer=steps[1],
-        seed=seed,
+    head = ("tuples/s", "cost per hour", "bound", "above the bound", "machines")
+    return Report((Sheet(head, rows),))
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _contents(result: PlanResult, offer: str) -> str:
+    """Subtasks of each operator on all machines of a type."""
+    names = result.cluster.devices.name
+    machines = {name for name in names if offer in (name, name.rpartition("-")[0])}
+    texts = []
+    for operator, places in result.subtasks().items():
+        number = sum(count for machine, count in places.items() if machine in machines)
+        if number:
+            texts.append(f"{operator} {number}" if number > 1 else operator)
+    return ", ".join(texts)
+
+
+def _proof(result: PlanResult) -> str:
+    if result.is_cheapest:
+        return "No plan costs less."
+    return (
+        f"No plan costs less than {float(result.bound):g}; this one is at most "
+        f"{percent(result.gap)} above the cheapest."
     )
 
 
-def step_of(catalogue: Catalogue, counts: tuple[int, ...], rate: float) -> PlanStep:
-    """What so many machines of each type cost and carry."""
-    prices = Prices.of(catalogue)
-    return PlanStep(_named(catalogue, counts), float(prices.cost(counts) * prices.unit), rate)
+def _limit(limit: PlanLimit) -> str:
+    where = WORDS[limit.resource].format(machine=limit.machine, operator=limit.operator)
+    return f"What limits is {where} ({percent(limit.use)} in use)."
 
 
-def _carried(rate: float, use: float) -> float:
-    """Rate at which the use of the fullest resource is 1."""
-    return rate / use if use else float("inf")
+def _neighbour(word: str, step: PlanStep) -> str:
+    return (
+        f"With one machine {word} ({_machines(step.machines)}; {step.cost:g} per hour), a "
+        f"placement for {step.rate:.6g} tuples/s was found."
+    )
 
 
-def _named(catalogue: Catalogue, counts: tuple[int, ...]) -> dict[str, int]:
-    return {o.name: n for o, n in zip(catalogue.offers, counts, strict=True) if n}
-
-
-def _limit(
-    demand: Demand,
-    packed: PackedMachines,
-    packing: Packing,
-    deployment: PlannedDeployment,
-    use: Floats,
-) -> PlanLimit:
-    machine, resource = np.unravel_index(int(np.argmax(use)), use.shape)
-    share = packed.rows[machine] / packed.parallelism
-    busiest = packing.most[:, 1]
-    needs = {
-        "cpu": demand.instructions * share,
-        "core": demand.instructions * busiest * (share > 0),
-        "memory": demand.memory * share,
-        "slots": packed.rows[machine].astype(np.float64),
-        "egress": _ends(demand, demand.source) * share,
-        "ingress": _ends(demand, demand.target) * share,
-    }
-    name = RESOURCES[resource]
-    operator = demand.name[int(np.argmax(needs[name]))]
-    device = deployment.cluster.devices.name[machine]
-    return PlanLimit(name, device, operator, float(use[machine, resource]))
-
-
-def _ends(demand: Demand, end: Any) -> Floats:
-    """Bits per second at the ends of streams, by operator."""
-    return np.bincount(end, demand.bits, demand.n_operators).astype(np.float64)
-
-
-def _free(capacity: Floats, use: Floats) -> dict[str, float]:
-    """Share of each resource that is free, of all that is limited."""
-    free = {}
-    for r, name in enumerate(RESOURCES):
-        limited = np.isfinite(capacity[:, r])
-        if r != CORE and limited.any():
-            used = (use[limited, r] * capacity[limited, r]).sum()
-            free[name] = float(1 - used / capacity[limited, r].sum())
-    return free
+def _machines(machines: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in machines.items())

@@ -62,6 +62,8 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     document = json.loads(run("plan", "graph.json", *asked).out)
     assert document["cost"] == document["bound"] == 1
     assert document["limit"]["machine"] == "box0"
+    assert document["machines"] == {"box0": 1}
+    assert "count 3" in run("plan", "graph.json", *asked[:-1]).out
 
 
 @pytest.mark.parametrize(
