@@ -16,6 +16,9 @@ SLOW = frozenset({"training.ipynb"})
 TIME = re.compile(r"[\d.,]+ (?:ms|us|µs|s|min)\b|(?<=>)[\d.,]+(?=</td></tr>)")
 """Times, also those in the last column of a comparison."""
 
+TAG = re.compile(r"<[^<>]+>")
+"""Styles and coordinates may change without a change of what is told."""
+
 
 def executor() -> ModuleType:
     """The module that runs notebooks."""
@@ -28,10 +31,10 @@ def executor() -> ModuleType:
 
 
 def shown(notebook: dict[str, Any]) -> list[list[tuple[str, str]]]:
-    """Kinds and texts of what every code cell shows; times are alike."""
+    """Kinds and words of what every code cell shows; times are alike."""
     return [
         [
-            (kind, TIME.sub("? s", "".join(text)))
+            (kind, " ".join(TAG.sub(" ", TIME.sub("? s", "".join(text))).split()))
             for output in cell["outputs"]
             for kind, text in output.get("data", {"stdout": output.get("text", "")}).items()
         ]
