@@ -97,9 +97,10 @@ def command(
 
     GRAPH is a stream graph, which is placed for the highest throughput, a task graph (its operators
     fire "all"), which is placed for the shortest pass, or a problem that includes its cluster and
-    constraints. --objective asks for something else. GRAPH may also be a data set: with
-    -o FILE.jsonl, every graph gets a line of the file, in order, and a command that was stopped
-    continues where it ended.
+    constraints. --objective asks for something else. Of placements of equal throughput, the default
+    placer returns the one whose fullest resource is least loaded, then the one that sends the least
+    over the network. GRAPH may also be a data set: with -o FILE.jsonl, every graph gets a line of
+    the file, in order, and a command that was stopped continues where it ended.
     """
     from streamplace.placers.named import named_placer, with_weights
 

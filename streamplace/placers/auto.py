@@ -1,7 +1,9 @@
 """Auto: what an expert would do within the budget.
 
 First the cheap members of the portfolio, those expected to take a small part of the budget each;
-then local search; then, on small graphs, a proof. The best answer of all counts. Where evaluations
+then local search; then, on small graphs, a proof. The best answer of all counts; of those of equal
+throughput the one of least peak load, then of least traffic, as far as moves of single operators
+lead. Where evaluations
 are counted, because they are dear, the learned policy begins: it needs a handful where search
 needs thousands. Where seconds are counted, search is as good within a millisecond.
 """
@@ -16,6 +18,7 @@ from streamplace.placers.incumbent import continued
 from streamplace.placers.portfolio import CHEAP, Member
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Result, placer
 from streamplace.placers.stopwatch import now
+from streamplace.placers.ties import with_least_peak
 
 QUICKLY_DECIDED, QUICK_LOOKS = 2000, 6
 """Up to this many operators the learned policy answers at once, with so many evaluations."""
@@ -161,7 +164,10 @@ class Team:
         """Return the best answer."""
         if self._best is None:
             raise self._error or StreamplaceError("no placer could answer within the budget")
-        return Found(self._best.placement, self._bound, tuple(self._trace))
+        placement = self._best.placement
+        if self._objective.usual and self._objective.kind == "rate":
+            placement = with_least_peak(self._problem, placement)
+        return Found(placement, self._bound, tuple(self._trace))
 
     def _seconds(self) -> float | None:
         """Seconds left, None without limit."""

@@ -1,0 +1,69 @@
+"""Ties between placements of equal throughput: least peak load first, then least traffic.
+
+All placements that keep up with the sources are equally good by throughput, the one that fills a
+device to the brim as well as the one that leaves room everywhere. From the answer of a search,
+single units are moved as long as the fullest resource gets less full, or the network carries less
+without any resource getting fuller than the fullest; so the throughput never falls.
+"""
+
+import numpy as np
+from streamsim import throughput
+
+from streamplace.errors import StreamplaceError
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.placers.partition import unit_of
+
+WORK = 3_000_000
+"""Operators and streams looked at in all, which takes some milliseconds."""
+ROUNDS = 100
+OVERLOAD = 1e6
+"""At so many times its rate no placement keeps up, and the throughput tells the peak load."""
+
+
+def with_least_peak(problem: Problem, placement: Placement) -> Placement:
+    """Return a placement of no less throughput, of least peak load, then of least traffic.
+
+    Least among the placements that differ by one unit; the placement itself where the graph is too
+    large to look at them.
+    """
+    unit = unit_of(problem)
+    moves = (int(unit.max()) + 1) * problem.n_devices
+    rounds = min(ROUNDS, WORK // (moves * (problem.n_operators + problem.graph.n_streams)))
+    if not rounds:
+        return placement
+    try:
+        overloaded = problem.at_rate(OVERLOAD * problem.graph.source_rate)
+    except StreamplaceError:  # a rate beyond what can be computed
+        return placement
+    place = np.array(placement.index, np.int32)
+    peak, traffic = _cost(problem, overloaded, place[None])
+    best = peak[0], traffic[0]
+    for _ in range(rounds):
+        near = _neighbours(problem, unit, place)
+        if not len(near):
+            break
+        peak, traffic = _cost(problem, overloaded, near)
+        first = np.lexsort((traffic, peak))[0]
+        if not (peak[first], traffic[first]) < best:
+            break
+        place, best = near[first], (peak[first], traffic[first])
+    reached = throughput(problem.instance, np.stack([placement.index, place]))
+    return problem.placement(place) if reached[1] >= reached[0] else placement
+
+
+def _neighbours(problem: Problem, unit: Ints, place: Ints) -> Ints:
+    """Legal placements that differ by one unit."""
+    units, devices = np.arange(unit.max() + 1), np.arange(problem.n_devices, dtype=np.int32)
+    moved = np.repeat(units, len(devices))[:, None] == unit
+    near = np.where(moved, np.tile(devices, len(units))[:, None], place)
+    return near[problem.legal(near)]
+
+
+def _cost(problem: Problem, overloaded: Problem, placements: Ints) -> tuple[Floats, Floats]:
+    """Peak load and traffic between devices of each placement."""
+    instance = problem.instance
+    peak = 1 / np.maximum(throughput(overloaded.instance, placements), 1e-300)
+    remote = placements[:, instance.source] != placements[:, instance.target]
+    return peak / OVERLOAD, remote @ instance.traffic
