@@ -1,20 +1,20 @@
-"""The errors a user can cause; each message says what is wrong, where, and how to mend it."""
+"""Errors that invalid input causes; each message states what is wrong, where, and the remedy."""
 
 
 class StreamplaceError(Exception):
-    """Base of every error that bad input raises."""
+    """Base class of all errors that invalid input raises."""
 
 
 class UnitError(StreamplaceError):
-    """A quantity whose number or unit cannot be read."""
+    """A quantity with an invalid number or unit."""
 
 
 class GraphError(StreamplaceError):
-    """A stream graph that makes no sense."""
+    """An invalid stream graph."""
 
 
 class ClusterError(StreamplaceError):
-    """A cluster that makes no sense."""
+    """An invalid cluster."""
 
 
 class PlacementError(StreamplaceError):
@@ -22,11 +22,11 @@ class PlacementError(StreamplaceError):
 
 
 class ProblemError(StreamplaceError):
-    """Constraints that contradict each other or name what does not exist."""
+    """Constraints that contradict each other or contain unknown names."""
 
 
 class FormatError(StreamplaceError):
-    """A file that cannot be read as what it should be, or cannot be written."""
+    """A file that has the wrong format, or cannot be read or written."""
 
 
 class SettingError(StreamplaceError):

@@ -229,7 +229,7 @@ def _ints(values: ArrayLike) -> Ints:
 
 
 def writable(placements: ArrayLike) -> Ints:
-    """Placements as the kernels expect them, copied only where that needs be."""
+    """Placements as the kernels expect them, copied only if necessary."""
     given = placements if isinstance(placements, np.ndarray) else None
     if given is not None and given.dtype == np.int32 and given.flags.carray:
         return given

@@ -5,15 +5,14 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import console, counted, print_json, say
-from streamplace.model.report import duration, percent
+from streamplace.cli._output import counted, print_json, save_json, say
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -157,10 +156,8 @@ def command(
             on=on,
             command=typed,
         )
-    if leads and as_json:
-        print_json(as_document(trained))
-    elif leads:
-        show(trained)
+    if leads:
+        _report(trained, as_json)
 
 
 def _problems(
@@ -233,43 +230,16 @@ def _as_typed(context: click.Context) -> str:
     return shlex.join(words)
 
 
-def as_document(trained: "Trained") -> dict[str, Any]:
-    """JSON document of the result of a training."""
-    history = trained.history
-    last = history.epochs[-1]
-    return {
-        "model": trained.model,
-        "folder": str(trained.folder),
-        "weights": str(trained.weights),
-        "epochs": len(history.epochs),
-        "best_epoch": history.best,
-        "stopped_early": len(history.epochs) < trained.epochs,
-        "seconds": trained.seconds,
-        "reward": last.reward,
-        "best_known": last.best,
-        "validation": {
-            f"{rate:g}": {"problems": n, "mean": mean, "of_optimum": share}
-            for rate, (n, mean, share) in trained.by_rate().items()
-        },
-    }
+def _report(trained: "Trained", as_json: bool) -> None:
+    """Compare the weights with other placers; print the result and write it beside the weights."""
+    from streamplace.cli import _trained
+    from streamplace.progress import tracked
+    from streamplace.training.answers import answers_of
 
-
-def show(trained: "Trained") -> None:
-    """Print the values of the best weights, and their file."""
-    from rich.table import Table
-
-    from streamplace.model.console import titled
-
-    out = console()
-    history = trained.history
-    rows = Table("tuples/s", "problems held out", "mean", "of optimum", box=None)
-    for rate, (n, mean, share) in trained.by_rate().items():
-        rows.add_row(f"{rate:g}", str(n), f"{mean:.3f}", "—" if share is None else percent(share))
-    if trained.rates:
-        out.print(rows)
-    best = f"best after {history.best}" if history.best else "none better than the first weights"
-    early = ", stopped early" if len(history.epochs) < trained.epochs else ""
-    epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
-    out.print(titled(trained.model, f"{epochs}, {best}{early}"))
-    out.print(f"Weights: {trained.weights}")
-    out.print("Beside them: history.jsonl, curve.png, tensorboard/, last.safetensors (--resume)")
+    answers = answers_of(trained, tracked)
+    document = _trained.as_document(trained, answers)
+    save_json(document, trained.folder / "summary.json")
+    if as_json:
+        print_json(document)
+    else:
+        _trained.show(trained, answers)

@@ -1,4 +1,4 @@
-"""Deployment: a placement with all that an engine needs to know to carry it out."""
+"""Deployment: a placement with all data that an engine needs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class DeployedFlow:
-    """What a stream carries at the sources' full rate, in tuples/s and bytes/s."""
+    """Traffic of a stream at the sources' full rate, in tuples/s and bytes/s."""
 
     source: str
     target: str
@@ -120,7 +120,7 @@ class Deployment:
 
     @property
     def title(self) -> str:
-        """One line for people: what is placed on what."""
+        """Graph and cluster in one line."""
         what = "subtasks" if self.is_split else "operators"
         elements, devices = len(self.elements), self.problem.n_devices
         return (

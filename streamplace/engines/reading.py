@@ -1,4 +1,4 @@
-"""Reading placements back, in any form that an export of theirs can be read from."""
+"""Readers of placements in all exported formats that can be read back."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from streamplace.model.problem import Problem
 
 
 def read_assignment(path: Path) -> Mapping[str, str]:
-    """Operator → device from a file in a form that its name tells (``.json``, ``.csv``, …)."""
+    """Operator → device from a file, whose suffix is its format (``.json``, ``.csv``, …)."""
     if path.suffix not in READERS:
         raise FormatError(
             f"{spot(path)}: is not a placement file that can be read; its name must end in "

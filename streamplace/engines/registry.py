@@ -1,4 +1,4 @@
-"""Exports: one file with one registered function writes a placement in one engine's own form."""
+"""Exports: registered functions that write a placement in the format of an engine."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Reader = Callable[[bytes, str], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A form that placements can be exported in.
+    """A format that placements can be exported to.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Export:
     keeps_order: bool = False
 
     def files(self, deployment: Deployment) -> Files:
-        """Texts by file name; a single file bears the name of the graph's placement."""
+        """Contents by file name; a single file has the name of the graph's placement."""
         graph = deployment.problem.graph
         if self.of and self.of not in graph.attributes:
             raise FormatError(
@@ -82,7 +82,7 @@ def export(
     all_devices: bool = False,
     keeps_order: bool = False,
 ) -> Callable[[Exporter], Exporter]:
-    """Register an export; the first line of its docstring says what it writes."""
+    """Register an export; the first line of its docstring describes it."""
 
     def register(write: Exporter) -> Exporter:
         summary = (write.__doc__ or "").strip().splitlines()[0]

@@ -23,7 +23,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(Displayed):
-    """How placers compare; ``print`` shows the tables of ``streamplace compare``.
+    """Result of a comparison; ``print`` shows the tables of ``streamplace compare``.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Comparison(Displayed):
 
     @property
     def front(self) -> Front | None:
-        """Trade-offs between several objectives; None where there is one."""
+        """Trade-offs between several objectives; None for a single objective."""
         if len(self.results) < 2:
             return None
         judges = [result.judge for result in self.results]
@@ -67,7 +67,7 @@ class Comparison(Displayed):
         return Report((*tables.parts, *failed), tables.title)
 
     def document(self) -> dict[str, Any]:
-        """All numbers, for a machine: what ``streamplace compare --json`` prints."""
+        """All numbers as the JSON document of ``streamplace compare --json``."""
         document = as_document(self.results, self.front)
         return {**document, "aliases": dict(self.aliases)} if self.aliases else document
 

@@ -90,13 +90,13 @@ def _sheet(judge: Objective, by_placer: dict[str, Row], reference: str | None) -
     rows = []
     for name, row in by_placer.items():
         left_out = f"  ({row.failed} not placed)" if row.failed else ""
-        further = (_cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
-        time = _cell(row.ms_per_graph, "{:.2f}")
+        further = (cell(row.measures.get(measure, nan), "{:.4g}") for measure in measures)
+        time = cell(row.ms_per_graph, "{:.2f}")
         rows.append((name, *cells(row), *further, f"{time}{left_out}"))
     return Sheet(("placer", *head, *measures, "ms"), tuple(rows), names=0)
 
 
-def _cell(value: float, form: str | Callable[[float], str]) -> str:
+def cell(value: float, form: str | Callable[[float], str]) -> str:
     """Cell of a number; a dash where the placer has placed nothing."""
     if isnan(value):
         return "—"
@@ -149,20 +149,21 @@ def _columns(
     if judge.sense == "max":
         against = () if reference is None else (f"vs {reference} +/=/−",)
         return ("mean", "q1", "median", "min", *against, "of optimum", "optimal"), lambda row: (
-            *(_cell(value, "{:.3f}") for value in (row.mean, row.q1, row.median, row.min)),
-            *(() if reference is None else (_signs(row, reference),)),
+            *(cell(value, "{:.3f}") for value in (row.mean, row.q1, row.median, row.min)),
+            *(() if reference is None else (signs(row, reference),)),
             "—" if row.share_of_optimum is None else f"{100 * row.share_of_optimum:.2f} %",
             "—" if row.reached is None else percent(row.reached),
         )
     head = ("mean", "max", "× best", "worst", "× optimum", "optimal")
     return head, lambda row: (
-        *(_cell(value, judge.format) for value in (row.mean, row.max)),
-        *(_cell(ratio, "{:.3f}") for ratio in row.of_best),
+        *(cell(value, judge.format) for value in (row.mean, row.max)),
+        *(cell(ratio, "{:.3f}") for ratio in row.of_best),
         "—" if row.share_of_optimum is None else f"{row.share_of_optimum:.3f}",
         "—" if row.reached is None else percent(row.reached),
     )
 
 
-def _signs(row: Row, reference: str) -> str:
+def signs(row: Row, reference: str) -> str:
+    """Shares of the graphs on which a placer is better, equal and worse than another."""
     shares = (row.better_than, row.equal_to, row.worse_than)
     return " / ".join(f"{100 * share[reference]:.0f}" for share in shares) + " %"

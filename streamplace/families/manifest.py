@@ -32,7 +32,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What stands beside a generated data set.
+    """Manifest of a generated data set: its parameters and checksums.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
 
 
 def verify(path: Path) -> Manifest:
-    """Manifest of a data set whose content is what the manifest says.
+    """Manifest of a data set, after its content has been checked.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a benchmark family is, and the registry that the command line and the docs read."""
+"""Benchmark families, and the registry that the command line and the docs read."""
 
 import inspect
 from collections.abc import Callable, Iterator

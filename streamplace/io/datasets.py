@@ -33,7 +33,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Problems that are read anew each time, so that any number needs little memory.
+    """Problems that are read from files on every iteration, so that memory does not grow.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class DataSet:
         return map(self.reader, self.lines())
 
     def lines(self) -> Iterator[Line]:
-        """Problems as they stand in their files."""
+        """Problems as lines of their files."""
         every = lines_of(self.source) if isinstance(self.source, Path) else iter(self.source)
         return islice((line for line in every if self._wants(line)), self.limit)
 

@@ -59,7 +59,7 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
 
 
 def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGraph:
-    """Stream graph from a directed networkx graph; node names become texts.
+    """Stream graph from a directed networkx graph; node names become strings.
 
     Streams are in the order of the edges' keys where these number all edges, else in networkx's.
 

@@ -92,7 +92,7 @@ def to_torch_geometric(
 
 
 def from_torch_geometric(data: "Data") -> StreamGraph | Problem:
-    """Graph, or problem where there are devices, from a graph of torch-geometric.
+    """Graph, or problem if there are devices, from a graph of torch-geometric.
 
     Numbers are taken from the tensors of the names that `to_torch_geometric` gives them, so they
     may have been changed; those that are missing have their defaults. Operators without names are

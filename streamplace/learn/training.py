@@ -25,6 +25,8 @@ from streamplace.learn.workers import GradientWorkers
 from streamplace.model.arrays import Floats, Longs
 
 LOG = logging.getLogger(__name__)
+FIRST, BEST = "first.safetensors", "best.safetensors"
+"""Files of the random weights that training begins from, and of the best ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +36,7 @@ class TrainingSchedule:
     Attributes
     ----------
     folder
-        Where ``last.safetensors``, ``best.safetensors`` and ``history.jsonl`` go; None where
+        Where the weights, ``last.safetensors`` and ``history.jsonl`` go; None where
         another process writes them.
     model
         Name of the model.
@@ -113,7 +115,9 @@ class _Run:
         elif self.schedule.trained and len(self.schedule.optima):
             self.history.values = self._gradient_workers.values(self._judged)
             self.history.before = float(self.history.values.mean())
-            self._write_weights()
+            self._write_weights(BEST)
+        if resume is None and not self.schedule.trained:
+            self._write_weights(FIRST)
         self._keep()
         self.save()
         self.watcher.begin(self.history, self.schedule.config.epochs, self.n_steps)
@@ -158,7 +162,7 @@ class _Run:
     def _close(self, epoch: Epoch, values: Floats) -> None:
         """Note an epoch that is done."""
         if self.history.add(epoch, values):
-            self._write_weights()
+            self._write_weights(BEST)
         self._keep()
         if epoch.epoch % self.schedule.config.checkpoint_every == 0:
             self.save()
@@ -196,8 +200,8 @@ class _Run:
         checkpoint = capture(self.learner, self._adam, self.history, self.schedule.settings)
         self._kept, self._saved = checkpoint, False
 
-    def _write_weights(self) -> None:
-        """Write ``best.safetensors``: the weights as they are, and how they came about."""
+    def _write_weights(self, name: str) -> None:
+        """Write a file of weights: as they are, and how they came about."""
         history, folder = self.history, self.schedule.folder
         if folder is None:
             return
@@ -211,4 +215,4 @@ class _Run:
                 "validation": score,
             },
         }
-        write_weights(folder / "best.safetensors", document, arrays_of(self.learner.module))
+        write_weights(folder / name, document, arrays_of(self.learner.module))

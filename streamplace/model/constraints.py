@@ -50,7 +50,7 @@ class Constraints:
 
     @property
     def words(self) -> str:
-        """Number of constraints by kind in one sentence; empty where there is none."""
+        """Number of constraints by kind in one sentence; empty without constraints."""
         kinds = {
             "pinned operators": self.pin,
             "groups on one device": self.colocate,

@@ -122,7 +122,7 @@ class StreamGraph(Pictured):
 
     @property
     def input_rate(self) -> Floats:
-        """Tuples (or sets) per second that each operator takes in at full rate, λ."""
+        """Tuples (or sets) per second that each operator receives at full rate, λ."""
         return frozen(self.flow.input_rate.view())
 
     @property
@@ -132,7 +132,7 @@ class StreamGraph(Pictured):
 
     @property
     def sinks(self) -> Ints:
-        """Rows of the operators that feed nobody."""
+        """Rows of the operators without output streams."""
         return np.flatnonzero(self._degree(self.streams.source) == 0).astype(np.int32)
 
     @property

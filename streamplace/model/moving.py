@@ -14,7 +14,7 @@ from streamplace.model.units import LARGEST
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Moving:
-    """What it takes to move operators.
+    """The costs of moving operators.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Moving:
         return hash(self.state.tobytes())
 
     def fitting(self, n_operators: int, n_devices: int) -> "Moving":
-        """Return it if it is of so many operators and devices, else raise ProblemError."""
+        """Return it if its shape fits operators and devices, else raise ProblemError."""
         expected = {"state": (n_operators,), "startup": (n_operators, n_devices)}
         for name, shape in expected.items():
             actual = getattr(self, name).shape

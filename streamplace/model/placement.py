@@ -141,7 +141,7 @@ class Placement(Displayed, Mapping[str, str]):
         return groups
 
     def priorities(self) -> dict[str, float] | None:
-        """Operator name → priority, None where there is no order."""
+        """Operator name → priority; None without an order."""
         if self.priority is None:
             return None
         return dict(zip(self.operators, self.priority.tolist(), strict=True))

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Problem(Pictured):
-    """What a placer is asked.
+    """The input of a placer: a graph, a cluster, constraints and costs.
 
     Attributes
     ----------
@@ -82,12 +82,12 @@ class Problem(Pictured):
 
     @property
     def instance(self) -> "Instance":
-        """The problem as arrays, compiled at the first look."""
+        """The problem as arrays, compiled on first use."""
         return self.cached("instance", Problem._arrays)
 
     @property
     def one_pass(self) -> "Pass":
-        """What one pass asks of devices and links, compiled at the first look.
+        """The costs of one pass as arrays, compiled on first use.
 
         A pass is one tuple of the fastest source. Streams that inherit the payload of their
         operator, and as many of its tuples, carry one output, which networks that send once do; a
@@ -121,7 +121,7 @@ class Problem(Pictured):
         return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"
 
     def cached(self, name: str, make: Callable[["Problem"], T]) -> T:
-        """Value that follows from the problem alone, made when it is first asked for.
+        """Value that depends only on the problem, computed on first use.
 
         Whoever asks gets the same object and must not change it.
         """
@@ -139,7 +139,7 @@ class Problem(Pictured):
     def placement(
         self, devices: ArrayLike, priority: ArrayLike | None = None, queue: str = "priority"
     ) -> Placement:
-        """Placement from one device row per operator, and a priority for each if there is one."""
+        """Placement from one device row, and optionally one priority, per operator."""
         names = self.graph.operators.name, self.cluster.devices.name
         return Placement(*names, devices, priority, queue)
 
@@ -149,7 +149,7 @@ class Problem(Pictured):
         return np.ones(len(batch), bool) if self.rules is None else self.rules.legal(batch)
 
     def repaired(self, placements: ArrayLike) -> Ints:
-        """Nearest-at-hand legal placements for any placements, [N] or [B, N].
+        """Legal placements close to the given placements, [N] or [B, N].
 
         Colocated operators follow their first; an operator on a device it may not use, or that it
         must not share, moves on to the next legal one.

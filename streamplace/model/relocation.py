@@ -22,7 +22,7 @@ GONE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relocation:
-    """Where a graph runs now, and over how many passes a move away from there has to pay off.
+    """The current placement of a graph, and the number of passes in which a move must pay off.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Relocation:
             raise SettingError(f"startup is {self.startup} s; it must be between 0 and {LARGEST:g}")
 
     def seconds(self, problem: Problem) -> Floats:
-        """Seconds that every operator takes to come to every device [N, D]; 0 where it is."""
+        """Seconds to move every operator to every device [N, D]; 0 for its current device."""
         matrix = self.migration(problem) + self.moving(problem).startup
         matrix[[name not in self.before for name in problem.graph.operators.name]] = 0.0
         rows = self.rows(problem)
@@ -64,26 +64,26 @@ class Relocation:
         return matrix
 
     def migration(self, problem: Problem) -> Floats:
-        """Of that, what the state is under way [N, D]."""
+        """The part of these seconds in which the state is transferred [N, D]."""
         cluster, state, rows = problem.cluster, self.moving(problem).state, self.rows(problem)
         sent = state[:, None] * 8 / cluster.bandwidth_bps[rows] + cluster.latency_s[rows]
         return np.asarray(np.where((rows[:, None] != GONE) & (state[:, None] > 0), sent, 0.0))
 
     def moving(self, problem: Problem) -> Moving:
-        """What it takes to move: as the problem says, else the memory and the start-up time."""
+        """Costs of moving: those of the problem, else memory and start-up time."""
         if problem.moving is not None:
             return problem.moving
         shape = (problem.n_operators, problem.n_devices)
         return Moving(problem.graph.operators.memory, np.full(shape, self.startup or 0.0))
 
     def rows(self, problem: Problem) -> Ints:
-        """Device row of every operator; -1 where it is new, or where its device is gone."""
+        """Device row of every operator; -1 if it is new or its device does not exist any more."""
         rows_by_name = {name: d for d, name in enumerate(problem.cluster.devices.name)}
         homes = (self.before.get(name, "") for name in problem.graph.operators.name)
         return np.fromiter((rows_by_name.get(home, GONE) for home in homes), np.int32)
 
     def stay(self, problem: Problem) -> Placement:
-        """Placement in which only those move that have to, in the order of before.
+        """Placement in which only the operators move that must, in the previous order.
 
         They go where starting and running is quickest, whoever else goes there. Where devices
         cannot hold the order of before, it says who is first of what is ready.
@@ -100,7 +100,7 @@ class Relocation:
         return stay if _can_run(problem, stay) else problem.placement(place, ranks)
 
     def fault(self, problem: Problem) -> str | None:
-        """Why it is none of this problem, in one sentence; None where it is."""
+        """Reason why it does not fit a problem, in one sentence; None if it fits."""
         if problem.moving is not None and self.startup is not None:
             return "it already states how long operators take to start; drop the start-up time"
         if not any(name in self.before for name in problem.graph.operators.name):

@@ -61,7 +61,7 @@ class PlacementRules:
         return len(self.allowed)
 
     def repaired(self, placement: Ints) -> Ints:
-        """Return a legal placement close to the given one [N]; the witness where none is near."""
+        """Return a legal placement close to the given one [N], or else the witness."""
         chosen = placement[self.first_operator]
         rivals = self.rivals()
         wrong = ~self.allowed[np.arange(self.n_units), chosen]
@@ -82,7 +82,7 @@ class PlacementRules:
         return np.asarray(chosen[self.unit])
 
     def rivals(self) -> dict[int, Longs]:
-        """Return the units that each unit must not meet."""
+        """Return the units that must not share a device with each unit."""
         return rivals_of(self.apart)
 
     def legal(self, placements: Ints) -> Bools:
@@ -100,7 +100,7 @@ class PlacementRules:
         return np.asarray(legal)
 
     def overfull(self, placement: Ints) -> tuple[int, float] | None:
-        """Device that a placement [N] asks the most memory too much of, and how much; or None."""
+        """Device whose memory a placement [N] exceeds most, and by how much; or None."""
         if self.memory is None or self.room is None:
             return None
         of_unit = placement[self.first_operator][None]
@@ -116,7 +116,7 @@ class PlacementRules:
         return np.asarray((taken <= most(self.room)).all(axis=1))
 
     def broken(self, placement: Ints) -> tuple[Literal["together", "allowed", "apart"], int, int]:
-        """Name a rule that a placement [N] breaks, memory apart, and two operators that do."""
+        """Return a rule that a placement [N] violates, except memory, and two operators that do."""
         first = self.first_operator
         of_unit = placement[first]
         strayed = of_unit[self.unit] != placement

@@ -163,7 +163,7 @@ class Streams:
         return hash((self.source.tobytes(), self.target.tobytes()))
 
     def label(self, i: int) -> str:
-        """Name of a stream for people, such as ``join→sink``."""
+        """Display name of a stream, such as ``join→sink``."""
         names = self.operators.name
         return f"{shown(names[self.source[i]])}→{shown(names[self.target[i]])}"
 
@@ -172,7 +172,7 @@ class Streams:
         return np.where(np.isnan(self.payload), self.operators.payload[self.source], self.payload)
 
     def inputs(self) -> Ints | None:
-        """Number per stream, equal where two name the same input; None where none is named."""
+        """Number per stream, equal for streams that name the same input; None if no stream does."""
         if not any(self.input):
             return None
         number_of: dict[tuple[int, str], int] = {}

@@ -26,23 +26,23 @@ class Explanation(Protocol):
 
     @property
     def verdict(self) -> str:
-        """One sentence: how good, and what limits."""
+        """One sentence on the quality of the placement and its limit."""
         ...
 
     def headline(self) -> dict[str, Any]:
-        """The few facts that an answer of ``place`` tells a machine beside the value."""
+        """Main facts, which ``place --json`` prints in addition to the value."""
         ...
 
     def document(self) -> dict[str, Any]:
-        """All facts, for a machine."""
+        """All facts as a JSON document."""
         ...
 
     def brief(self) -> Report:
-        """What is told of a placement that was just found."""
+        """Short report, which ``place`` prints."""
         ...
 
     def report(self) -> Report:
-        """Everything: what limits, and what to move."""
+        """Full report: the limits, and what to move."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Objectives: what a placement is judged by, and what people are told about it.
+"""Objectives: what a placement is optimised for, and how it is explained.
 
 An objective is the function that values placements, and everything else that is particular to it.
 What an objective leaves out has a default that is right for any number.
@@ -110,7 +110,7 @@ class Objective:
 
     @property
     def quantity(self) -> str:
-        """What is measured, whatever the options and the conditions.
+        """Name of the measured quantity, regardless of options and conditions.
 
         >>> named_objective("makespan:network=link").quantity
         'makespan'
@@ -146,7 +146,7 @@ class Objective:
         return int(np.argmax(values) if self.sense == "max" else np.argmin(values))
 
     def check(self, problem: Problem) -> None:
-        """Raise SettingError where it cannot judge a problem."""
+        """Raise SettingError if it cannot evaluate a problem."""
         for condition in self.conditions:
             condition.check(problem)
         reason = self.refuses(problem)
@@ -164,7 +164,7 @@ class Objective:
         return percent(value) if not self.unit else quantity(value, self.unit)
 
     def explained(self, problem: Problem, placement: Placement) -> Explanation:
-        """Explain a placement, with the room's own explanation where it has one."""
+        """Explain a placement, with the objective's own explanation if it has one."""
         if self.explain is not None:
             return self.explain(problem, placement)
         value = self.value(problem, placement)
@@ -174,7 +174,7 @@ class Objective:
         return PlainExplanation(self.quantity, value, words, placement)
 
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
-        """Marks for a drawing, nothing but the value where the room has no picture."""
+        """Marks for a drawing; only the value if the objective has no picture."""
         if self.picture is not None:
             return self.picture(problem, placement)
         title = self.format(self.value(problem, placement))
@@ -187,7 +187,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Another objective has to reach a limit: at least (max) or at most (min) so much.
+    """Limit that another objective must reach: at least (max) or at most (min) this value.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """The condition as people write it."""
+        """The condition as it is written on the command line."""
         return f"{self.objective.name}{'>=' if self.sense == 'max' else '<='}{self.limit:g}"
 
     def shortfall(
@@ -224,14 +224,14 @@ class Condition:
         priorities: Floats | None = None,
         queue: str = "priority",
     ) -> Floats:
-        """How much is missing, as a share of the limit [B]; 0 where the condition is met."""
+        """Shortfall as a share of the limit [B]; 0 if the condition is met."""
         values = self.objective.values(problem, placements, priorities, queue)
         lack = self.limit - values if self.sense == "max" else values - self.limit
         share = lack / max(abs(self.limit), 1e-300)
         return np.where(share > MET, share, 0.0)
 
     def check(self, problem: Problem) -> None:
-        """Raise where it is known beforehand that no placement can meet it."""
+        """Raise if a bound proves that no placement can meet it."""
         self.objective.check(problem)
         bound = self.objective.bound(problem)
         bound = self.objective.limit if bound is None else bound
@@ -304,13 +304,13 @@ def named_objective(text: str) -> Objective:
 
 
 def suggested_by_all(graphs: Iterable[StreamGraph]) -> str:
-    """Name of the objective that all graphs suggest, of differing ones the throughput."""
+    """Default objective of all graphs; throughput if they differ."""
     names = {suggested_by(graph) for graph in graphs}
     return names.pop() if len(names) == 1 else DEFAULT
 
 
 def suggested_by(graph: StreamGraph) -> str:
-    """Name of the objective that a graph suggests: one pass of a task graph, else the rate."""
+    """Default objective of a graph: makespan for task graphs, else throughput."""
     return OF_TASKS if graph.operators.fires_all.all() else DEFAULT
 
 

@@ -1,4 +1,4 @@
-"""What a placer is, and the registry that the command line, docs and contract tests read."""
+"""Placers, and the registry that the command line, docs and contract tests read."""
 
 import inspect
 import logging
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long a placer may search: whichever limit comes first; None is no limit.
+    """Limits of a search; it ends at the first limit that is reached. None is no limit.
 
     Results depend on the seed alone where ``evaluations`` is what ends the search.
     """
@@ -48,7 +48,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Improvement:
-    """A better placement was found: when, how good, and after how many evaluations."""
+    """An improvement during a search: its time, value and number of evaluations."""
 
     seconds: float
     value: float
@@ -57,7 +57,7 @@ class Improvement:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a placer may return instead of a bare placement, when it knows more.
+    """A placement with a proven bound and a trace, which a placer may return.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Result(Pictured):
-    """A placer's answer, judged by the objective; ``print`` shows it as ``streamplace place`` does.
+    """A placer's answer, evaluated by the objective; ``print`` shows it like ``streamplace place``.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Result(Pictured):
 
 
 class PlacerFunction(Protocol):
-    """The algorithm of a placer; further keyword arguments with defaults are its options."""
+    """The function of a placer; additional keyword arguments with defaults are its options."""
 
     def __call__(
         self, problem: Problem, objective: Objective, *, seed: int, budget: Budget
@@ -182,7 +182,7 @@ class Placer:
     def place(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
-        """Place; raise PlacementError where the answer is illegal or misses a condition."""
+        """Place; raise PlacementError if the placement is illegal or violates a condition."""
         result = self.attempt(problem, objective, seed=seed, budget=budget)
         require_conditions(problem, objective, result.placement)
         return result
@@ -190,7 +190,7 @@ class Placer:
     def attempt(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
-        """Place, whether the answer meets the conditions or not, as a part of a search may."""
+        """Place without checking the conditions, as part of a larger search."""
         self.check(problem, objective)
         start = now()
         answer = self.function(
@@ -224,7 +224,7 @@ class Placer:
         )
 
     def check(self, problem: Problem, objective: Objective) -> None:
-        """Raise where the objective cannot judge the problem, or the placer by the objective."""
+        """Raise if the objective does not support the problem, or the placer the objective."""
         objective.check(problem)
         if not self.judges(objective):
             raise SettingError(
@@ -233,7 +233,7 @@ class Placer:
             )
 
     def judges(self, objective: Objective) -> bool:
-        """Whether it can place for an objective."""
+        """Whether it supports an objective."""
         if not self.objectives:
             return True
         plain = not objective.conditions and objective.relocation is None
@@ -244,12 +244,12 @@ class Placer:
         return dict(_options(self.function))
 
     def texts(self) -> dict[str, Any]:
-        """Options that can be written as a text, with their defaults; others are Python's alone."""
+        """Options that can be written as a string, with their defaults."""
         kinds = self.kinds()
         return {name: value for name, value in self.defaults().items() if kinds[name]}
 
     def kinds(self) -> dict[str, type | None]:
-        """What the texts of options are read as; None for what cannot be written as a text."""
+        """Types of the options; None for options that cannot be written as a string."""
         parameters = inspect.signature(self.function).parameters
         return {name: _kind(parameters[name]) for name in self.defaults()}
 

@@ -174,7 +174,7 @@ class PreparedRun:
     ) -> Trained:
         """Find the targets and the optima, then train."""
         from streamplace.learn.building import begin_from, built
-        from streamplace.learn.training import TrainingSchedule, train
+        from streamplace.learn.training import FIRST, TrainingSchedule, train
 
         run, config, workers = self.run, self.preset.training, self.workers
         solver = Solver(run, self.folder / SOLUTIONS, track, workers.on)
@@ -199,7 +199,19 @@ class PreparedRun:
             with workers.gradient_workers(learner, make, run.device) as gradient_workers:
                 history = train(learner, schedule, gradient_workers, watchers, checkpoint)
         rates = tuple(problem.graph.source_rate for problem in self.validation)
-        return Trained(self.model.name, self.folder, history, config.epochs, rates, optima)
+        return Trained(
+            self.model.name,
+            self.folder,
+            history,
+            config.epochs,
+            rates,
+            optima,
+            problems=self.validation or self.training,
+            held_out=bool(self.validation),
+            objective=run.objective,
+            seed=run.seed,
+            start=_start_path(run) or self.folder / FIRST,
+        )
 
     def _solutions(self, solver: Solver) -> "Arrays":
         """Targets of the training problems by number, and optima of the validation problems."""
@@ -273,12 +285,20 @@ class PreparedRun:
 def _start(run: TrainingRun) -> "tuple[Weights | None, str | None]":
     """Weights to begin from and their digest, None if training begins from random ones."""
     from streamplace.io.weights import read_weights
+
+    path = _start_path(run)
+    if path is None:
+        return None, None
+    return read_weights(path, model=run.model), sha256(read_bytes(path)).hexdigest()
+
+
+def _start_path(run: TrainingRun) -> Path | None:
+    """File of the weights to begin from, None if training begins from random ones."""
     from streamplace.learn.loading import shipped
 
     if run.start is None:
-        return None, None
-    path = shipped(run.model) if run.start == SHIPPED else Path(run.start)
-    return read_weights(path, model=run.model), sha256(read_bytes(path)).hexdigest()
+        return None
+    return shipped(run.model) if run.start == SHIPPED else Path(run.start)
 
 
 def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:

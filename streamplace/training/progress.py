@@ -31,8 +31,7 @@ class TrainingProgress:
 
     def step(self, epoch: int, report: "StepReport") -> None:
         """Move the bar on by one."""
-        now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
-        self._tick(self._note or f"epoch {epoch}/{self._epochs}: {now}")
+        self._tick(self._note or step_line(epoch, self._epochs, report))
 
     def epoch(self, history: "History") -> None:
         """Show the epoch until the next is done."""
@@ -41,6 +40,12 @@ class TrainingProgress:
     def end(self) -> None:
         """Close the bar."""
         self._bar.close()
+
+
+def step_line(epoch: int, epochs: int, report: "StepReport") -> str:
+    """Summary of a step in one line."""
+    now = f"reward {report.mean.reward:.3f}, best known {report.mean.best:.3f}"
+    return f"epoch {epoch}/{epochs}: {now}"
 
 
 def epoch_line(epoch: "Epoch", epochs: int) -> str:

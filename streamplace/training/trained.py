@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.model.arrays import Floats
+from streamplace.model.problem import Problem
 
 if TYPE_CHECKING:
     from streamplace.learn.history import History
@@ -21,6 +22,12 @@ class Trained:
     rates, optima
         For every validation problem: its source rate, and the reward of its optimum (NaN if the
         optimum is unknown).
+    problems, held_out
+        The validation problems, or the training problems if none were held out.
+    objective, seed
+        Those of the run.
+    start
+        File of the weights that training began from.
     """
 
     model: str
@@ -29,6 +36,11 @@ class Trained:
     epochs: int
     rates: tuple[float, ...]
     optima: Floats
+    problems: tuple[Problem, ...]
+    held_out: bool
+    objective: str
+    seed: int
+    start: Path
 
     @property
     def weights(self) -> Path:

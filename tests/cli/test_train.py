@@ -79,6 +79,37 @@ def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) ->
     assert "Weights: x/best.safetensors" in answer.out
 
 
+def test_training_ends_with_what_the_model_answers_without_search(
+    run: Callable, data: str, tmp_path: Path
+) -> None:
+    """Beside METIS and auto, on the graphs held out; the folder holds the same numbers."""
+    answer = run(*STUB, "--out", "x", "--epochs", "2")
+    assert "Mean throughput on 2 graphs held out; greedy: the model without search" in answer.out
+    names = ("greedy before", "greedy after", "metis", "auto (1000 evaluations)")
+    assert all(f" {name} " in answer.out for name in names)
+    document = json.loads(run(*STUB, "--out", "y", "--epochs", "2", "--json").out)
+    assert json.loads((tmp_path / "y" / "summary.json").read_text()) == document
+    answers = document["answers"]
+    assert (answers["problems"], answers["of"], answers["held_out"]) == (2, 2, True)
+    assert list(answers["placers"]) == ["greedy before", "greedy after", "metis", "auto"]
+    assert answers["placers"]["auto"]["mean"] >= answers["placers"]["metis"]["mean"]
+
+
+def test_where_none_is_held_out_the_graphs_of_the_training_are_compared(
+    run: Callable, data: str
+) -> None:
+    """And the line above the table says so."""
+    answer = run(*STUB, "--out", "x", "--epochs", "1", "--limit", "1")
+    assert "on 1 graph of the training, because none is held out" in answer.out
+
+
+def test_a_log_explains_its_numbers_and_estimates_the_time(run: Callable, data: str) -> None:
+    """Once, and with every epoch but the last."""
+    err = run(*STUB, "--out", "x").err
+    assert err.count("reward: mean of the sampled placements") == 1
+    assert err.count("left\n") == 5
+
+
 def test_weights_tell_how_they_came_about(run: Callable, data: str, tmp_path: Path) -> None:
     """The command, the data, the result."""
     run(*STUB, "--out", "x", "--rate", "20000", "--epochs", "2", "--seed", "3")

@@ -62,8 +62,8 @@ def test_an_alias_that_could_be_mistaken_is_refused(
 
 def test_a_table_shows_aliases_and_a_result_holds_both_names(file: RecordFile) -> None:
     """The alias for people, the placer for whoever repeats the comparison."""
-    found = records(file, "few=metis:k=2", "metis")
-    (table,) = ResultsTable(found).table().values()
+    saved = records(file, "few=metis:k=2", "metis")
+    (table,) = ResultsTable(saved).table().values()
     assert list(table) == ["few", "metis"]
     assert {(record.alias, record.placer) for record in file} == {
         ("few", "metis:k=2"),

@@ -1,4 +1,4 @@
-"""Source-equivalents: what a tuple that arrives at the end of the graph counts for."""
+"""Source-equivalents: the number of source tuples that a tuple at a sink represents."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def source_equivalents(instance: Instance) -> Floats:
 
 
 def measured_at_sinks(instance: Instance) -> bool:
-    """Whether what arrives at the sinks is proportional to what the sources let in.
+    """Whether the tuples at the sinks are proportional to those that the sources emit.
 
     It is with one source, whose flows all scale together, and windows that are linear: f(count) =
     factor · count.

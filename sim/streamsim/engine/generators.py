@@ -1,4 +1,4 @@
-"""Generators: how many tuples a source generates in each slice of time."""
+"""Generators: the number of tuples that a source generates in each slice of time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from streamsim.arrays import Floats, Ints
 
 
 class Generator(Protocol):
-    """Generates tuples for one source; what the source cannot take in waits, nothing is lost."""
+    """Generates tuples for one source; tuples that it cannot emit wait in a backlog."""
 
     def tuples(self, rate: float, step: float, count: int) -> Floats:
         """Tuples generated in each of ``count`` slices of ``step`` s, at nominal ``rate`` per s."""

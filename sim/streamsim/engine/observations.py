@@ -1,4 +1,4 @@
-"""Observations: latency, queue lengths and settling of many runs, beside what they let through."""
+"""Observations: latency, queue lengths and settling times of many runs, and their throughput."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -20,7 +20,7 @@ TOLERANCE = 0.01  # of the final throughput, within which a run counts as settle
 
 
 class Observations(NamedTuple):
-    """B runs, with what only a tick-by-tick log can tell, in their measured windows.
+    """Measurements of B runs that need a tick-by-tick log, in their measured windows.
 
     Latencies are seconds, weighted by source-equivalent tuples; nan where nothing arrives.
     """

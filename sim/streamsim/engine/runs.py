@@ -1,4 +1,4 @@
-"""Runs: simulate many placements and measure what they let through."""
+"""Runs: simulate many placements and measure their throughput."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from streamsim.instance import Instance
 
 
 class Runs(NamedTuple):
-    """What B runs let through in their measured windows; seconds without tuples count as zero."""
+    """Measurements of B runs in their measured windows; seconds without tuples count as zero."""
 
     throughput: Floats  # [B] source-equivalent tuples/s that arrive at the sinks
     admitted: Floats  # [B] tuples/s that the sources let in

@@ -1,4 +1,4 @@
-"""Settings: how long, how finely and under which scheduling policy a run is simulated."""
+"""Settings of a run: duration, resolution and scheduling policy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Policy = Literal["dynamic", "uniform", "weighted"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything about a run that is neither graph nor cluster nor placement.
+    """Settings of a run, in addition to graph, cluster and placement.
 
     Parameters
     ----------

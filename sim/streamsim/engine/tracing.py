@@ -15,7 +15,7 @@ from streamsim.instance import Instance
 
 
 class Trace(NamedTuple):
-    """What one run did in each of its T ticks; levels are those at the end of the tick."""
+    """One run in each of its T ticks; levels are those at the end of the tick."""
 
     seconds: Floats  # [T] end of the tick
     throughput: Floats  # [T] source-equivalent tuples/s that arrive at the sinks

@@ -1,4 +1,4 @@
-"""Relocation: what a placement costs those who already run another one.
+"""Relocation: the cost of a placement for a graph that runs under another one.
 
 What moves sends its state over the link from its old device and starts anew on the new one, one
 operator after the other. That is paid once; over the passes until the next move it is so much of
@@ -19,7 +19,7 @@ from streamplace.objectives.registry import Objective
 
 
 def relocating(objective: Objective, relocation: Relocation) -> Objective:
-    """Return the same objective, with the seconds per pass that the way to a placement takes.
+    """Return the same objective plus the seconds per pass of moving to a placement.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Why a placement reaches what it reaches: loads, the bottleneck, and what to move."""
+"""Explanation of a placement's throughput: loads, the bottleneck, and what to move."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -30,7 +30,7 @@ MOST_CARRIED, MOST_SHARES = 4, 6
 
 @dataclass(frozen=True)
 class Sustained(Displayed):
-    """What a placement sustains in the steady state, and why not more.
+    """The rate that a placement sustains in the steady state, and what limits it.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Sustained(Displayed):
 
     @cached_property
     def move(self) -> RateAdvice | None:
-        """The move that helps most, None where none helps or nothing limits."""
+        """The move that helps most; None if none helps or nothing limits."""
         return self.find_move()
 
     @property

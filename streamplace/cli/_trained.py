@@ -1,0 +1,111 @@
+"""The result of ``streamplace train`` on the terminal and as a JSON document."""
+
+from typing import TYPE_CHECKING, Any
+
+from streamplace.cli._output import console, counted
+from streamplace.model.report import duration, percent
+
+if TYPE_CHECKING:
+    from streamplace.evaluate.rows import Row
+    from streamplace.training.answers import Answers
+    from streamplace.training.trained import Trained
+
+
+def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]:
+    """JSON document of the result of a training."""
+    history = trained.history
+    last = history.epochs[-1]
+    return {
+        "model": trained.model,
+        "folder": str(trained.folder),
+        "weights": str(trained.weights),
+        "epochs": len(history.epochs),
+        "best_epoch": history.best,
+        "stopped_early": len(history.epochs) < trained.epochs,
+        "seconds": trained.seconds,
+        "reward": last.reward,
+        "best_known": last.best,
+        "validation": {
+            f"{rate:g}": {"problems": n, "mean": mean, "of_optimum": share}
+            for rate, (n, mean, share) in trained.by_rate().items()
+        },
+        "answers": None if answers is None else _answers_document(answers),
+    }
+
+
+def _answers_document(answers: "Answers") -> dict[str, Any]:
+    from streamplace.training.answers import EVALUATIONS
+
+    return {
+        "objective": answers.objective.name,
+        "held_out": answers.held_out,
+        "problems": answers.problems,
+        "of": answers.total,
+        "auto_evaluations": EVALUATIONS,
+        "reference": answers.reference,
+        "placers": {
+            name: _row_document(row, answers.reference) for name, row in answers.rows.items()
+        },
+    }
+
+
+def _row_document(row: "Row", reference: str) -> dict[str, Any]:
+    placed = row.failed < row.graphs
+    return {
+        "mean": row.mean if placed else None,
+        "of_best": row.of_best[0] if placed else None,
+        "better": row.better_than[reference],
+        "equal": row.equal_to[reference],
+        "worse": row.worse_than[reference],
+        "not_placed": row.failed,
+    }
+
+
+def show(trained: "Trained", answers: "Answers | None") -> None:
+    """Print the values of the best weights beside those of other placers, and their file."""
+    from rich.table import Table
+
+    from streamplace.model.console import titled
+
+    out = console()
+    history = trained.history
+    rows = Table("tuples/s", "problems held out", "mean", "of optimum", box=None)
+    by_rate = trained.by_rate()
+    for rate, (n, mean, share) in by_rate.items():
+        rows.add_row(f"{rate:g}", str(n), f"{mean:.3f}", "—" if share is None else percent(share))
+    if len(by_rate) > 1 or any(share is not None for *_, share in by_rate.values()):
+        out.print(rows)
+    if answers is not None:
+        _show_answers(answers)
+    best = f"best after {history.best}" if history.best else "none better than the first weights"
+    early = ", stopped early" if len(history.epochs) < trained.epochs else ""
+    epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
+    out.print(titled(trained.model, f"{epochs}, {best}{early}"))
+    out.print(f"Weights: {trained.weights}")
+    out.print("Beside them: summary.json, history.jsonl, curve.png, tensorboard/,")
+    out.print("last.safetensors (--resume)")
+
+
+def _show_answers(answers: "Answers") -> None:
+    """Print the table of what the model answers without search, and of what other placers do."""
+    from rich.table import Table
+
+    from streamplace.evaluate.comparison_report import cell, signs
+    from streamplace.training.answers import EVALUATIONS
+
+    out, judge = console(), answers.objective
+    where = "held out" if answers.held_out else "of the training, because none is held out"
+    of = f" of {answers.total}" if answers.problems < answers.total else ""
+    graphs = counted(answers.problems, "graph")
+    out.print(f"Mean {judge.name} on {graphs}{of} {where}; greedy: the model without search")
+    rows = Table("placer", "mean", "/ best", f"vs {answers.reference} +/=/−", box=None)
+    for name, row in answers.rows.items():
+        searched = f" ({EVALUATIONS} evaluations)" if name == "auto" else ""
+        failed = f" ({row.failed} not placed)" if row.failed else ""
+        rows.add_row(
+            f"{name}{searched}",
+            cell(row.mean, judge.format) + failed,
+            cell(row.of_best[0], "{:.3f}"),
+            signs(row, answers.reference),
+        )
+    out.print(rows)

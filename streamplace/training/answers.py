@@ -1,0 +1,112 @@
+"""Answers of a model without search, before and after training, beside those of other placers."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamplace.errors import StreamplaceError
+from streamplace.evaluate.records import Record, problem_hash
+from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.rows import Row, rows_by_rate
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import Objective, named_objective
+from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.training.solutions import Track, untracked
+from streamplace.training.trained import Trained
+
+BEFORE, AFTER = "greedy before", "greedy after"
+NO_SEARCH = {"samples": 0, "refine": "none"}
+"""Options with which a learned placer does not search; each takes those that it has."""
+MOST_PROBLEMS = 20
+LEAST_PROBLEMS = 3
+PATIENCE_S = 30.0
+"""Time after which no further problem is placed."""
+EVALUATIONS = 1000
+"""Evaluations of `auto` for a problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the model and other placers answer to the same problems.
+
+    Attributes
+    ----------
+    held_out
+        Whether the problems were held out; otherwise the model was trained on them.
+    problems
+        Number of problems that were placed.
+    total
+        Number of problems that were held out, or trained on.
+    reference
+        Placer that the others are compared with: METIS, or HEFT for one pass.
+    rows
+        Row of a table by placer.
+    """
+
+    objective: Objective
+    held_out: bool
+    problems: int
+    total: int
+    reference: str
+    rows: dict[str, Row]
+
+
+def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
+    """Place the problems that were held out, or those of the training if none were.
+
+    At most twenty problems are placed, and fewer if that takes more than half a minute. None if no
+    placer has the name of the model.
+
+    Parameters
+    ----------
+    track
+        Shows progress.
+    """
+    if trained.model not in PLACERS:
+        return None
+    judge = named_objective(trained.objective)
+    reference = "heft" if judge.kind == "pass" else "metis"
+    placers = {
+        **_without_search(trained),
+        reference: (PLACERS[reference], Budget()),
+        "auto": (PLACERS["auto"], Budget(None, EVALUATIONS)),
+    }
+    chosen = trained.problems[:MOST_PROBLEMS]
+    results = ResultsTable(objective=judge.name, sense=judge.sense)
+    begin, placed = time.perf_counter(), 0
+    for problem in track(chosen, "comparing with other placers", len(chosen)):
+        results.add(_records(problem, judge, placers, trained.seed))
+        placed += 1
+        if placed >= LEAST_PROBLEMS and time.perf_counter() - begin > PATIENCE_S:
+            break
+    (rows,) = rows_by_rate(results, results.optima()).values()
+    return Answers(judge, trained.held_out, placed, len(trained.problems), reference, rows)
+
+
+def _without_search(trained: Trained) -> dict[str, tuple[Placer, Budget]]:
+    """The model's placer with the weights before and after training."""
+    placer = PLACERS[trained.model]
+    options = {name: value for name, value in NO_SEARCH.items() if name in placer.defaults()}
+    weights: dict[str, Path] = {BEFORE: trained.start, AFTER: trained.weights}
+    return {
+        name: (placer.with_options(**options, weights=str(path)), Budget(None))
+        for name, path in weights.items()
+        if path.is_file()
+    }
+
+
+def _records(
+    problem: Problem, judge: Objective, placers: dict[str, tuple[Placer, Budget]], seed: int
+) -> Iterator[Record]:
+    """The results of all placers on one problem."""
+    digest = problem_hash(problem)
+    for name, (placer, budget) in placers.items():
+        try:
+            result = placer.place(problem, judge, seed=seed, budget=budget)
+        except StreamplaceError:
+            yield Record(digest, "", None, name, "", None, None, 0.0, (), objective=judge.name)
+            continue
+        devices = tuple(result.placement.index.tolist())
+        row = (digest, "", None, name, "", result.value, result.bound, 1000 * result.seconds)
+        yield Record(*row, devices, objective=judge.name)
