@@ -1,0 +1,1 @@
+"""The library: instances, solutions and certificates of bounds for ``checker/check.py``."""
