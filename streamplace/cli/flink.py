@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli._flink import BANDWIDTH, HOME, JOB, JSON, MIPS, SECONDS, asks
+from streamplace.cli._flink_advise import advise_
 from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, verify_
 from streamplace.cli._flink_move import move_, savepoints_
@@ -245,5 +246,16 @@ def profile_(
         say(f"note: {doubt}")
 
 
-for further in (apply_, jar_, move_, savepoints_, cancel_, verify_, watch_, union_, split_):
+for further in (
+    advise_,
+    apply_,
+    jar_,
+    move_,
+    savepoints_,
+    cancel_,
+    verify_,
+    watch_,
+    union_,
+    split_,
+):
     command.add_command(further)

@@ -131,6 +131,7 @@ class JobVertex(TypedDict):
     id: str
     name: str
     parallelism: Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]
+    maxParallelism: NotRequired[int]
     status: str
 
 
@@ -171,6 +172,7 @@ class Job(TypedDict):
 
     name: str
     state: str
+    now: NotRequired[Annotated[int, Field(ge=0)]]
     duration: NotRequired[Annotated[int, Field(ge=0)]]
     schedulerType: NotRequired[str | None]
     timestamps: NotRequired[Annotated[dict[str, float], PlainValidator(_amounts)]]

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.background import background
 from streamplace.engines.flink.beside import cores_taken
 from streamplace.engines.flink.cluster import MeasuredCluster, measured_cluster
 from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jobs import only_job
+from streamplace.engines.flink.jobs import only_job, other_jobs
 from streamplace.engines.flink.move import FlinkMove, MovePlan, Tell
 from streamplace.engines.flink.pinning import Vectors, vectors_of
 from streamplace.engines.flink.profile import profile
@@ -22,7 +23,13 @@ from streamplace.engines.flink.verify import verify
 from streamplace.engines.flink.worth import Worth, worth_of
 from streamplace.engines.live import Measurement, Verification
 from streamplace.model.cluster import Cluster
+from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.advice import Advice
+    from streamplace.engines.flink.advise import AdviceSettings
+    from streamplace.planning.offers import Catalogue
 
 MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
 """Speed of a core and bandwidth of a link where the user does not give them."""
@@ -98,7 +105,7 @@ class FlinkEngine:
         graph = seen.graph(parsed_mips(self.mips))
         if cluster is None:
             java, overhead = seen.background(len(self.rest.task_managers()))
-            taken = self._taken((other for other in self.jobs() if other != job), seconds)
+            taken = self._taken(other_jobs(self.rest, job), seconds)
             cluster = self._cluster(java, overhead, taken).cluster()
         return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts))
 
@@ -117,6 +124,30 @@ class FlinkEngine:
         seen, overhead = background(self.rest, job, seconds)
         java = seen.java if seen.managers else None
         return self._cluster(java, overhead, self._taken(beside, seconds))
+
+    def advise(
+        self,
+        job: str,
+        rate: Quantity,
+        machines: "Catalogue | Cluster | None" = None,
+        settings: "AdviceSettings | None" = None,
+    ) -> "Advice":
+        """Read a running job, and plan the cheapest machines for a rate; nothing is changed.
+
+        Parameters
+        ----------
+        rate
+            Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are
+            offered now.
+        machines
+            Offers, or machines that there are; by default the TaskManagers.
+        settings
+            How the job is read; by default with the speed and bandwidth of the engine.
+        """
+        from streamplace.engines.flink.advise import AdviceSettings, advise
+
+        usual = AdviceSettings(self.mips, self.bandwidth)
+        return advise(self.rest, job, rate, machines, settings or usual)
 
     def apply(
         self, program: Program, placement: Vectors, *, savepoint: Savepoint | None = None

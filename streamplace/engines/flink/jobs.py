@@ -5,6 +5,11 @@ from streamplace.errors import SettingError
 from streamplace.model.messages import listed, shown
 
 
+def other_jobs(rest: Rest, job: str) -> list[str]:
+    """Ids of the other jobs that have not ended."""
+    return [other for other in rest.live_jobs() if other != job]
+
+
 def only_job(rest: Rest, given: str | None = None) -> str:
     """Id of the job that is meant: the one given, else the only one that has not ended."""
     if given is not None:

@@ -9,6 +9,7 @@ from streamplace.engines.flink.identity import operators_of
 from streamplace.engines.flink.names import FUSED
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.model.messages import quoted
+from streamplace.model.operators import MOST_KEY_GROUPS
 
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
 
@@ -29,6 +30,8 @@ class FlinkTask:
         Names of operators in it that others bear, too, and of which is not known which is which.
     about
         What the SQL planner says of its operators, where it says anything.
+    max_parallelism
+        Key groups, the most subtasks that it can have; 0 where Flink does not tell.
     """
 
     id: str
@@ -38,6 +41,7 @@ class FlinkTask:
     operators: tuple[str, ...]
     unsure: tuple[str, ...] = ()
     about: str = ""
+    max_parallelism: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
             operators.shown,
             operators.unsure,
             FUSED.join(dict.fromkeys(filter(None, operators.about))),
+            min(MOST_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
         )
         for row, operators in zip(vertices, operators_of(vertices, nodes), strict=True)
     ]

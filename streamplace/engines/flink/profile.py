@@ -14,7 +14,7 @@ from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itsel
 from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
 from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.sampling import Activity, sample_all, sent_by
+from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
 from streamplace.engines.flink.task_cpu import (
     PROCESS_CPU,
     ClusterInterval,
@@ -52,6 +52,8 @@ class JobProfile:
         What could not be measured, in words.
     present
         Where it ran, and what its TaskManagers took.
+    managers
+        What was asked about its TaskManagers.
     """
 
     name: str
@@ -62,13 +64,19 @@ class JobProfile:
     tuples: Mapping[str, float]
     doubts: list[str] = field(default_factory=list)
     present: Present | None = None
+    managers: Mapping[str, Activity] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> list[FlinkTask]:
+        """Tasks that read nothing from others."""
+        return _sources(self.tasks, self.edges)
 
     @property
     def is_limited(self) -> bool:
         """Whether a source is held back where the job runs."""
-        sources = _sources(self.tasks, self.edges)
         return any(
-            self.activity[task.id].back_pressured > BLOCKED * task.parallelism for task in sources
+            self.activity[task.id].back_pressured > BLOCKED * task.parallelism
+            for task in self.sources
         )
 
     def background(self, managers: int) -> tuple[float | None, float | None]:
@@ -91,7 +99,7 @@ class JobProfile:
         carried = self._tuples_by_stream(name_of)
         sizes, sent = self._payloads(name_of, carried), self._sent()
         usual = {self.edges[e].source: size for e, size in reversed(sizes.items())}
-        rates = {task.id: self._rate(task) for task in _sources(self.tasks, self.edges)}
+        rates = {task.id: self._rate(task) for task in self.sources}
         operators = [
             self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), mips)
             for task in self.tasks
@@ -216,12 +224,17 @@ class JobProfile:
         return [(edge.source, edge.target) for edge in self.edges]
 
 
-def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
+def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = ()) -> JobProfile:
     """Watch a running job for about ``seconds``.
 
     CPU time is that of the tasks' threads where their TaskManagers run on this machine, or run the
     agent. Else it is found from the CPU of whole TaskManagers and from Flink's busy time, which
     overestimates cheap operators; the doubts then say so.
+
+    Parameters
+    ----------
+    of_managers
+        Metrics that are wanted of all TaskManagers of the job.
 
     Raises
     ------
@@ -239,8 +252,15 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
         job,
         [task.id for task in tasks],
         seconds,
-        {source: (metric,) for source, metric in generated.items()},
-        {device: (PROCESS_CPU,) for device in devices - processes.keys() - {""}},
+        {
+            task.id: (generated[task.id], pending_of(task.operators[0]))
+            for task in _sources(tasks, edges)
+        },
+        {
+            device: (PROCESS_CPU, *of_managers)
+            for device in devices - {""}
+            if of_managers or device not in processes
+        },
     )
     interval = between(first, snapshot(rest, job, processes), processes, generated)
     whole = {
@@ -271,7 +291,7 @@ def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
             "run the job with python.execution-mode: thread"
         )
     present = _present(job, tasks, edges, interval, activity, processes, held)
-    return JobProfile(name, tasks, edges, activity, cpu, tuples, doubts, present)
+    return JobProfile(name, tasks, edges, activity, cpu, tuples, doubts, present, managers)
 
 
 def _present(

@@ -18,6 +18,10 @@ MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
 _METRICS = (*COUNTS, BUSY, BACK_PRESSURED, "accumulateIdleTimeMs")
+PENDING = ".pendingRecords"
+"""End of the metric of records that a source has not read yet; few connectors report it."""
+Look = tuple[float, Mapping[str, float]]
+"""Time in s, and what was counted up to it."""
 LONGEST_OPERATOR = 80
 """Flink cuts the names of operators for the names of their metrics."""
 
@@ -35,11 +39,14 @@ class Activity:
         How long it was watched.
     totals
         Each metric at the end.
+    looks
+        Moments at which the metrics had just changed, with their values.
     """
 
     rates: Mapping[str, float]
     seconds: float
     totals: Mapping[str, float] = field(default_factory=dict)
+    looks: Sequence[Look] = ()
 
     @property
     def records_in(self) -> float:
@@ -61,6 +68,18 @@ class Activity:
         """Seconds of its threads per second."""
         return self.rates.get(BACK_PRESSURED, 0.0) / 1000
 
+    def halves(self, metric: str) -> tuple[float, float] | None:
+        """Change of a metric per second in the first half of the time and in the second.
+
+        None where the metric was not seen at three moments.
+        """
+        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        if len(seen) < 3:
+            return None
+        (start, low), *inner, (end, high) = seen
+        middle, half = min(inner, key=lambda look: abs(look[0] - (start + end) / 2))
+        return (half - low) / (middle - start), (high - half) / (end - middle)
+
 
 def sent_by(operator: str) -> str:
     """Metric that counts what one operator of a vertex emits, be it to a fused one.
@@ -68,7 +87,16 @@ def sent_by(operator: str) -> str:
     >>> sent_by("Source: rides, v1.0")
     'Source__rides__v1_0.numRecordsOut'
     """
-    return f"{re.sub('[ .:,]', '_', operator[:LONGEST_OPERATOR])}.numRecordsOut"
+    return f"{_prefix(operator)}.numRecordsOut"
+
+
+def pending_of(operator: str) -> str:
+    """Metric that counts the records that a source has not read yet."""
+    return f"{_prefix(operator)}{PENDING}"
+
+
+def _prefix(operator: str) -> str:
+    return re.sub("[ .:,]", "_", operator[:LONGEST_OPERATOR])
 
 
 @dataclass(slots=True)
@@ -80,17 +108,12 @@ class _Watch:
     offered: frozenset[str] = frozenset()
     previous: dict[str, float] | None = None
     changed: float | None = None
-    first: tuple[float, dict[str, float]] | None = None
-    last: tuple[float, dict[str, float]] | None = None
+    looks: list[Look] = field(default_factory=list)
 
     def see(self, now: float, counters: dict[str, float]) -> None:
         """Take in an answer; the one after a change has the news of all TaskManagers."""
         if self.changed is not None:
-            look = (self.changed, counters)
-            if self.first is None:
-                self.first = look
-            else:
-                self.last = look
+            self.looks.append((self.changed, counters))
             self.changed = None
         elif self.previous is not None and counters != self.previous:
             self.changed = now
@@ -104,17 +127,17 @@ class _Watch:
     @property
     def span(self) -> float:
         """Seconds between the first look and the last."""
-        return self.last[0] - self.first[0] if self.first and self.last else 0.0
+        return self.looks[-1][0] - self.looks[0][0] if self.looks else 0.0
 
     def activity(self) -> Activity:
         """Rates between the first look and the last; 0 where nothing ever changed."""
-        if self.first is None or self.last is None:
+        if len(self.looks) < 2:
             totals = self.previous or {}
             return Activity(dict.fromkeys(totals, 0.0), 0.0, totals)
-        before, after = self.first[1], self.last[1]
+        before, after = self.looks[0][1], self.looks[-1][1]
         metrics = before.keys() & after.keys()
         rates = {name: max(0.0, (after[name] - before[name]) / self.span) for name in metrics}
-        return Activity(rates, self.span, after)
+        return Activity(rates, self.span, after, tuple(self.looks))
 
 
 def sample(
@@ -200,7 +223,8 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
 
 def _look(rest: Rest, job: str, watch: _Watch) -> None:
     """Let a watch see what Flink answers now; nothing where it has not fetched anything yet."""
-    if watch.first is None and not watch.offered.issuperset(watch.wanted):
+    needed = [name for name in watch.wanted if not name.endswith(PENDING)]
+    if not watch.looks and not watch.offered.issuperset(needed):
         rows = rest.get(watch.path.partition("?")[0])
         watch.offered = frozenset(row["id"] for row in rows)
     offered = [name for name in watch.wanted if name in watch.offered]

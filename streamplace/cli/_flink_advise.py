@@ -1,0 +1,142 @@
+"""``streamplace flink advise``: what a running job costs, and the cheapest machines for a rate."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamplace.cli import _options
+from streamplace.cli._flink import BANDWIDTH, JOB, MIPS, asks
+from streamplace.cli._options import FILE
+from streamplace.cli._output import print_json, print_line, print_report, say, waiting
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.rest import Rest
+
+
+@click.command(
+    "advise",
+    short_help="Plan the cheapest machines for a running job.",
+    epilog="Example: streamplace flink advise --rest http://localhost:8081 --rate 2x "
+    "--offers offers.toml",
+)
+@asks
+@JOB
+@click.option(
+    "--rate",
+    required=True,
+    help="Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
+    "they are offered now, such as 2x.",
+)
+@click.option(
+    "--offers",
+    "offers_file",
+    type=FILE,
+    help="TOML file with the types of machines and their prices.",
+)
+@click.option(
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="TOML file of the machines that there are, of which the plan uses as few as possible.  "
+    "[default without --offers: the TaskManagers]",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(2, 3600),
+    default=10.0,
+    show_default=True,
+    help="Length of each of the two windows in which the job is watched.",
+)
+@click.option(
+    "--warm-up",
+    type=click.FloatRange(0, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Seconds for which the job must have run.",
+)
+@click.option(
+    "--headroom",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="Share of every resource of an offer that stays free.",
+)
+@click.option(
+    "--catch-up",
+    type=click.FloatRange(0, min_open=True),
+    default=math.inf,
+    help="Seconds after a restart in which the plan has worked off what arrived meanwhile.  "
+    "[default: no limit]",
+)
+@click.option(
+    "--budget",
+    "search_seconds",
+    type=click.FloatRange(0, 1e6, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Time for the plan in seconds.",
+)
+@MIPS
+@BANDWIDTH
+@_options.seeded("Folder for plan.json, graph.json, cluster.toml and placement.json.")
+def advise_(
+    rest: "Rest",
+    job: str | None,
+    rate: str,
+    offers_file: Path | None,
+    cluster_file: Path | None,
+    seconds: float,
+    warm_up: float,
+    headroom: float,
+    catch_up: float,
+    search_seconds: float,
+    mips: str,
+    bandwidth: str,
+    as_json: bool,
+    seed: int,
+    output: Path | None,
+) -> int:
+    """Read a running job, and plan the cheapest machines for a rate. Nothing is changed.
+
+    The job needs no placement and no restart, and its scheduler may be the default or the adaptive
+    one. The command prints what the TaskManagers cost by the offers, the rate and the CPU per tuple
+    of the job, the cheapest plan with a proven bound, what changing would gain and cost, and the
+    commands that would do it. It fails while the job warms up, its rate changes, or garbage
+    collection dominates.
+    """
+    from streamplace.engines.flink.advice_report import summary_of_advice
+    from streamplace.engines.flink.advise import AdviceSettings
+    from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.source_rates import check_rate
+    from streamplace.io.clusters import read_cluster
+    from streamplace.placers.registry import Budget
+    from streamplace.planning.offers import read_offers
+    from streamplace.planning.result import FILES
+
+    if offers_file is not None and cluster_file is not None:
+        raise SettingError("--offers and --cluster exclude each other; give one of them")
+    check_rate(rate)
+    if output is not None:
+        _options.spare_inputs(*(output / name for name in FILES))
+    offers = None if offers_file is None else read_offers(offers_file)
+    cluster = None if cluster_file is None else read_cluster(cluster_file)
+    settings = AdviceSettings(
+        mips, bandwidth, seconds, warm_up, headroom, catch_up, seed, Budget(search_seconds)
+    )
+    engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
+    with waiting(f"watching for {2 * seconds:g} s"):
+        advice = engine.advise(engine.job(job), rate, offers or cluster, settings)
+    if output is not None:
+        advice.plan.write(output)
+    if as_json:
+        print_json(advice.to_json())
+    else:
+        print_report(summary_of_advice(advice))
+        for command in advice.commands:
+            print_line(f"  {command}")
+        for note in advice.notes:
+            say(f"note: {note}")
+    return 0

@@ -1,0 +1,256 @@
+"""Advise: a live, stock job read, and the cheapest machines for a rate planned; nothing changes."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.engines.flink.advice import Advice, OperatorLoad
+from streamplace.engines.flink.change_commands import change_commands
+from streamplace.engines.flink.cluster import HEADROOM, MeasuredCluster, measured_cluster
+from streamplace.engines.flink.current_machines import (
+    CurrentMachines,
+    current_machines,
+    left_for_operators,
+    used_machines,
+)
+from streamplace.engines.flink.jobs import other_jobs
+from streamplace.engines.flink.plan import FlinkTask
+from streamplace.engines.flink.profile import JobProfile, profile
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.source_rates import (
+    SourceRate,
+    asked_rate,
+    check_rate,
+    source_rates,
+)
+from streamplace.engines.flink.state import last_checkpoint_seconds
+from streamplace.engines.flink.steady import (
+    GARBAGE_TIME,
+    WARM_UP_SECONDS,
+    check_age,
+    check_garbage,
+    check_rates,
+)
+from streamplace.engines.flink.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.worth import START_SECONDS, capacity
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import CONSISTENCY, StreamGraph
+from streamplace.model.messages import listed
+from streamplace.model.units import Quantity
+from streamplace.model.units import mips as parsed_mips
+from streamplace.placers.registry import Budget
+from streamplace.planning.given import planned_on
+from streamplace.planning.headroom import Headroom
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.planner import USUAL, planned
+from streamplace.planning.result import PlanResult
+
+CPU_WORDS = {
+    MEASURED: "CPU time of threads",
+    SHARED: "CPU time of threads of one name",
+    OF_PROCESS: "CPU time of TaskManagers",
+    BUSY: "busy time",
+    UNKNOWN: "nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSettings:
+    """How a job is read, and how machines are planned.
+
+    Attributes
+    ----------
+    mips, bandwidth
+        Speed of a core of the TaskManagers and bandwidth of a link, which Flink does not measure.
+    seconds
+        Length of each of two windows, whose rates must agree.
+    warm_up
+        Seconds for which a job must have run.
+    headroom
+        Share of every resource of an offer that stays free.
+    catch_up
+        Seconds after a restart in which the plan has worked off what arrived meanwhile.
+    seed, budget
+        Of the search for a plan.
+    """
+
+    mips: str = "2500 MIPS"
+    bandwidth: str = "1000 Mbps"
+    seconds: float = 10.0
+    warm_up: float = WARM_UP_SECONDS
+    headroom: float = HEADROOM
+    catch_up: float = math.inf
+    seed: int = 0
+    budget: Budget = USUAL
+
+
+class _Reading(NamedTuple):
+    """What was read of a job and its cluster."""
+
+    job: str
+    seen: JobProfile
+    graph: StreamGraph
+    sources: tuple[SourceRate, ...]
+    cluster: MeasuredCluster
+    java: float
+    outage: float
+
+
+def advise(
+    rest: Rest,
+    job: str,
+    rate: Quantity,
+    machines: Catalogue | Cluster | None,
+    settings: AdviceSettings,
+) -> Advice:
+    """Read a running job, and plan the cheapest machines for a rate.
+
+    Parameters
+    ----------
+    rate
+        Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are offered.
+    machines
+        Offers, or machines that there are; None stands for the TaskManagers.
+
+    Raises
+    ------
+    UnsteadyJob
+        While the job warms up, its rate changes, or garbage collection dominates.
+    FlinkError, ProblemError, SettingError
+        When the job does not run, no machines carry the rate, or a setting is wrong.
+    """
+    check_rate(rate)
+    reading = _read(rest, job, settings)
+    asked = asked_rate(rate, reading.sources)
+    graph = reading.graph.at_rate(asked)
+    subtasks = _subtasks_by_manager(reading.seen)
+    current, plan = _planned(graph, reading, machines, subtasks, settings)
+    carried = _carried(graph, reading)
+    return Advice(
+        job=job,
+        name=reading.seen.name,
+        rate=asked,
+        sources=reading.sources,
+        current=current,
+        carried=carried,
+        operators=_operator_loads(reading.seen, plan),
+        plan=plan,
+        outage=reading.outage,
+        commands=()
+        if _is_enough(current, carried, plan)
+        else change_commands(rest, job, reading.seen.tasks, current, plan),
+        notes=_notes(rest, reading, machines),
+    )
+
+
+def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
+    """Measure a job that runs steadily."""
+    check_age(rest.running_job(job), job, settings.warm_up)
+    seen = profile(rest, job, 2 * settings.seconds, (GARBAGE_TIME,))
+    check_garbage(seen.managers)
+    check_rates(seen)
+    speed = parsed_mips(settings.mips)
+    sources = source_rates(seen)
+    graph = _with_key_groups(_with_offered(seen.graph(speed), sources), seen.tasks)
+    java, overhead = seen.background(len(rest.task_managers()))
+    cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, overhead)
+    outage = START_SECONDS + last_checkpoint_seconds(rest, job)
+    return _Reading(job, seen, graph, sources, cluster, (java or 0.0) * speed, outage)
+
+
+def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
+    """Return the graph whose sources have the rates that they are offered, where known."""
+    offered = {source.name: source.offered or source.observed for source in sources}
+    rates = [
+        offered.get(name, rate)
+        for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
+    ]
+    operators = replace(graph.operators, rate=np.array(rates, np.float64))
+    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+
+
+def _with_key_groups(graph: StreamGraph, tasks: Sequence[FlinkTask]) -> StreamGraph:
+    """Return the graph whose operators have the maximum parallelism of their tasks."""
+    groups = {task.name: task.max_parallelism for task in tasks}
+    limits = np.array([groups[name] for name in graph.operators.name], np.int32)
+    operators = replace(graph.operators, max_parallelism=limits)
+    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+
+
+def _subtasks_by_manager(seen: JobProfile) -> Mapping[str, int]:
+    """TaskManager → number of subtasks of the job."""
+    placed = {} if seen.present is None else seen.present.devices
+    return Counter(device for devices in placed.values() for device in devices)
+
+
+def _planned(
+    graph: StreamGraph,
+    reading: _Reading,
+    machines: Catalogue | Cluster | None,
+    subtasks: Mapping[str, int],
+    settings: AdviceSettings,
+) -> tuple[CurrentMachines, PlanResult]:
+    """Machines of today, and the plan for a graph at its rate."""
+    seed, budget = settings.seed, settings.budget
+    if isinstance(machines, Catalogue):
+        current = current_machines(reading.cluster, machines, subtasks)
+        offers = left_for_operators(machines, reading.java, reading.cluster.overhead)
+        spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
+        plan = planned(graph, offers, headroom=spare, seed=seed, budget=budget)
+        return current, plan
+    cluster = reading.cluster.cluster() if machines is None else machines
+    plan = planned_on(graph, cluster, seed=seed, budget=budget)
+    return used_machines(reading.cluster, subtasks), plan
+
+
+def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
+    return tuple(
+        OperatorLoad(
+            task.name,
+            seen.cpu[task.id].cores / (seen.tuples[task.id] or 1.0),
+            CPU_WORDS[seen.cpu[task.id].source],
+            task.parallelism,
+            plan.parallelism[task.name],
+            task.max_parallelism,
+        )
+        for task in seen.tasks
+    )
+
+
+def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
+    """Tuples/s that the job can carry where it runs, by the model."""
+    if reading.seen.present is None:
+        return None
+    placed = {name: list(devices) for name, devices in reading.seen.present.devices.items()}
+    return graph.source_rate * capacity(graph, reading.cluster.cluster(), placed)
+
+
+def _is_enough(current: CurrentMachines, carried: float | None, plan: PlanResult) -> bool:
+    """Whether the machines of today carry the rate of a plan and cost no more than it."""
+    carries = carried is not None and carried >= plan.rate
+    return carries and not current.unmatched and current.cost <= plan.cost
+
+
+def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) -> tuple[str, ...]:
+    """What was not measured, and what the advice leaves out."""
+    notes = [*reading.seen.doubts]
+    checked = reading.graph.attributes.get(CONSISTENCY)
+    if checked is not None:
+        notes.append(f"{CONSISTENCY}: {checked}")
+    if reading.cluster.java is None:
+        notes.append("what Java itself takes of each TaskManager is not measured and left out")
+    given = machines.overhead if isinstance(machines, Catalogue) else 0.0
+    if reading.cluster.overhead is None and not given:
+        notes.append(
+            "what sending a tuple to another TaskManager costs is not measured and left out; to "
+            "have it counted, give overhead in the file of offers"
+        )
+    if others := other_jobs(rest, reading.job):
+        notes.append(
+            f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
+        )
+    return tuple(notes)

@@ -1,0 +1,161 @@
+"""The machines of a running cluster, and what they cost by the offers."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from streamplace.engines.flink.cluster import FRAMING, MeasuredCluster, MeasuredDevice
+from streamplace.engines.flink.rest import FlinkError
+from streamplace.model.messages import counted, quoted
+from streamplace.model.units import format_bytes
+from streamplace.model.units import mips as parsed_mips
+from streamplace.planning.counts import Prices
+from streamplace.planning.offers import Catalogue, Offer
+
+ALIKE = 0.01
+"""Speeds that differ by less are the same."""
+BY_NAME, BY_SIZE = "name", "size"
+_NUMBERED = re.compile(r"-\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMachine:
+    """A TaskManager as a machine.
+
+    Attributes
+    ----------
+    size
+        Its cores, speed and memory, in words.
+    offer
+        Name of the offer that it is; None where it fits none.
+    by
+        What the offer was recognised by.
+    subtasks
+        How many subtasks of the job run there.
+    """
+
+    name: str
+    size: str
+    offer: str | None
+    by: str
+    subtasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentMachines:
+    """The TaskManagers of a cluster.
+
+    Attributes
+    ----------
+    cost
+        Price per hour of all that fit an offer; without offers, the number of machines.
+    is_priced
+        Whether there are offers.
+    """
+
+    machines: tuple[CurrentMachine, ...]
+    cost: float
+    is_priced: bool = True
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of machines of each offer."""
+        names = [machine.offer for machine in self.machines if machine.offer is not None]
+        return {name: names.count(name) for name in dict.fromkeys(names)}
+
+    @property
+    def unmatched(self) -> list[CurrentMachine]:
+        """TaskManagers that fit no offer."""
+        return [machine for machine in self.machines if machine.offer is None]
+
+    @property
+    def idle(self) -> list[str]:
+        """TaskManagers without subtasks of the job."""
+        return [machine.name for machine in self.machines if not machine.subtasks]
+
+
+def current_machines(
+    cluster: MeasuredCluster, catalogue: Catalogue, subtasks: Mapping[str, int]
+) -> CurrentMachines:
+    """Find the offer that each TaskManager is.
+
+    It is the offer after which it is named (``small``, ``small-0``), else the cheapest one of its
+    number of cores, its speed, and at least its memory.
+
+    Parameters
+    ----------
+    subtasks
+        TaskManager → number of subtasks of the job.
+    """
+    machines = tuple(
+        _machine(device, catalogue.offers, subtasks.get(device.name, 0))
+        for device in cluster.devices
+    )
+    numbers = [
+        sum(machine.offer == offer.name for machine in machines) for offer in catalogue.offers
+    ]
+    prices = Prices.of(catalogue)
+    return CurrentMachines(machines, float(prices.cost(numbers) * prices.unit))
+
+
+def _machine(device: MeasuredDevice, offers: Sequence[Offer], subtasks: int) -> CurrentMachine:
+    named = [offer.name for offer in offers if _is_named_after(device.name, offer.name)]
+    equal = sorted((o for o in offers if _is_alike(device, o)), key=lambda offer: offer.price)
+    if named:
+        return CurrentMachine(device.name, _size(device), max(named, key=len), BY_NAME, subtasks)
+    offer = equal[0].name if equal else None
+    return CurrentMachine(device.name, _size(device), offer, BY_SIZE if equal else "", subtasks)
+
+
+def _is_named_after(device: str, offer: str) -> bool:
+    rest = device.removeprefix(offer)
+    return device == offer or (rest != device and _NUMBERED.fullmatch(rest) is not None)
+
+
+def _is_alike(device: MeasuredDevice, offer: Offer) -> bool:
+    return (
+        offer.cores == device.cores
+        and math.isclose(float(offer.mips), parsed_mips(device.mips), rel_tol=ALIKE)
+        and float(offer.memory) >= (device.memory or 0)
+    )
+
+
+def _size(device: MeasuredDevice) -> str:
+    size = f"{counted(device.cores, 'core')} of {parsed_mips(device.mips):g} MIPS"
+    return size if device.memory is None else f"{size}, {format_bytes(device.memory)}"
+
+
+def left_for_operators(catalogue: Catalogue, java: float, overhead: float | None) -> Catalogue:
+    """Return the offers without what Java itself and the headers of packets take.
+
+    Parameters
+    ----------
+    java
+        MIPS that Java takes of each machine besides the operators.
+    overhead
+        Core seconds per remote tuple and end that were measured; used where the offers name none.
+    """
+    offers = tuple(_left(offer, java) for offer in catalogue.offers)
+    return Catalogue(offers, catalogue.overhead or overhead or 0.0)
+
+
+def _left(offer: Offer, java: float) -> Offer:
+    speed = float(offer.mips) - java / offer.cores
+    if speed <= 0:
+        raise FlinkError(
+            f"Java itself takes {java:.4g} MIPS of each machine, which is more than all of offer "
+            f"{quoted(offer.name)}; remove the offer"
+        )
+    egress, ingress = float(offer.egress) / (1 + FRAMING), float(offer.ingress) / (1 + FRAMING)
+    return replace(offer, mips=speed, egress=egress, ingress=ingress)
+
+
+def used_machines(cluster: MeasuredCluster, subtasks: Mapping[str, int]) -> CurrentMachines:
+    """TaskManagers that run subtasks of a job, each a machine of cost 1."""
+    machines = tuple(
+        CurrentMachine(device.name, _size(device), device.name, "", subtasks[device.name])
+        for device in cluster.devices
+        if subtasks.get(device.name)
+    )
+    return CurrentMachines(machines, float(len(machines)), is_priced=False)

@@ -1,0 +1,135 @@
+"""Rates that sources are offered, from what they emit, what waits for them, and back-pressure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamplace.engines.flink.plan import FlinkTask
+from streamplace.engines.flink.profile import BLOCKED, JobProfile
+from streamplace.engines.flink.sampling import Activity, pending_of, sent_by
+from streamplace.errors import SettingError
+from streamplace.model.messages import listed, quoted
+from streamplace.model.units import LARGEST, Quantity, tuple_rate
+
+_FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRate:
+    """What a source emits, and what it is offered.
+
+    Attributes
+    ----------
+    observed
+        Tuples/s that it emits.
+    windows
+        Tuples/s in the first half of the time and in the second; None where not measured.
+    pending
+        Records that wait for it at the end; None where its connector does not report them.
+    growth
+        Records per second by which these grew.
+    back_pressured
+        Share of the time for which it was held back.
+    """
+
+    name: str
+    observed: float
+    windows: tuple[float, float] | None
+    pending: float | None = None
+    growth: float = 0.0
+    back_pressured: float = 0.0
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether it would send more, were it not for back-pressure."""
+        return self.back_pressured > BLOCKED
+
+    @property
+    def offered(self) -> float | None:
+        """Tuples/s that arrive for it; None where back-pressure hides them."""
+        if self.pending is not None:
+            return max(0.0, self.observed + self.growth)
+        return None if self.is_held_back else self.observed
+
+
+def emitted(source: FlinkTask, activity: Activity) -> tuple[float, float] | None:
+    """Tuples/s that a source emits in both halves of the time."""
+    metric = sent_by(source.operators[0])
+    return activity.halves(metric if metric in activity.rates else "numRecordsOut")
+
+
+def source_rates(seen: JobProfile) -> tuple[SourceRate, ...]:
+    """Rates of all sources of a job."""
+    return tuple(
+        _source_rate(source, seen.activity[source.id], seen.tuples[source.id])
+        for source in seen.sources
+    )
+
+
+def _source_rate(source: FlinkTask, activity: Activity, observed: float) -> SourceRate:
+    metric = pending_of(source.operators[0])
+    waiting = [(now, counters[metric]) for now, counters in activity.looks if metric in counters]
+    growth = 0.0
+    if len(waiting) > 1:
+        (start, before), (end, after) = waiting[0], waiting[-1]
+        growth = (after - before) / (end - start)
+    return SourceRate(
+        source.name,
+        observed,
+        emitted(source, activity),
+        activity.totals.get(metric),
+        growth,
+        activity.back_pressured / source.parallelism,
+    )
+
+
+def offered_rate(rates: Sequence[SourceRate]) -> float | None:
+    """Tuples/s that all sources together are offered; None where back-pressure hides some."""
+    offered = [source.offered for source in rates if source.offered is not None]
+    return sum(offered) if len(offered) == len(rates) else None
+
+
+def check_rate(rate: Quantity) -> None:
+    """Raise SettingError or UnitError for a text that is neither a rate nor a multiple of one."""
+    if _factor(rate) is None and not 0 < tuple_rate(rate) <= LARGEST:
+        raise SettingError(f"--rate is {rate}; it must be above 0, such as 50000 or 2x")
+
+
+def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
+    """Tuples/s that a text such as ``"2x"`` or ``"50 k/s"`` asks for.
+
+    >>> asked_rate("2x", [SourceRate("a", 30.0, None)]), asked_rate("1 k/s", [])
+    (60.0, 1000.0)
+
+    Raises
+    ------
+    SettingError
+        For a multiple of a rate that is not known.
+    """
+    factor = _factor(rate)
+    if factor is None:
+        return tuple_rate(rate)
+    offered = offered_rate(sources)
+    if offered is None:
+        held = [source.name for source in sources if source.offered is None]
+        raise SettingError(
+            f"back-pressure holds {listed(held)} back, and no pending records are reported, so the "
+            f"rate that --rate {rate} multiplies is unknown; give --rate in tuples/s"
+        )
+    if not 0 < factor * offered <= LARGEST:
+        raise SettingError(
+            f"--rate {rate} is a multiple of {offered:.4g} tuples/s, which the sources are offered "
+            f"now; the result must be above 0 and at most {LARGEST:g}"
+        )
+    return factor * offered
+
+
+def _factor(rate: Quantity) -> float | None:
+    """Number before an x; None where there is no x."""
+    match = _FACTOR.fullmatch(rate) if isinstance(rate, str) else None
+    if match is None:
+        return None
+    factor = float(match[1])
+    if not 0 < factor <= LARGEST:
+        raise SettingError(f"--rate is {quoted(rate)}; the factor must be above 0")
+    return factor

@@ -1,0 +1,64 @@
+"""Advice on a real job that nobody has placed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamplace.engines.flink.advice import Advice
+from streamplace.engines.flink.advise import AdviceSettings, advise
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.steady import UnsteadyJob
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Catalogue, Offer
+
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
+TRIES = 6
+JOB = {
+    "name": "stock",
+    "operators": [
+        {"name": "src", "rate": 200, "payload": 200},
+        {"name": "work", "rounds": 100_000, "parallelism": 2},
+        {"name": "out"},
+    ],
+    "streams": [
+        {"from": "src", "to": "work", "partitioning": "hash"},
+        {"from": "work", "to": "out", "partitioning": "rebalance"},
+    ],
+}
+OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
+
+
+def advised(rest: Rest, job: str) -> Advice:
+    """Advice once two windows agree."""
+    for i in range(TRIES):
+        settings = AdviceSettings(seconds=4, warm_up=5 * (i + 1), budget=Budget(None, 20_000))
+        try:
+            return advise(rest, job, "2x", OFFERS, settings)
+        except UnsteadyJob:
+            continue
+    raise AssertionError("the job is never steady")
+
+
+def test_a_stock_job_is_advised(rest: Rest, graph_jar: Path) -> None:
+    """Rate, key groups and machines are Flink's; the job runs on, as it did."""
+    job = rest.run_jar(rest.upload(graph_jar), "GraphJob", [json.dumps(JOB)])
+    rest.wait_running(job)
+    with pytest.raises(UnsteadyJob, match="lower --warm-up"):
+        advise(rest, job, "2x", OFFERS, AdviceSettings(warm_up=1e6))
+    before = rest.job(job)
+    advice = advised(rest, job)
+    after = rest.job(job)
+    assert advice.offered == pytest.approx(200, rel=0.2)
+    assert advice.rate == pytest.approx(2 * advice.offered)
+    assert {o.name: o.max_parallelism for o in advice.operators} == dict.fromkeys(
+        ("src", "work", "out"), 128
+    )
+    assert advice.current.counts == {"dev": 5}
+    assert 0 < float(advice.plan.bound) <= advice.plan.cost <= advice.current.cost
+    assert advice.carried is not None
+    assert "--placement plan/placement.json" in advice.commands[-1]
+    assert [v["parallelism"] for v in after["vertices"]] == [
+        v["parallelism"] for v in before["vertices"]
+    ]
+    assert after["state"] == "RUNNING"
