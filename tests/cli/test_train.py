@@ -197,7 +197,7 @@ def test_bad_options_end_in_one_line(
         ("[training]\nclip = nan\n", "c.toml: [training]: clip is nan"),
         ("[training]\nbatch = true\n", "c.toml: [training]: batch is True"),
         ("[model]\nwidth = 3\n", "c.toml: [model] has no option 'width'; it takes bias, noise"),
-        ("[modle]\nbias = true\n", "c.toml: 'modle' is not known"),
+        ("[modle]\nbias = true\n", "c.toml: 'modle' is not a known option"),
         ("training = 3\n", "c.toml: training must be a table"),
         ("[training\n", "c.toml: is not valid TOML"),
     ],
