@@ -228,7 +228,7 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weight
     again = run(*STUB, "--out", "made", "--epochs", "1")
     assert "holds a run already; continue it with --resume" in again.err
     other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--limit", "5")
-    assert "began on other data" in other.err
+    assert "was started on other data" in other.err
     for answer in (again, other):
         assert (answer.status, answer.err.count("\n")) == (2, 1)
     assert run(*STUB, "--out", "made", "--epochs", "1", "--resume").status == 0

@@ -197,10 +197,10 @@ def test_without_graphs_to_spare_the_reward_judges(train: Train, tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"seed": 1}, "began with seed 0, not 1"),
-        ({"epochs": 7}, "began with training.epochs 6, not 7"),
-        ({"rates": (1e4,)}, "began with rates"),
-        ({"cluster": streamplace.Cluster.uniform(3, mips=900)}, "began on other data"),
+        ({"seed": 1}, "was started with seed 0, not 1"),
+        ({"epochs": 7}, "was started with training.epochs 6, not 7"),
+        ({"rates": (1e4,)}, "was started with rates"),
+        ({"cluster": streamplace.Cluster.uniform(3, mips=900)}, "was started on other data"),
     ],
 )
 def test_resuming_demands_the_same_settings(
