@@ -1,5 +1,6 @@
 """Plots of a comparison: distribution, search steps, devices used, optima and times."""
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from streamplace.drawing.charts import (
 from streamplace.drawing.figures import GREY, new_figure
 from streamplace.evaluate.best_values import Optima
 from streamplace.evaluate.results import POWERS, ResultColumns, ResultsTable
-from streamplace.evaluate.rows import Table, heading, ratio
+from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective
 
@@ -200,9 +201,12 @@ def _points(results: ResultsTable, best: Optima) -> OptimumPoints:
 
 
 def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None":
-    """Mean share of the optimum against milliseconds per graph; None without proven optima."""
+    """Mean share of the optimum against milliseconds per graph; None without proven optima.
+
+    Placers are left out whose share is infinite, because an optimum is 0.
+    """
     rows = [row for by_placer in table.values() for row in by_placer.values()]
-    shares = [row.share_of_optimum for row in rows if row.share_of_optimum is not None]
+    shares = [row.share_of_optimum or 0.0 for row in rows if _has_share(row)]
     if not shares:
         return None
     figure, axes = panels(map(heading, table))
@@ -210,8 +214,8 @@ def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None"
     for axis, by_placer in zip(axes, table.values(), strict=True):
         axis.axhline(1.0, color=GREY, linewidth=0.8, zorder=0)
         for i, (name, row) in enumerate(by_placer.items()):
-            if row.share_of_optimum is not None:
-                at = (max(row.ms_per_graph, 1e-3), row.share_of_optimum)
+            if _has_share(row):
+                at = (max(row.ms_per_graph, 1e-3), row.share_of_optimum or 0.0)
                 axis.plot(*at, label=legend_text(name), **point_style(i) | HOLLOW)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
@@ -219,6 +223,10 @@ def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None"
         axis.set(xlabel="milliseconds per graph", ylim=limits)
     axes[0].set_ylabel("mean value / optimum")
     return finish(figure, _title(title, "Quality against time", list(table)))
+
+
+def _has_share(row: Row) -> bool:
+    return row.share_of_optimum is not None and isfinite(row.share_of_optimum)
 
 
 def _title(data: str, what: str, rates: list[float | None]) -> str:

@@ -58,7 +58,7 @@ def test_the_present_placement_may_name_devices_that_are_gone(run: Callable, tas
         ("place", ["--passes", "5"], "add --from with the current placement"),
         ("place", ["--startup", "2 s"], "add --from with the current placement"),
         ("place", ["--from", "present.json", "--passes", "0"], "'--passes'"),
-        ("place", ["--from", "tasks.json", "--passes", "5"], "assignment is missing"),
+        ("place", ["--from", "tasks.json", "--passes", "5"], "is a graph, not a placement"),
         ("place", ["--from", "present.json", "--passes", "5", "--startup", "fast"], "'fast'"),
         ("simulate", ["--startup", "2 s"], "add --from with the current placement"),
         (
