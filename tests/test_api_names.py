@@ -41,7 +41,8 @@ PARAMETERS = {
     "by_subtask": "subtasks", "present": "relocation", "startup": "relocation",
     "passes": "relocation", "evaluations": "budget", "graph_file": "graph", "objectives":
     "objective", "export": "to", "format_name": "format", "preset": "preset",
-    "offers_file": "offers", "seconds": "budget",
+    "offers_file": "offers", "seconds": "budget", "restart": "headroom", "catch_up": "headroom",
+    "latency": "headroom", "variability": "headroom",
 }  # fmt: skip
 """Parameter of the verb that does what an option does, where the names differ."""
 SINGLE = {
