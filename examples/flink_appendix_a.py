@@ -125,7 +125,7 @@ class Bench:
         seen = profile(self.rest, job, self.seconds)
         self.rest.cancel(job)
         work = next(task.id for task in seen.tasks if task.name == "w1")
-        return TRIAL_ROUNDS * seen.activity[work].records_in / seen.cpu[work]
+        return TRIAL_ROUNDS * seen.activity[work].records_in / seen.cpu[work].cores
 
 
 def pipeline(names: tuple[str, ...], rounds: float, payload: float, rate: float) -> StreamGraph:

@@ -267,7 +267,7 @@ def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
     with local_cluster(flink, DEVICES[:2], settings=settings) as cluster:
         answer = run("flink", "apply", *given, *home, "--rest", cluster.url, "--", graph)
         assert answer.status == 2
-        assert "takes no jars (web.submit.enable: false); write a jar with" in answer.err
+        assert "accepts no jars (web.submit.enable: false); write a jar with" in answer.err
         answer = run("flink", "jar", *given, *home, "--cluster", "c.toml", "-o", "placed.jar")
         assert answer.status == 0, answer.err
         assert "run it by: flink run -c Placed placed.jar GraphJob ARGUMENTS" in answer.err
