@@ -59,6 +59,7 @@ DOCUMENTS = [
     ["objectives", "--json"],
     ["place", "graph.json", "--placer", "round-robin", "--json"],
     ["placers", "--json"],
+    ["plan", "graph.json", "--rate", "10", "--offers", "offers.toml", "--json"],
     ["schema", "graph"],
     ["simulate", "graph.json", "placement.json", "--json"],
 ]
@@ -96,6 +97,8 @@ def test_documents_of_every_command_survive_a_full_stdout(
 ) -> None:
     """What was asked for with -o is there all the same."""
     write_dream(fork_join(), tmp_path / "dream.json")
+    offer = '[[offers]]\nname = "large"\nprice = 1\ncores = 8\nmips = 10000\n'
+    (tmp_path / "offers.toml").write_text(offer)
     for _, words, status, said in answers(["full"], DOCUMENTS, tmp_path):
         assert status == 2, words
         assert said.splitlines()[-1].startswith(SAYS["full"]), words
