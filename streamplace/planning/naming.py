@@ -1,5 +1,7 @@
 """Naming: a packing of machines as a plan for people."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
@@ -36,6 +38,10 @@ def result_of(
     use = largest_use(packing, packed)
     prices, counts = Prices.of(catalogue), packed.counts(len(catalogue.offers))
     names = demand.name
+    carries = _carried(graph.source_rate / (1 - headroom), float(use[:, FLOWING].max()))
+    cheaper, dearer = steps
+    if dearer is not None:  # at least what the plan itself carries, with a machine that is idle
+        dearer = replace(dearer, rate=max(dearer.rate, carries))
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
@@ -49,9 +55,9 @@ def result_of(
         placement=deployment.placement,
         limit=_limit(demand, packed, packing, deployment, use),
         free=_free(packing.capacity[packed.kinds], use),
-        carries=_carried(graph.source_rate / (1 - headroom), float(use[:, FLOWING].max())),
-        cheaper=steps[0],
-        dearer=steps[1],
+        carries=carries,
+        cheaper=cheaper,
+        dearer=dearer,
         seed=seed,
     )
 

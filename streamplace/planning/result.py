@@ -276,9 +276,10 @@ def _limit(limit: PlanLimit) -> str:
 
 
 def _neighbour(word: str, step: PlanStep) -> str:
+    rate = f"a placement for {step.rate:.6g} tuples/s" if step.rate > 0 else "no placement"
     return (
-        f"With one machine {word} ({_machines(step.machines)}; {step.cost:g} per hour), a "
-        f"placement for {step.rate:.6g} tuples/s was found."
+        f"With one machine {word} ({_machines(step.machines)}; {step.cost:g} per hour), {rate} "
+        "was found."
     )
 
 

@@ -101,6 +101,7 @@ def test_a_plan_tells_what_its_neighbours_carry() -> None:
     assert result.cheaper is not None
     assert result.dearer is not None
     assert result.cheaper.rate < 4000 < result.dearer.rate
+    assert 4000 * (1 - 1e-9) <= result.carries <= result.dearer.rate
 
 
 @pytest.mark.parametrize(
