@@ -228,10 +228,11 @@ def main(arguments: list[str]) -> int:
     try:
         print("accepted:", check(arguments))
     except Exception as error:  # whatever is wrong with a file of a stranger, it is refused
-        print(
-            ascii(f"refused: {error or type(error).__name__} ({type(error).__name__})"[:300])[1:-1]
-        )
+        message = f"refused: {error or 'no reason given'} ({type(error).__name__})"
+        print(ascii(message[:300])[1:-1])
         return 1
+    finally:
+        signal.alarm(0)
     return 0
 
 
