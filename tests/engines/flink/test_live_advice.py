@@ -31,8 +31,8 @@ OFFERS = Catalogue.of([Offer("box", 0.1), Offer("dev", 0.3)])
 
 def advised(rest: Rest, job: str) -> Advice:
     """Advice once two windows agree."""
-    for i in range(TRIES):
-        settings = AdviceSettings(seconds=4, warm_up=5 * (i + 1), budget=Budget(None, 20_000))
+    settings = AdviceSettings(seconds=6, warm_up=0, budget=Budget(None, 20_000))
+    for _ in range(TRIES):
         try:
             return advise(rest, job, "2x", OFFERS, settings)
         except UnsteadyJob:
