@@ -107,7 +107,7 @@ def advise_(
     commands that would do it. It fails while the job warms up, its rate changes, or garbage
     collection dominates.
     """
-    from streamplace.engines.flink.advice_report import summary_of_advice
+    from streamplace.engines.flink.advice import summary_of_advice
     from streamplace.engines.flink.advise import AdviceSettings
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.source_rates import check_rate

@@ -1,15 +1,20 @@
 """Advice on a running job: what it costs, what would do for a rate, and what changing takes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from streamplace.engines.flink.current_machines import CurrentMachines
+from streamplace.engines.flink.current_machines import CurrentMachine, CurrentMachines
 from streamplace.engines.flink.source_rates import SourceRate, offered_rate
 from streamplace.model.display import Displayed
-from streamplace.model.report import Report
+from streamplace.model.messages import counted, listed
+from streamplace.model.report import Part, Report, Sheet, duration, percent, some
 from streamplace.planning.result import PlanResult
+
+LEAST_GAIN = 0.005
+"""Share of a cost that is worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +104,6 @@ class Advice(Displayed):
 
     def report(self) -> Report:
         """Tables and sentences for a reader."""
-        from streamplace.engines.flink.advice_report import report_of_advice
-
         return report_of_advice(self)
 
     def to_json(self) -> dict[str, Any]:
@@ -135,3 +138,112 @@ def _source(source: SourceRate) -> Mapping[str, Any]:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
+
+
+def report_of_advice(advice: Advice) -> Report:
+    """Whole advice: the summary, the commands, and the notes."""
+    commands = (f"  {command}" for command in advice.commands)
+    notes = (f"note: {note}" for note in advice.notes)
+    return Report((*summary_of_advice(advice).parts, *commands, *notes), advice.name)
+
+
+def summary_of_advice(advice: Advice) -> Report:
+    """Advice without its commands and notes, which a terminal must not break into lines."""
+    parts: list[Part] = [
+        _machines(advice),
+        *_today(advice),
+        *map(_rate, advice.sources),
+        _operators(advice.operators),
+        f"For {advice.rate:.6g} tuples/s:",
+        *advice.plan.report().parts,
+        *_change(advice),
+    ]
+    return Report(tuple(parts), advice.name)
+
+
+def _machines(advice: Advice) -> Sheet:
+    def kind(machine: CurrentMachine) -> tuple[str, str, str]:
+        return machine.size, machine.offer if machine.by and machine.offer else "—", machine.by
+
+    rows = []
+    for (size, offer, by), group in groupby(sorted(advice.current.machines, key=kind), kind):
+        own = list(group)
+        names = some([machine.name for machine in own], separator=", ", most=2)
+        subtasks = sum(machine.subtasks for machine in own)
+        matched = f"{offer} (by {by})" if by else offer
+        rows.append((names, str(len(own)), size, matched, str(subtasks)))
+    head = ("TaskManagers", "number", "size", "offer", "subtasks")
+    return Sheet(head, tuple(rows), names=0)
+
+
+def _today(advice: Advice) -> Iterator[str]:
+    current = advice.current
+    number = len(current.machines) - len(current.unmatched)
+    cost = f"cost {current.cost:g} per hour" if current.is_priced else "run the job"
+    yield f"Today: {counted(number, 'machine')} that {cost}."
+    if current.unmatched:
+        names = listed([machine.name for machine in current.unmatched])
+        yield (
+            f"No offer has the cores, speed and memory of {names}, so the cost leaves out "
+            f"{counted(len(current.unmatched), 'TaskManager')}; add offers, or give the speed of "
+            "the TaskManagers by --mips."
+        )
+    if current.idle:
+        yield f"Without subtasks of this job: {listed(current.idle)}."
+    if advice.carried is not None:
+        yield f"Where the job runs now, it can carry {advice.carried:.4g} tuples/s, by the model."
+
+
+def _rate(source: SourceRate) -> str:
+    text = f"Source {source.name} emits {source.observed:.4g} tuples/s"
+    if source.windows is not None:
+        text += " ({:.4g} and {:.4g} in two windows)".format(*source.windows)
+    if source.pending is not None:
+        change = "grow" if source.growth >= 0 else "shrink"
+        text += f"; {source.pending:g} records are pending and {change} by "
+        text += f"{abs(source.growth):.4g} per second"
+    if source.is_held_back:
+        text += f"; it is back-pressured {percent(source.back_pressured)} of the time"
+        if source.offered is None:
+            return f"{text}, so it is offered more than that, and how much is unknown."
+    return f"{text}; it is offered {source.offered:.4g}."
+
+
+def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:
+    rows = tuple(
+        (
+            operator.name,
+            duration(operator.cpu),
+            operator.source,
+            str(operator.parallelism),
+            str(operator.planned),
+            str(operator.max_parallelism or "unknown"),
+        )
+        for operator in operators
+    )
+    head = ("operator", "CPU per tuple", "measured by", "subtasks", "planned", "at most")
+    return Sheet(head, rows, names=0)
+
+
+def _change(advice: Advice) -> Iterator[str]:
+    if advice.current.is_priced:
+        yield _gain(advice)
+    if not advice.commands:
+        yield "Today's machines carry the rate and cost no more than the plan: change nothing."
+        return
+    text = f"Changing stops the job once, for about {duration(advice.outage)}"
+    if advice.catch_up is None:
+        yield f"{text}; what arrives meanwhile cannot be made up for at this rate."
+    else:
+        yield f"{text}, which is made up for in {duration(advice.catch_up)}."
+    yield "To change it, with the files that -o plan/ writes:"
+
+
+def _gain(advice: Advice) -> str:
+    today = f"Today's machines cost {advice.current.cost:g} per hour"
+    today += ", without those that fit no offer" if advice.current.unmatched else ""
+    if abs(advice.gain) <= LEAST_GAIN * advice.plan.cost:
+        return f"{today}, as much as the plan."
+    if advice.gain > 0:
+        return f"{today}; the plan saves {advice.gain:.6g} per hour."
+    return f"{today}; the plan costs {-advice.gain:.6g} per hour more."
