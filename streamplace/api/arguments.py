@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 from streamplace.errors import SettingError
 from streamplace.io.clusters import cluster_from_tables, read_cluster, read_constraints
 from streamplace.io.files import located, read_bytes, spot
+from streamplace.io.parsing import parse_tables
 from streamplace.io.placements import LARGEST_PLACEMENT, order_given, parse_document
 from streamplace.io.problems import read_problem, usual_cluster
-from streamplace.io.schema import parse_tables
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import named_problem

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamplace.errors import FormatError
-from streamplace.io.schema import utf8
+from streamplace.io.parsing import utf8
 from streamplace.model.messages import printable, quoted, shown
 
 CHECK = (

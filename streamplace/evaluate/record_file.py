@@ -15,7 +15,7 @@ from streamplace.evaluate.records import Record
 from streamplace.io.appending import append_lines, claim, open_to_append, repair, unwritable
 from streamplace.io.files import spot
 from streamplace.io.locks import wait_for_lock
-from streamplace.io.schema import parse_as
+from streamplace.io.parsing import parse_as
 
 SHARD = 64 * 2**20
 """Bytes from which a shard is full."""

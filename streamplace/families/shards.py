@@ -34,7 +34,7 @@ from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.files import is_file, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path
-from streamplace.io.schema import parse_as
+from streamplace.io.parsing import parse_as
 
 MOST_SHARDS = 99_999
 Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]

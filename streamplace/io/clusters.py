@@ -12,7 +12,7 @@ from streamplace.errors import ClusterError
 from streamplace.io import toml
 from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
-from streamplace.io.schema import parse_toml
+from streamplace.io.parsing import parse_toml
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.constraints import Constraints

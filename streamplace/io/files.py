@@ -14,7 +14,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.locks import lock_at_once, wait_for_lock
-from streamplace.io.schema import parse_toml_text
+from streamplace.io.parsing import parse_toml_text
 from streamplace.model.messages import shown
 
 LONGEST_LINE = 64 * 2**20

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from streamplace.errors import FormatError
 from streamplace.io.fields import unrepeated
 from streamplace.io.files import is_folder, read_bytes, spot
-from streamplace.io.schema import first_fault, utf8
+from streamplace.io.parsing import first_fault, utf8
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from streamplace.io.files import (
     writing,
 )
 from streamplace.io.lines import LINES, lines_of
-from streamplace.io.schema import parse_json
+from streamplace.io.parsing import parse_json
 from streamplace.model.arrays import Floats
 from streamplace.model.graph import StreamGraph, rated
 from streamplace.model.messages import quoted, shown

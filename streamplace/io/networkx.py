@@ -9,7 +9,7 @@ import numpy as np
 
 from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
-from streamplace.io.schema import parse_tables
+from streamplace.io.parsing import parse_tables
 from streamplace.model.graph import StreamGraph
 
 NODE: dict[str, Any] = {

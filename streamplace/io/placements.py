@@ -10,7 +10,7 @@ from pydantic_core import from_json
 
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_bytes, read_lines, spot, write_text
-from streamplace.io.schema import parse_json, parse_tables
+from streamplace.io.parsing import parse_json, parse_tables
 from streamplace.model.expansion import named_problem
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

@@ -1,20 +1,14 @@
 """Native file formats as typed dictionaries: validated in one pass, published as JSON Schema."""
 
-import codecs
-from collections.abc import Hashable
-from functools import cache
-from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
-from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, FailFast, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-from streamplace.errors import FormatError, SettingError
-from streamplace.io import toml
-from streamplace.io.fields import check_json, check_known
-from streamplace.io.mistaken import remedy_for
+from streamplace.errors import SettingError
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
-from streamplace.model.messages import quoted, shown, suggestion
+from streamplace.model.messages import quoted, suggestion
 from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
 from streamplace.model.placement import Discipline
 
@@ -25,8 +19,6 @@ _Dict = Annotated[dict[str, _T], FailFast()]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
-_MAPS = ("assignment", "parallelism", "priority", "pin", "allowed")
-_UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
 @with_config(STRICT)
@@ -340,98 +332,4 @@ def json_schema(name: str) -> dict[str, Any]:
     if name not in FILES:
         hint = suggestion(name, FILES) or "."
         raise SettingError(f"there is no schema {quoted(name)}{hint} Known: {', '.join(FILES)}")
-    return _adapter(FILES[name]).json_schema()
-
-
-def parse_json(name: str, content: bytes, where: str) -> Any:
-    """Content of a JSON document of the named format; ``where`` stands in the error."""
-    try:
-        return parse_as(FILES[name], content, where)
-    except FormatError as error:
-        remedy = remedy_for(name, content, str(error).removeprefix(f"{where}: "))
-        raise FormatError(f"{where}: {remedy}") from None
-
-
-def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
-    """Content of a JSON document that is described by a typed dictionary."""
-    text = utf8(content, where)
-    try:
-        document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra="ignore")
-    except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
-    check_json(text, document, where)
-    return document
-
-
-def parse_toml(name: str, content: bytes, where: str) -> Any:
-    """Content of a TOML document of the named format; ``where`` stands in the error."""
-    return parse_tables(name, parse_toml_text(content, where), where)
-
-
-def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
-    """Tables of any TOML document."""
-    try:
-        text = utf8(content, where).decode()
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{where}: is not UTF-8 text (byte {error.start})") from None
-    return toml.tables(text, where)
-
-
-def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
-    """Return tables that a TOML reader returned, checked against the named format."""
-    return checked(FILES[name], tables, where)
-
-
-def checked(kind: type[_T], tables: object, where: str) -> _T:
-    """Return tables, checked against the typed dictionary that describes them."""
-    try:
-        document: _T = _adapter(cast(Hashable, kind)).validate_python(tables, extra="ignore")
-    except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
-    check_known(tables, document, where)
-    return document
-
-
-def utf8(content: bytes, where: str) -> bytes:
-    """Return the content without a byte order mark; other encodings are refused by name."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise FormatError(f"{where}: is UTF-16 text; save it as UTF-8")
-    return content.removeprefix(codecs.BOM_UTF8)
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-def first_fault(error: ValidationError) -> str:
-    """Place, value and remedy of the first fault, in one line."""
-    fault = error.errors(include_url=False, include_context=False)[0]
-    path = _path(fault["loc"])
-    message = shown(fault["msg"].replace("Input should", "it should"), 200)
-    if fault["type"] == "json_invalid":
-        return f"is not valid JSON: {message.removeprefix('Invalid JSON: ')}"
-    if fault["type"] == "extra_forbidden":
-        return f"{path} is not a known field; correct or remove it"
-    if fault["type"] == "missing":
-        return _missing(fault["loc"], fault["input"])
-    return f"{path or 'the document'} is {quoted(fault['input'])}; {message}"
-
-
-def _missing(location: tuple[int | str, ...], table: object) -> str:
-    """Name of a missing field, or of one that is probably meant to be it."""
-    *above, name = location
-    for given in table if isinstance(table, dict) else ():
-        if near := suggestion(str(given), [str(name)]):
-            return f"{_path((*above, str(given)))} is not a known field{near}"
-    return f"{_path(location)} is missing; add it"
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    """Place in a document, such as ``operators[2].rate``."""
-    parts = location
-    if len(parts) > 1 and parts[0] not in _MAPS and parts[-1] in _UNION_BRANCHES:
-        parts = parts[: 2 if parts[0] == "attributes" else -1]
-    return "".join(
-        f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in parts
-    ).lstrip(".")
+    return TypeAdapter(FILES[name]).json_schema()

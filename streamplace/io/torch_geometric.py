@@ -9,8 +9,8 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.io.extras import importing_torch
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
+from streamplace.io.parsing import parse_tables
 from streamplace.io.problems import problem_to_dict, usual_cluster
-from streamplace.io.schema import parse_tables
 from streamplace.model.arrays import Floats, Longs, Singles
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints

@@ -19,7 +19,8 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError
 from streamplace.io.files import read_bytes, spot, writing
-from streamplace.io.schema import STRICT, Finite, checked
+from streamplace.io.parsing import checked
+from streamplace.io.schema import STRICT, Finite
 from streamplace.model.messages import quoted
 
 FORMAT = "streamplace-weights"

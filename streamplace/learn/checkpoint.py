@@ -15,7 +15,8 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, spot
-from streamplace.io.schema import STRICT, Finite, parse_as
+from streamplace.io.parsing import parse_as
+from streamplace.io.schema import STRICT, Finite
 from streamplace.io.weights import check_finite, read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History, history_of
 from streamplace.learn.learner import Learner

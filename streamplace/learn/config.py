@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.io.files import read_toml, spot
-from streamplace.io.schema import first_fault
+from streamplace.io.parsing import first_fault
 from streamplace.model.messages import quoted
 
 DEFAULT_PRESET = "fast"

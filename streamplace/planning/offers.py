@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 
 from streamplace.errors import ClusterError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
-from streamplace.io.schema import STRICT, checked, parse_toml_text
+from streamplace.io.parsing import checked, parse_toml_text
+from streamplace.io.schema import STRICT
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
 from streamplace.model.messages import quoted

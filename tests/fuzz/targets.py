@@ -29,10 +29,11 @@ from streamplace.families.recipes import read_recipe
 from streamplace.families.registry import FAMILIES
 from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
 from streamplace.io.graphs import parse_graph, read_graphs
+from streamplace.io.parsing import parse_json, parse_toml
 from streamplace.io.placements import parse_placement
 from streamplace.io.problems import read_problem
 from streamplace.io.registry import FORMATS
-from streamplace.io.schema import FILES, json_schema, parse_json, parse_toml
+from streamplace.io.schema import FILES, json_schema
 from streamplace.io.weights import read_weights
 from streamplace.learn.checkpoint import NAME
 from streamplace.learn.config import configured

@@ -12,7 +12,7 @@ from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_toml
 from streamplace.io.clusters import cluster_from_tables
-from streamplace.io.schema import parse_tables
+from streamplace.io.parsing import parse_tables
 from streamplace.model.cluster import Cluster
 from streamplace.model.units import mips as parsed_mips
 
