@@ -18,6 +18,7 @@ LINES = [
     ["export", "placement.json", "--to", "json", "-o", "placement.json"],
     ["export", "placement.json", "--to", "json", "-o", "graph.json"],
     ["export", "placement.json", "--to", "flink", "-o", "."],
+    ["flink", "advise", "--rate", "5", "--cluster", "folder/graph.json", "-o", "folder"],
     ["flink", "cluster", "--authorization", "graph.json", "-o", "graph.json"],
     ["flink", "profile", "--cacert", "graph.json", "-o", "graph.json"],
     ["flink", "config", "--cluster", "folder", "-o", "folder"],

@@ -127,7 +127,7 @@ def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> 
 def test_a_foreign_file_is_not_taken_for_results(file: RecordFile) -> None:
     """A line that is no record is an error, not a crash."""
     file.path.write_text('{"hello": 1}\n')
-    with pytest.raises(FormatError, match="is no result"):
+    with pytest.raises(FormatError, match="a line that is not a result"):
         played(comparison("random"), file, PROBLEMS)
 
 

@@ -99,7 +99,7 @@ def test_whatever_else_a_reader_does_is_found(
     tally = campaign([Target("bad", read, lambda: [b"x"]), good], 4, seed=0, jobs=2)
     assert tally.done == {"bad": 2, "good": 2}
     assert [finding.number for finding in tally.findings] == [0, 1]
-    assert all(fault in finding.fault for finding in tally.findings)
+    assert [finding.fault for finding in tally.findings if fault not in finding.fault] == []
 
 
 def test_compiling_takes_none_of_an_inputs_time(

@@ -78,7 +78,9 @@ def _timed() -> Iterator[None]:
             yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        # Another thread may yet be given the signal, which would end the process by default.
+        is_default = before is signal.SIG_DFL
+        signal.signal(signal.SIGVTALRM, signal.SIG_IGN if is_default else before)
 
 
 class _Pause(Listener):

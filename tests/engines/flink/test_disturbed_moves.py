@@ -303,7 +303,7 @@ def test_a_job_that_somebody_else_stops_is_left_stopped(tally: Tally) -> None:
     """Where its state is, is told; nothing is started."""
     elsewhere = f"{tally.saved}-else"
     message = stopped_before_the_stop(tally, lambda: void(stop(tally.rest, tally.job, elsewhere)))
-    assert "was stopped by another user" in message
+    assert "was stopped by somebody else" in message
     assert elsewhere.removeprefix("file://") in message
     assert tally.rest.live_jobs() == []
 

@@ -126,6 +126,6 @@ def test_a_source_that_watermark_alignment_holds_back_is_measured(rest: Rest, jo
     graph = profile(rest, job, 4).graph(1000.0)
     hours, milliseconds = graph.operators.rate[:2]
     assert 0 < hours < milliseconds
-    assert "rate of hours: it sent nothing while it was watched" in str(
+    assert "rate of hours: it sent nothing during the measurement" in str(
         graph.attributes["unmeasured"]
     )

@@ -95,7 +95,7 @@ def test_a_difference_is_found(rest: Rest, submit: Submit) -> None:
 
 def test_an_unknown_device_is_told_before_anything_runs(rest: Rest, submit: Submit) -> None:
     """One line that names operator, device and what there is."""
-    with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is no TaskManager"):
+    with pytest.raises(PlacementError, match="'op1' is on 'dev-9', which is not a TaskManager"):
         submit(pipeline(1, 1), {"op0": ["dev-0"], "op1": ["dev-9"]})
     assert rest.live_jobs() == []
 

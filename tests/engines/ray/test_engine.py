@@ -135,7 +135,7 @@ def test_a_job_goes_on_with_its_own_graph_only(ray_engine: RayEngine) -> None:
 
 
 def test_an_engine_that_does_not_run_says_so() -> None:
-    with pytest.raises(SettingError, match="Ray does not run"):
+    with pytest.raises(SettingError, match="Ray is not running"):
         RayEngine(Cluster.uniform(2)).apply(GRAPH, TOGETHER)
     with pytest.raises(SettingError, match="at most 16 devices, not 17"):
         RayEngine(Cluster.uniform(17))

@@ -56,7 +56,7 @@ def test_a_running_mean_wants_one_problem_after_the_other(tmp_path: Path) -> Non
     """Else threads would decide what comes before."""
     file = tmp_path / "c.toml"
     file.write_text("[training]\nbatch = 2\n")
-    with pytest.raises(SettingError, match="batch is 2, and must be 1"):
+    with pytest.raises(SettingError, match="batch is 2 and must be 1"):
         configured(MODELS["doppler"], "paper", file)
     assert configured(MODELS["doppler"], "fast", file).training.batch == 2
 
