@@ -235,7 +235,8 @@ def test_more_devices_than_a_model_knows_are_refused(name: str) -> None:
     """By a sentence that names a way out; such models tell devices apart by their number."""
     most = read_weights(shipped(name)).document["config"]["devices"]
     cluster = Cluster.uniform(most + 1)
-    with pytest.raises(SettingError, match=f"{most + 1} devices, but the model supports at most {most}; "):
+    refusal = f"{most + 1} devices, but the model supports at most {most}; "
+    with pytest.raises(SettingError, match=refusal):
         streamplace.place(chain(2), cluster, placer=name, objective=objective(name))
 
 

@@ -220,7 +220,8 @@ def test_an_unknown_refiner_is_named_even_if_nothing_is_left_for_it(weights: Any
 @pytest.mark.parametrize("refiner", ["metis", "round-robin", "pilot"])
 def test_a_placer_that_cannot_go_on_is_no_refiner(weights: Any, refiner: Any) -> None:
     """One line says so, and who can."""
-    with pytest.raises(SettingError, match=rf"^placer '{refiner}' cannot start from a placement; refine with anneal$"):
+    refusal = rf"^placer '{refiner}' cannot start from a placement; refine with anneal$"
+    with pytest.raises(SettingError, match=refusal):
         placed(weights, ALL["chain"], refine=refiner)
 
 

@@ -92,7 +92,8 @@ def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
     rest.wait_running(ordinary)
     everywhere = {"op0": DEVICES[:1], "op1": DEVICES[1:2], "op2": DEVICES[2:]}
     wider = job_of({**pipeline(1, 1, 1), "restart": True}, graph_jar)
-    with pytest.raises(FlinkError, match=f"is fully occupied by '{ordinary}': each slot of a job without"):
+    refusal = f"is fully occupied by '{ordinary}': each slot of a job without a placement"
+    with pytest.raises(FlinkError, match=refusal):
         apply(rest, flink, wider, everywhere)
     rest.cancel(ordinary)
     apply(rest, flink, wider, everywhere)
