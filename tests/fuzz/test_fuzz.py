@@ -79,7 +79,7 @@ def test_a_new_format_is_fuzzed_without_another_list(monkeypatch: pytest.MonkeyP
         ("raise KeyError('x')", "KeyError in <string>:1: 'x'"),
         ("raise FormatError('two\\nlines')", "message is not printable"),
         ("raise FormatError('x' * 2000)", "message of 2000 characters"),
-        ("while True: pass", "took more than"),
+        pytest.param("while True: pass", "took more than", marks=pytest.mark.slow),
         ("bytearray(2**33)", "MemoryError"),
         ("os._exit(1)", "ended its process"),
         ("time.sleep(60)", "hung"),
@@ -102,6 +102,7 @@ def test_whatever_else_a_reader_does_is_found(
     assert [finding.fault for finding in tally.findings if fault not in finding.fault] == []
 
 
+@pytest.mark.slow
 def test_compiling_takes_none_of_an_inputs_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import check_instance
 import check_search
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import placements, problems
 
@@ -58,7 +58,11 @@ def legal_placements(problem: Problem) -> Iterator[tuple[int, ...]]:
 def test_values_and_legality_are_those_of_streamplace(data: st.DataObject) -> None:
     problem = data.draw(problems(windowed=True))
     place = data.draw(placements(problem))
-    checked = as_checked(problem)
+    try:
+        checked = as_checked(problem)
+    except check_instance.RefusedError as refusal:  # numbers beyond those of the library
+        assume("out of range" not in str(refusal))
+        raise
     assert checked.legal(list(place)) == bool(problem.legal(place)[0])
     reached = value(problem, "throughput", place)
     assert abs(check.throughput(checked, list(place)) - reached) <= SAME
