@@ -1,7 +1,8 @@
 """The verbs: in Python by the names that they have on the command line."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamplace.api.comparing import compare
@@ -40,9 +41,4 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load a verb where it is first used: to place needs nothing of what trains."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = loader(__name__, _HOME)  # to place needs nothing of what trains

@@ -1,7 +1,8 @@
 """The nouns: stream graphs, clusters, placements and problems."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamplace.model.cluster import Cluster
@@ -43,9 +44,4 @@ __all__ = [
     "Window",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load a name where it is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = loader(__name__, _HOME)

@@ -1,7 +1,8 @@
 """The engine: a discrete-time simulation of streams with queues, CPU sharing and a network."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamsim.engine.capacity import capacity_warnings
@@ -49,9 +50,4 @@ __all__ = [
     "trace",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load a name where it is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = loader(__name__, _HOME)
