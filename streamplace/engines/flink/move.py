@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.apply import check, placed_upload
 from streamplace.engines.flink.carried import UNTOLD, Settings, lost, running_settings
@@ -54,21 +54,21 @@ class MovePlan:
         Where its subtasks are, and where they shall be.
     settings
         Settings that the running job goes by and its new submission would lose.
-    is_placed
-        Whether the job keeps its devices after a failure; a job that was submitted without a
-        placement holds whole TaskManagers, and may come up on others.
+    pins
+        Whether nothing moves, but the job was submitted without a placement: it holds whole
+        TaskManagers, and may come up on others after a failure.
     """
 
     job: str
     before: DevicesOf
     after: DevicesOf
     settings: Settings = field(default_factory=dict)
-    is_placed: bool = True
+    pins: bool = False
 
     @property
     def is_needed(self) -> bool:
         """Whether the job must be submitted again to run where it is placed, and to stay there."""
-        return bool(self.moved) or not self.is_placed
+        return self.pins or bool(self.moved)
 
     @property
     def moved(self) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
@@ -133,8 +133,8 @@ class FlinkMove:
             )
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
-        settings = self._checked(job, before, after)
-        return MovePlan(job, before, after, settings, is_placed=not holds_whole(self.rest, job))
+        plan = MovePlan(job, before, after, self._checked(job, before, after))
+        return plan if plan.moved else replace(plan, pins=holds_whole(self.rest, job))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job.
