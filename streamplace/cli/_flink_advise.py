@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._flink import BANDWIDTH, JOB, MIPS, asks
-from streamplace.cli._options import FILE
+from streamplace.cli._options import FILE, OFFERS
 from streamplace.cli._output import print_json, print_line, print_report, say, waiting
 from streamplace.errors import SettingError
 
@@ -30,12 +30,7 @@ if TYPE_CHECKING:
     help="Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a multiple of what "
     "they are offered now, such as 2x.",
 )
-@click.option(
-    "--offers",
-    "offers_file",
-    type=FILE,
-    help="TOML file with the types of machines and their prices.",
-)
+@OFFERS
 @click.option(
     "--cluster",
     "cluster_file",

@@ -23,6 +23,12 @@ LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
+OFFERS = click.option(
+    "--offers",
+    "offers_file",
+    type=FILE,
+    help="TOML file with the types of machines and their prices.",
+)
 READ = "streamplace.read"
 DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE
+from streamplace.cli._options import FILE, OFFERS
 from streamplace.cli._output import print_json, print_report, waiting
 from streamplace.errors import SettingError
 
@@ -30,12 +30,7 @@ POINTS = 9
     help="Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a range such as "
     "20000..80000.",
 )
-@click.option(
-    "--offers",
-    "offers_file",
-    type=FILE,
-    help="TOML file with the types of machines and their prices.",
-)
+@OFFERS
 @click.option(
     "--cluster",
     "cluster_file",
@@ -109,8 +104,10 @@ def command(
     and a proven bound: no plan costs less.
     """
     from streamplace.api import plan
+    from streamplace.io.clusters import read_cluster
     from streamplace.io.graphs import read_graph
     from streamplace.placers.registry import Budget
+    from streamplace.planning.offers import read_offers
     from streamplace.planning.result import FILES, frontier_report
 
     budget = None if seconds is None and evaluations is None else Budget(seconds, evaluations)
@@ -121,6 +118,8 @@ def command(
     if output is not None and len(rates) > 1:
         raise SettingError("-o is for one rate; drop it, or name one rate")
     stream_graph = read_graph(graph)
+    offers = None if offers_file is None else read_offers(offers_file)
+    cluster = None if cluster_file is None else read_cluster(cluster_file)
     results: list[PlanResult] = []
     for value in rates:
         with waiting(f"planning {stream_graph.name} at {value:g} tuples/s"):
@@ -128,8 +127,8 @@ def command(
                 plan(
                     stream_graph,
                     rate=value,
-                    offers=offers_file,
-                    cluster=cluster_file,
+                    offers=offers,
+                    cluster=cluster,
                     headroom=spare,
                     robust=robust,
                     error=error,

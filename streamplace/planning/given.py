@@ -44,6 +44,7 @@ def planned_on(
         error=error,
         seed=seed,
         budget=budget,
+        neighbours=False,
     )
     devices = _devices(result, members)
     place = [cluster.devices.index(devices[d]) for d in result.placement.index.tolist()]
@@ -57,8 +58,6 @@ def planned_on(
         placement=placement,
         limit=limit,
         machines=machines,
-        cheaper=None,
-        dearer=None,
         priced=False,
     )
 

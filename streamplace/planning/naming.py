@@ -12,7 +12,7 @@ from streamplace.planning.counts import Prices
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import PlannedDeployment, deployment_of
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.result import PlanLimit, PlanResult, PlanStep
+from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import PackedMachines, largest_use
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
@@ -25,7 +25,7 @@ def result_of(
     catalogue: Catalogue,
     packed: PackedMachines,
     bound: CostBound,
-    steps: tuple[PlanStep | None, PlanStep | None],
+    steps: PlanSteps,
     *,
     headroom: float,
     seed: int,

@@ -18,7 +18,7 @@ from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.naming import result_of, step_of
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.result import PlanResult, PlanStep
+from streamplace.planning.result import PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import PackedMachines, PlanSearch
 
 USUAL = Budget(10.0)
@@ -44,6 +44,7 @@ def planned(
     error: float = USUAL_ERROR,
     seed: int = 0,
     budget: Budget = USUAL,
+    neighbours: bool = True,
 ) -> PlanResult:
     """Return the cheapest plan for the rate of a graph, and a bound of the cost of every plan.
 
@@ -55,6 +56,8 @@ def planned(
         Operators on each machine that may cost more than the graph says at the same time, Γ.
     error
         Share by which they may cost more.
+    neighbours
+        Whether to ask as well what one machine less and one more carry.
 
     Raises
     ------
@@ -76,7 +79,9 @@ def planned(
     packed = None if bound is None else search.run(bound)
     if bound is None or packed is None:
         raise ProblemError(_refusal(graph, demand, catalogue, bound, seed))
-    steps = neighbouring_steps(graph, demand, catalogue, packed, seed)
+    steps: PlanSteps = (None, None)
+    if neighbours:
+        steps = neighbouring_steps(graph, demand, catalogue, packed, seed)
     return result_of(graph, demand, catalogue, packed, bound, steps, headroom=free, seed=seed)
 
 
@@ -181,7 +186,7 @@ def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
 
 def neighbouring_steps(
     graph: StreamGraph, demand: Demand, catalogue: Catalogue, packed: PackedMachines, seed: int
-) -> tuple[PlanStep | None, PlanStep | None]:
+) -> PlanSteps:
     """What the plan carries without its cheapest machine, and with one more of the cheapest."""
     offers, counts = catalogue.offers, packed.counts(len(catalogue.offers))
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)

@@ -73,6 +73,10 @@ class PlanStep:
     rate: float
 
 
+PlanSteps = tuple[PlanStep | None, PlanStep | None]
+"""One machine less and one more; None where there is no such plan."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanResult(Displayed):
     """Machines that carry a rate, what runs on them, and what no plan costs less than.
