@@ -1,5 +1,6 @@
 """Settings for all tests, and a command line in this process."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,6 +63,23 @@ def _quick_java() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield
+
+
+@pytest.fixture(autouse=True)
+def _signals_stay_pythons() -> Iterator[None]:
+    """What is called leaves Python's own handlers: else Ctrl-C ends the process at once."""
+    before = _caught_signals()
+    yield
+    assert not before - _caught_signals()
+
+
+def _caught_signals() -> set[int]:
+    """Numbers of the signals that have a handler."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return set()
+    mask = int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M)[1], 16)  # type: ignore[index]
+    return {number for number in range(1, 32) if mask >> (number - 1) & 1}
 
 
 class Answer(NamedTuple):

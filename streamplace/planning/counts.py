@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
+from streamplace.placers.exact.solver import Effort, solve_model
 from streamplace.planning.cuts import Cut
 from streamplace.planning.offers import Catalogue
 
 SCALE = 2**28
 """What all operators are worth in whole numbers; worths of machines are rounded up."""
 MOST_STEPS = 20_000
+MOST_WORK = 10.0
+"""Deterministic seconds of the solver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,8 @@ def cheapest_counts(
             model.add(y != n).only_enforce_if(d)
         model.add_bool_or(differs)
     model.minimize(cost)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_deterministic_time = 10.0
-    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None
-    return tuple(int(solver.value(y)) for y in x)
+    value_of = solve_model(model, Effort(None, MOST_WORK, workers=1, seed=0)).value_of
+    return None if value_of is None else tuple(value_of(y) for y in x)
 
 
 def least_cost(cuts: Iterable[Cut], catalogue: Catalogue, goal: int) -> Fraction:

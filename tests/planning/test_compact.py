@@ -37,6 +37,7 @@ def cheapest(items: list[Item], kinds: list[tuple[int, int, int]]) -> int:
     model.minimize(sum(cost))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False  # it takes Python's handler away for good
     assert solver.solve(model) == cp_model.OPTIMAL
     return round(solver.objective_value)
 
