@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamplace.model.arrays import Ints
 from streamplace.model.graph import StreamGraph
@@ -60,18 +61,9 @@ def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
     Above 200 operators, one that feeds a single other one that nothing else feeds shares a box with
     it, unless one of the placements ``places`` separates the two.
     """
-    n, streams = graph.n_operators, graph.streams
-    first = np.arange(n)
-    if n > MOST_SINGLE:
-        outs = np.bincount(streams.source, minlength=n)
-        ins = np.bincount(streams.target, minlength=n)
-        merged = (outs[streams.source] == 1) & (ins[streams.target] == 1)
-        for place in places:
-            merged &= place[streams.source] == place[streams.target]
-        feeder = dict(zip(streams.target[merged].tolist(), streams.source[merged].tolist(),
-                          strict=True))  # fmt: skip
-        for v in graph.order.tolist():
-            first[v] = first[feeder[v]] if v in feeder else v
+    single = graph.n_operators <= MOST_SINGLE
+    first = np.arange(graph.n_operators) if single else chain_of(graph, places)
+    streams = graph.streams
     heads, of = np.unique(first, return_inverse=True)
     members: list[list[int]] = [[] for _ in heads]
     for v in graph.order.tolist():
@@ -82,3 +74,23 @@ def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
         of.astype(np.int32), members, crossing,
         source[crossing].astype(np.int32), target[crossing].astype(np.int32),
     )  # fmt: skip
+
+
+def chain_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> NDArray[np.intp]:
+    """First operator of the chain of every operator, [N].
+
+    In a chain each operator feeds only the next one, which nothing else feeds. None of the
+    placements ``places`` separates two operators of a chain.
+    """
+    n, streams = graph.n_operators, graph.streams
+    first = np.arange(n)
+    outs = np.bincount(streams.source, minlength=n)
+    ins = np.bincount(streams.target, minlength=n)
+    merged = (outs[streams.source] == 1) & (ins[streams.target] == 1)
+    for place in places:
+        merged &= place[streams.source] == place[streams.target]
+    feeder = dict(zip(streams.target[merged].tolist(), streams.source[merged].tolist(),
+                      strict=True))  # fmt: skip
+    for v in graph.order.tolist():
+        first[v] = first[feeder[v]] if v in feeder else v
+    return first

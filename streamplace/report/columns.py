@@ -1,0 +1,51 @@
+"""Columns of the document: numbers as JSON has them, one for all rows where they are equal."""
+
+from math import isfinite
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamplace.report.document import Column, Texts
+
+
+def column(values: ArrayLike) -> Column:
+    """Numbers by row, or the one that all rows have.
+
+    >>> column([1.0, 2.5]), column([3.0, 3.0])
+    ([1, 2.5], 3)
+    """
+    array = np.asarray(values)
+    if len(array) and bool((array == array[0]).all()):
+        return plain(float(array[0]))
+    return numbers(array)
+
+
+def numbers(values: ArrayLike) -> list[float]:
+    """Numbers of an array, whole ones without a fraction, which is shorter.
+
+    >>> numbers([0.5, 2.0, 1e20])
+    [0.5, 2, 1e+20]
+    """
+    return [plain(value) for value in np.asarray(values).tolist()]
+
+
+def plain(value: float) -> float:
+    """Number, without a fraction where it is whole."""
+    whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
+    return int(value) if whole else value
+
+
+def finite(value: float) -> float | None:
+    """Number, or nothing where it is infinite or none."""
+    return plain(value) if isfinite(value) else None
+
+
+def texts(values: tuple[str, ...]) -> Texts:
+    """Texts by row, or the one that all rows have."""
+    return values[0] if len(set(values)) == 1 else list(values)
+
+
+def rows(marked: NDArray[np.bool_]) -> list[int]:
+    """Rows that are marked."""
+    chosen: list[int] = np.flatnonzero(marked).tolist()
+    return chosen

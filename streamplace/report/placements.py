@@ -1,0 +1,132 @@
+"""What a report says of a placement: Python's own values, and what limits."""
+
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
+from streamplace.objectives.registry import Objective
+from streamplace.report.columns import numbers, plain, rows
+from streamplace.report.document import (
+    ChainPiece,
+    LimitPart,
+    LoadsPart,
+    MarksPart,
+    PassPart,
+    PlacementPart,
+    ResourceKind,
+)
+
+MOST_OF_PASS = 20_000
+"""Operators of which a document holds one pass."""
+
+
+class Shown(NamedTuple):
+    """A placement that a report shows.
+
+    Attributes
+    ----------
+    bound
+        No placement can be better than this by the objective; None where none is known.
+    command
+        Command that puts it to use.
+    """
+
+    name: str
+    placement: Placement
+    bound: float | None = None
+    command: str = ""
+
+
+def placement_part(problem: Problem, shown: Shown, judge: Objective) -> PlacementPart:
+    """A placement with its values by Python."""
+    from streamsim import bottleneck, resource_loads, source_rates, throughput
+
+    placement, instance = shown.placement, problem.instance
+    place = placement.index
+    loads = resource_loads(instance, place)
+    top = bottleneck(loads)
+    rates = source_rates(instance, place)
+    value = judge.value(problem, placement)
+    part = PlacementPart(
+        name=shown.name,
+        place=place.tolist(),
+        throughput=plain(float(throughput(instance, place[None, :])[0])),
+        sources=[(int(v), plain(float(rates[v]))) for v in problem.graph.sources],
+        bottleneck=LimitPart(
+            kind=cast(ResourceKind, top.kind),
+            device=top.device,
+            peer=top.peer,
+            load=plain(top.load),
+        ),
+        loads=LoadsPart(
+            devices=numbers(loads.devices),
+            cores=numbers(loads.cores),
+            egress=numbers(loads.egress),
+            ingress=numbers(loads.ingress),
+            links=[
+                (a, b, float(loads.links[a, b])) for a, b in np.argwhere(loads.links > 0).tolist()
+            ],
+        ),
+        value=plain(value),
+        words=judge.format(value),
+        marks=_marks(problem, placement, judge),
+    )
+    if placement.priority is not None:
+        part["priority"] = numbers(placement.priority)
+    if shown.bound is not None:
+        part["bound"] = shown.bound
+    if shown.command:
+        part["command"] = shown.command
+    if problem.n_operators <= MOST_OF_PASS:
+        part["one_pass"] = _pass(problem, placement, judge)
+    return part
+
+
+def _marks(problem: Problem, placement: Placement, judge: Objective) -> MarksPart:
+    picture = judge.pictured(problem, placement)
+    return MarksPart(
+        title=picture.title,
+        subtitle=picture.subtitle,
+        operators=rows(picture.operators),
+        streams=rows(picture.streams),
+    )
+
+
+def pass_options(judge: Objective) -> PassOptions:
+    """Options by which an objective simulates a pass; the usual ones where it simulates none."""
+    name, *options = judge.name.split(":") if judge.base is None else judge.base.name.split(":")
+    if name != "makespan":
+        return PassOptions()
+    return PassOptions.of(dict(option.split("=", 1) for option in options))
+
+
+def _pass(problem: Problem, placement: Placement, judge: Objective) -> PassPart:
+    options = pass_options(judge)
+    rules, _ = options.rules_of(placement)
+    schedule = pass_schedule(problem, placement, options)
+    chain = schedule.chain
+    times = numbers(chain.times)
+    part = PassPart(
+        queue=rules.queue,
+        network=rules.network,
+        pause=rules.pause,
+        spacing=rules.spacing,
+        makespan=plain(schedule.makespan),
+        start=numbers(schedule.start),
+        finish=numbers(schedule.finish),
+        chain=[
+            ChainPiece(what=KINDS[kind.name], operator=v, stream=e, begin=begin, end=end)
+            for kind, v, e, begin, end in zip(
+                chain.parts, chain.operator.tolist(), chain.stream.tolist(), times[:-1], times[1:],
+                strict=True,
+            )
+        ],
+    )  # fmt: skip
+    if rules.network != "free":
+        part["departure"] = numbers(schedule.departure)
+        part["arrival"] = numbers(schedule.arrival)
+    return part

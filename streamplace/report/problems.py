@@ -1,0 +1,172 @@
+"""What a report says of a graph, its devices and the placements of the one on the others."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
+from streamplace.model.rules import PlacementRules
+from streamplace.objectives.registry import Objective
+from streamplace.report.columns import column, finite, numbers, plain, texts
+from streamplace.report.document import (
+    ConstraintsPart,
+    DevicesPart,
+    NetworkPart,
+    ObjectivePart,
+    OperatorsPart,
+    ProblemPart,
+    StreamsPart,
+    WindowPart,
+)
+from streamplace.report.groups import groups_of
+from streamplace.report.layout import layout_part
+from streamplace.report.placements import Shown, placement_part
+
+MOST_LINKS = 250_000
+"""Links between groups of devices that a document holds."""
+
+
+def graph_part(graph: StreamGraph) -> ProblemPart:
+    """A graph alone."""
+    return ProblemPart(
+        name=graph.name,
+        level="operators",
+        count=1,
+        what_if="a graph alone has no devices",
+        operators=operators_part(graph),
+        streams=streams_part(graph),
+        layout=layout_part(graph.n_operators, graph.streams.source, graph.streams.target),
+        groups=groups_of(graph),
+        placements=[],
+    )
+
+
+def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
+    """A problem with placements."""
+    part = graph_part(problem.graph)
+    rules = problem.rules
+    part["what_if"] = ""
+    part["groups"] = groups_of(problem.graph, [shown.placement.index for shown in placements])
+    part["devices"] = devices_part(problem.cluster)
+    part["network"] = network_part(problem.cluster)
+    part["objective"] = objective_part(judge)
+    if rules is not None:
+        part["operators"]["unit"] = rules.unit.tolist()
+        part["constraints"] = _constraints(rules)
+    if problem.seconds is not None:
+        part["seconds"] = [column(problem.seconds[:, d]) for d in range(problem.n_devices)]
+    part["placements"] = [placement_part(problem, shown, judge) for shown in placements]
+    return part
+
+
+def operators_part(graph: StreamGraph) -> OperatorsPart:
+    """Operators of a graph."""
+    operators = graph.operators
+    part = OperatorsPart(
+        name=list(operators.name),
+        kind=texts(operators.kind),
+        ipt=column(operators.ipt),
+        rate=column(operators.rate),
+        parallelism=column(operators.balanced_parallelism),
+        joins=column(operators.fires_all.astype(np.int32)),
+        memory=column(operators.memory),
+    )
+    if operators.window:
+        part["windows"] = [
+            WindowPart(
+                operator=row,
+                size=window.size,
+                advance=window.advance,
+                base=window.base,
+                factor=window.factor,
+                limit=finite(window.limit),
+            )
+            for row, window in sorted(operators.window.items())
+        ]
+    return part
+
+
+def streams_part(graph: StreamGraph) -> StreamsPart:
+    """Streams of a graph."""
+    streams = graph.streams
+    part = StreamsPart(
+        source=streams.source.tolist(),
+        target=streams.target.tolist(),
+        selectivity=column(streams.selectivity),
+        payload=column(streams.bytes_per_tuple()),
+    )
+    if any(streams.input):
+        part["input"] = _inputs(graph)
+    return part
+
+
+def _inputs(graph: StreamGraph) -> list[int]:
+    """Number of the input into which every stream leads."""
+    streams = graph.streams
+    numbered: dict[tuple[int, str | int], int] = {}
+    ends = zip(streams.target.tolist(), streams.input, strict=True)
+    keys = [(target, name or e) for e, (target, name) in enumerate(ends)]
+    return [numbered.setdefault(key, len(numbered)) for key in keys]
+
+
+def devices_part(cluster: Cluster) -> DevicesPart:
+    """Devices of a cluster."""
+    devices = cluster.devices
+    limited = bool(np.isfinite(devices.memory).any())
+    return DevicesPart(
+        name=list(devices.name),
+        mips=column(devices.mips),
+        cores=column(devices.cores),
+        egress=column(8 / devices.egress_bps),
+        ingress=column(8 / devices.ingress_bps),
+        memory=[finite(size) for size in devices.memory.tolist()] if limited else None,
+    )
+
+
+def network_part(cluster: Cluster) -> NetworkPart:
+    """Links of a cluster, by groups of devices that have the same ones."""
+    group = _link_groups(cluster)
+    return NetworkPart(
+        group=column(group),
+        seconds_per_byte=_by_group(8 / cluster.bandwidth_bps, group),
+        latency=_by_group(cluster.latency_s, group),
+        overhead=plain(cluster.overhead_s),
+        gap=plain(cluster.gap_s),
+    )
+
+
+def _link_groups(cluster: Cluster) -> Ints:
+    """Group of every device: all devices in one where all links are equal."""
+    away = ~np.eye(cluster.n_devices, dtype=np.bool_)
+    matrices = (cluster.bandwidth_bps[away], cluster.latency_s[away])
+    if all(len(np.unique(cells)) <= 1 for cells in matrices):
+        return np.zeros(cluster.n_devices, np.int32)
+    return cluster.interchangeable
+
+
+def _by_group(matrix: Floats, group: Ints) -> list[list[float]]:
+    """Cells of a matrix by groups of rows and columns, off its diagonal."""
+    first = np.unique(group, return_index=True)[1]
+    second = [int(np.flatnonzero(group == g)[-1]) for g in range(len(first))]
+    table = matrix[np.ix_(first, first)]
+    for g, (a, b) in enumerate(zip(first.tolist(), second, strict=True)):
+        table[g, g] = matrix[a, b] if a != b else 0.0
+    return [numbers(row) for row in table]
+
+
+def objective_part(judge: Objective) -> ObjectivePart:
+    """An objective."""
+    return ObjectivePart(
+        name=judge.name, quantity=judge.quantity, sense=judge.sense, unit=judge.unit
+    )
+
+
+def _constraints(rules: PlacementRules) -> ConstraintsPart:
+    limited = np.flatnonzero(~rules.allowed.all(axis=1)).tolist()
+    return ConstraintsPart(
+        allowed=[(u, np.flatnonzero(rules.allowed[u]).tolist()) for u in limited],
+        apart=[(a, b) for a, b in rules.apart.tolist()],
+    )

@@ -1,0 +1,7 @@
+from report_document import check_document
+from report_example import FILE, as_text, example
+
+
+def test_the_example_is_a_document_with_every_field_described() -> None:
+    check_document(as_text(example()))
+    assert FILE.read_text(encoding="utf-8") == as_text(example())

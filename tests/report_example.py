@@ -1,0 +1,162 @@
+"""An example of the document with every part; ``python tests/report_example.py`` writes it."""
+
+import json
+from pathlib import Path
+
+from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph, Window
+from streamplace.model.devices import Device, Devices
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.document import (
+    VERSION,
+    ComparedPart,
+    ComparisonPart,
+    FrontierPart,
+    MachinesPart,
+    MovePart,
+    ObjectivePart,
+    PlanPart,
+    PlanStepPart,
+    ReportDocument,
+    TrainingPart,
+    WordsPart,
+)
+from streamplace.report.placements import Shown
+from streamplace.report.problems import problem_part
+
+FILE = Path(__file__).parent / "report" / "example.json"
+RATE = ObjectivePart(name="throughput", quantity="throughput", sense="max", unit="")
+
+
+def example_problem() -> Problem:
+    """Two sources, a window, a join of subtasks, and unequal devices and links."""
+    graph = StreamGraph.of(
+        "clicks",
+        [
+            Operator("clicks", ipt=4e4, payload=400, rate=2e4, kind="source"),
+            Operator("orders", ipt=6e4, payload=900, rate=5e3, kind="source"),
+            Operator("parse", ipt=1e5, payload=300, kind="map"),
+            Operator("count", ipt=5e4, payload=60, window=Window(10, 2, 1, 0.01), memory=2e9),
+            Operator("join#0", ipt=2e5, payload=700, memory=1e9),
+            Operator("join#1", ipt=2e5, payload=700, memory=1e9),
+            Operator("sink <script>", ipt=3e4, kind="sink"),
+        ],
+        [
+            Stream("clicks", "parse"),
+            Stream("parse", "count", 0.8),
+            Stream("parse", "join#0", 0.5),
+            Stream("parse", "join#1", 0.5),
+            Stream("orders", "join#0", 0.5),
+            Stream("orders", "join#1", 0.5),
+            Stream("join#0", "sink <script>", 0.3),
+            Stream("join#1", "sink <script>", 0.3),
+            Stream("count", "sink <script>"),
+        ],
+    )
+    devices = Devices.of(
+        [
+            Device("edge", 1000, memory="4 GB"),
+            Device("m0", 2500, 2, memory="8 GB", egress="500 Mbps"),
+            Device("m1", 2500, 2, memory="8 GB", egress="500 Mbps"),
+            Device("big", 3000, 4),
+        ]
+    )
+    mbps = [[0, 50, 50, 20], [50, 0, 1000, 100], [50, 1000, 0, 100], [20, 100, 100, 0]]
+    ms = [[0, 5, 5, 20], [5, 0, 0.2, 8], [5, 0.2, 0, 8], [20, 8, 8, 0]]
+    cluster = Cluster(
+        devices,
+        [[1e6 * x or 1 for x in row] for row in mbps],
+        [[x / 1e3 for x in row] for row in ms],
+        overhead_s=1e-6,
+    )
+    rules = Constraints(pin={"clicks": "edge"}, exlocate=[{"join#0", "join#1"}])
+    return Problem(graph, cluster, rules)
+
+
+def example() -> ReportDocument:
+    """Document about a problem, with made-up numbers in the other parts."""
+    problem = example_problem()
+    placed = [
+        Shown("auto", problem.placement([0, 1, 1, 1, 1, 2, 2]), 1.0),
+        Shown("metis", problem.placement([0, 0, 3, 3, 1, 2, 3])),
+    ]
+    words = WordsPart(
+        title="clicks",
+        parts=[
+            {"head": ["device", "CPU", ""], "rows": [["edge", "80.0 %", 0.8]]},
+            ("clicks", " by auto"),
+            "Verdict: an example.",
+        ],
+    )
+    return ReportDocument(
+        version=VERSION,
+        made_by="streamplace 0.1.0",
+        title="clicks",
+        words=words,
+        notes=["This is an example."],
+        problems=[problem_part(problem, placed, OBJECTIVES["throughput"])],
+        comparison=_comparison(),
+        plan=_plan(),
+        training=TrainingPart(
+            model="dream",
+            objective="throughput",
+            epochs=[1, 2, 3],
+            curves={"reward": [0.5, 0.6, 0.65], "validation": [0.55, None, 0.7]},
+            before=0.4,
+            best=3,
+        ),
+        moves=[MovePart(operator="parse", source={"edge": 1}, target={"m0": 1})],
+    )
+
+
+def _comparison() -> ComparisonPart:
+    rows = [
+        {"placer": "metis", "mean": 0.8, "min": 0.7, "ms_per_graph": 1.2},
+        {"placer": "auto", "mean": 0.95, "min": 0.9, "ms_per_graph": 900.0},
+    ]
+    compared = ComparedPart(
+        objective=RATE,
+        rate=None,
+        placers=["metis", "auto"],
+        rows=rows,
+        values=[[0.7, 0.9], [0.9, 1.0]],
+        milliseconds=[[1.0, 1.4], [880.0, 920.0]],
+        optimum=[None, 1.0],
+    )
+    return ComparisonPart(
+        graphs=["clicks", "other"],
+        problem=[0, None],
+        reference="metis",
+        aliases={"mine": "pilot:weights=best.safetensors"},
+        results=[compared],
+        failures={"third": "no placement fits into memory"},
+    )
+
+
+def _plan() -> PlanPart:
+    return PlanPart(
+        rate=25000,
+        cost=0.6,
+        bound=0.55,
+        gap=0.0909,
+        cheapest=False,
+        priced=True,
+        machines=[MachinesPart(name="small", number=3, price=0.2, contents="parse 2, count")],
+        parallelism={"parse": 2, "count": 1},
+        free={"cpu": 0.2, "memory": 0.6},
+        carries=26000,
+        cheaper=PlanStepPart(machines={"small": 2}, cost=0.4, rate=17000),
+        dearer=PlanStepPart(machines={"small": 4}, cost=0.8, rate=34000),
+        frontier=[
+            FrontierPart(rate=20000, cost=0.4, bound=0.4, gap=0, machines={"small": 2}),
+            FrontierPart(rate=25000, cost=0.6, bound=0.55, gap=0.0909, machines={"small": 3}),
+        ],
+    )
+
+
+def as_text(document: ReportDocument) -> str:
+    """Document as the file has it."""
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(as_text(example()), encoding="utf-8")
