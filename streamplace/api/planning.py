@@ -20,8 +20,9 @@ from streamplace.model.units import Quantity
 from streamplace.planning.given import planned_on
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
-from streamplace.planning.planner import USUAL, USUAL_ERROR, planned
+from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import USUAL_BUDGET, USUAL_ERROR, PlanSettings
 
 OffersLike = Catalogue | Iterable[Offer] | FilePath
 """Offers, a catalogue of them, or the path of a file."""
@@ -74,29 +75,13 @@ def plan(
     """
     if (offers is None) == (cluster is None):
         raise SettingError("a plan needs either offers or a cluster; give one of them")
-    asked, limit = graph_of(graph, rate), budget_of(budget) or USUAL
-    number = seed_of(seed)
     spare = headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom)
-    machines = cluster_of(cluster)
+    limit = budget_of(budget) or USUAL_BUDGET
+    settings = PlanSettings(spare, robust, error, seed_of(seed), limit)
+    asked, machines = graph_of(graph, rate), cluster_of(cluster)
     if machines is not None:
-        return planned_on(
-            asked,
-            machines,
-            headroom=spare,
-            robust=robust,
-            error=error,
-            seed=number,
-            budget=limit,
-        )
-    return planned(
-        asked,
-        _catalogue(offers),
-        headroom=spare,
-        robust=robust,
-        error=error,
-        seed=number,
-        budget=limit,
-    )
+        return planned_on(asked, machines, settings)
+    return planned(asked, _catalogue(offers), settings)
 
 
 def _catalogue(offers: OffersLike | None) -> Catalogue:

@@ -1,34 +1,27 @@
 """Given machines: a cluster as offers of which each machine costs 1, so that a plan takes few."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from streamplace.errors import ProblemError
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.placers.registry import Budget
-from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.headroom import Headroom
+from streamplace.planning.demand import demand_of
+from streamplace.planning.deployment import deployment_of
+from streamplace.planning.links import LinkedDevices, fullest_link
+from streamplace.planning.naming import result_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.planner import NONE, USUAL, USUAL_ERROR, planned
-from streamplace.planning.result import PlanLimit, PlanResult
+from streamplace.planning.planner import CheapestMachines, cheapest_machines
+from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 
 
 def planned_on(
-    graph: StreamGraph,
-    cluster: Cluster,
-    *,
-    headroom: Headroom = NONE,
-    robust: int = 0,
-    error: float = USUAL_ERROR,
-    seed: int = 0,
-    budget: Budget = USUAL,
+    graph: StreamGraph, cluster: Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return the plan that needs the fewest machines of a cluster; its cost is their number.
 
-    Links between machines are checked at the end.
+    A plan whose links between machines are too slow is cut off, and the search goes on.
 
     Raises
     ------
@@ -36,36 +29,61 @@ def planned_on(
         When the machines do not carry the rate, or the links between them do not.
     """
     catalogue, members = catalogue_of(cluster)
-    result = planned(
-        graph,
-        catalogue,
-        headroom=headroom,
-        robust=robust,
-        error=error,
-        seed=seed,
-        budget=budget,
-        neighbours=False,
+    free = settings.headroom.share(graph, catalogue)
+    demand = demand_of(graph.at_rate(graph.source_rate / (1 - free)))
+    linked = LinkedDevices(demand, catalogue, cluster, members, settings.seed)
+    try:
+        machines = cheapest_machines(graph, catalogue, settings, linked.accept)
+    except ProblemError:
+        if not linked.carried:
+            raise
+        raise ProblemError(
+            f"the machines carry {graph.source_rate:.6g} tuples/s, but no plan was found within "
+            f"the budget whose links between machines do: the best carries "
+            f"{linked.carried * graph.source_rate:.6g}; raise the budget, or lower the rate"
+        ) from None
+    return _named(graph, cluster, catalogue, linked, machines, settings)
+
+
+def _named(
+    graph: StreamGraph,
+    cluster: Cluster,
+    catalogue: Catalogue,
+    linked: LinkedDevices,
+    machines: CheapestMachines,
+    settings: PlanSettings,
+) -> PlanResult:
+    demand, free, bound, packed = machines
+    assert packed.devices is not None
+    result = result_of(
+        graph, demand, catalogue, packed, bound, (None, None), headroom=free, seed=settings.seed
     )
-    devices = _devices(result, members)
-    place = [cluster.devices.index(devices[d]) for d in result.placement.index.tolist()]
-    placement = Placement(result.placement.operators, cluster.devices.name, place)
-    _check_links(result, cluster, placement)
-    limit = _renamed(result.limit, result.cluster.devices.index(result.limit.machine), devices)
-    machines = dict.fromkeys(devices, 1)
+    deployment = deployment_of(
+        demand, catalogue, packed.parallelism, packed.kinds.tolist(), packed.rows
+    )
+    names = [cluster.devices.name[d] for d in packed.devices.tolist()]
+    placement = linked.placement(deployment, packed.devices)
+    limit = replace(result.limit, machine=names[result.cluster.devices.index(result.limit.machine)])
+    fullest = fullest_link(Problem(deployment.expansion.graph, cluster), placement)
+    carries = result.carries
+    if fullest is not None:
+        limit = max(limit, fullest, key=lambda each: each.use)
+        carries = min(carries, demand.graph.source_rate / fullest.use)
     return replace(
         result,
         cluster=cluster,
         placement=placement,
         limit=limit,
-        machines=machines,
+        carries=carries,
+        machines=dict.fromkeys(names, 1),
         priced=False,
     )
 
 
-def catalogue_of(cluster: Cluster) -> tuple[Catalogue, dict[str, list[str]]]:
-    """Offers for the kinds of devices of a cluster, and the devices of each."""
-    kinds: dict[Offer, list[str]] = {}
-    for device in cluster.devices:
+def catalogue_of(cluster: Cluster) -> tuple[Catalogue, list[list[int]]]:
+    """Offers for the kinds of devices of a cluster, and the numbers of the devices of each."""
+    kinds: dict[Offer, list[int]] = {}
+    for number, device in enumerate(cluster.devices):
         offer = Offer(
             "machine",
             1.0,
@@ -76,40 +94,9 @@ def catalogue_of(cluster: Cluster) -> tuple[Catalogue, dict[str, list[str]]]:
             device.ingress,
             tags=device.tags,
         )
-        kinds.setdefault(offer, []).append(device.name)
-    offers, members = [], {}
-    for offer, names in kinds.items():
-        offers.append(replace(offer, name=names[0], at_most=len(names)))
-        members[names[0]] = names
-    return Catalogue(tuple(offers), cluster.overhead_s), members
-
-
-def _devices(result: PlanResult, members: dict[str, list[str]]) -> list[str]:
-    """Name of the given device that each planned machine is."""
-    taken: dict[str, int] = {}
-    names = []
-    for machine in result.cluster.devices.name:
-        offer = machine.rpartition("-")[0]
-        number = taken.get(offer, 0)
-        taken[offer] = number + 1
-        names.append(members[offer][number])
-    return names
-
-
-def _check_links(result: PlanResult, cluster: Cluster, placement: Placement) -> None:
-    from streamsim import throughput
-
-    from streamplace.model.expansion import expand
-
-    instance = Problem(expand(result.graph).graph, cluster).instance
-    reached = float(throughput(instance, placement.index[None])[0])
-    if reached < 1 - ROUNDING:
-        raise ProblemError(
-            f"the machines carry {result.rate:.6g} tuples/s, but the links between them carry "
-            f"{reached * result.rate:.6g} with this placement; place the graph with its "
-            "parallelism by `streamplace place --subtasks`, which heeds links"
-        )
-
-
-def _renamed(limit: PlanLimit, machine: int, devices: Sequence[str]) -> PlanLimit:
-    return PlanLimit(limit.resource, devices[machine], limit.operator, limit.use)
+        kinds.setdefault(offer, []).append(number)
+    offers = tuple(
+        replace(offer, name=cluster.devices.name[numbers[0]], at_most=len(numbers))
+        for offer, numbers in kinds.items()
+    )
+    return Catalogue(offers, cluster.overhead_s), list(kinds.values())

@@ -29,6 +29,7 @@ WORDS = {
     "egress": "the outgoing network of {machine}, mostly by {operator}",
     "ingress": "the incoming network of {machine}, mostly by {operator}",
     "slots": "the slots of {machine}",
+    "link": "the link {machine}, mostly by {operator}",
 }
 
 
@@ -39,11 +40,11 @@ class PlanLimit:
     Attributes
     ----------
     resource
-        "cpu", "core", "memory", "egress", "ingress" or "slots".
+        "cpu", "core", "memory", "egress", "ingress", "slots" or "link".
     machine
-        Name of the machine.
+        Name of the machine; of a link, its two machines.
     operator
-        The operator that takes most of it.
+        The operator that takes most of it; of a link, the stream.
     use
         Share of the resource in use.
     """

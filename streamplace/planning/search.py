@@ -40,15 +40,22 @@ class PackedMachines:
         [N] subtasks of each operator.
     rows
         [D, N] subtasks of each operator on each machine.
+    devices
+        [D] number of the given device that each machine is; None where machines are bought.
     """
 
     kinds: Ints
     parallelism: Ints
     rows: Ints
+    devices: Ints | None = None
 
     def counts(self, n_types: int) -> tuple[int, ...]:
         """Number of machines of each type."""
         return tuple(np.bincount(self.kinds, minlength=n_types).tolist())
+
+
+Accept = Callable[[PackedMachines], PackedMachines | None]
+"""Takes packed machines, or changes them so that they carry the rate, or refuses them."""
 
 
 class PlanSearch:
@@ -60,6 +67,8 @@ class PlanSearch:
         Whether to end with the best answer so far.
     moves
         Moves that all walks together may try; None is no limit.
+    accept
+        Has the last word on what is packed; by default the closed form of the simulator.
     """
 
     def __init__(
@@ -69,9 +78,11 @@ class PlanSearch:
         seed: int,
         stop: Callable[[], bool] = lambda: False,
         moves: int | None = None,
+        accept: Accept | None = None,
     ) -> None:
         self._demand, self._catalogue, self._seed = demand, catalogue, seed
         self._is_late, self._moves = stop, moves
+        self._accept = accept or accept_by_simulation(demand, catalogue)
         self._prices = Prices.of(catalogue)
         self.best: PackedMachines | None = None
 
@@ -83,7 +94,7 @@ class PlanSearch:
     def run(self, bound: CostBound) -> PackedMachines | None:
         """Search until the bound is reached, or the rounds or the time are over."""
         goal = self._prices.cost(bound.counts)
-        self._offer(first_fit_machines(self._demand, self._catalogue, self._is_late))
+        self._offer(first_fit_machines(self._demand, self._catalogue, self._is_late, self._accept))
         for level in range(ROUNDS):
             for counts in self._candidates(bound, goal):
                 if self._stop() or (self.cost is not None and self.cost <= goal):
@@ -115,11 +126,7 @@ class PlanSearch:
         rows, excess = walk(packing, kinds, rows, random, steps)
         if excess > 0:
             return None
-        packed = PackedMachines(kinds, packing.parallelism, rows)
-        deployment = deployment_of(
-            self._demand, self._catalogue, packed.parallelism, kinds.tolist(), rows
-        )
-        return packed if deployment.carries else None
+        return self._accept(PackedMachines(kinds, packing.parallelism, rows))
 
     def _stop(self) -> bool:
         return self._moves == 0 or self._is_late()
@@ -221,11 +228,26 @@ def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines
         same = np.flatnonzero(packed.kinds == t)
         idle = same[~in_use[same]]
         in_use[idle[: max(0, offer.at_least - int(in_use[same].sum()))]] = True
-    return PackedMachines(packed.kinds[in_use], packed.parallelism, packed.rows[in_use])
+    devices = None if packed.devices is None else packed.devices[in_use]
+    return PackedMachines(packed.kinds[in_use], packed.parallelism, packed.rows[in_use], devices)
+
+
+def accept_by_simulation(demand: Demand, catalogue: Catalogue) -> Accept:
+    """Take packed machines with which the closed form of the simulator reaches the rate."""
+
+    def accept(packed: PackedMachines) -> PackedMachines | None:
+        kinds = packed.kinds.tolist()
+        made = deployment_of(demand, catalogue, packed.parallelism, kinds, packed.rows)
+        return packed if made.carries else None
+
+    return accept
 
 
 def first_fit_machines(
-    demand: Demand, catalogue: Catalogue, stop: Callable[[], bool] = lambda: False
+    demand: Demand,
+    catalogue: Catalogue,
+    stop: Callable[[], bool] = lambda: False,
+    accept: Accept | None = None,
 ) -> PackedMachines | None:
     """Return the cheapest plan that first fit makes with machines of one type.
 
@@ -233,9 +255,11 @@ def first_fit_machines(
     allow, as DS2 sets them.
     """
     prices = Prices.of(catalogue)
+    decide = accept or accept_by_simulation(demand, catalogue)
     best: tuple[int, PackedMachines] | None = None
     for t in range(len(catalogue.offers)):
-        packed = None if stop() and best else _first_fit_of_type(demand, catalogue, t)
+        filled = None if stop() and best else _first_fit_of_type(demand, catalogue, t)
+        packed = None if filled is None else decide(filled)
         if packed is None:
             continue
         packed = without_idle(packed, catalogue)
@@ -256,9 +280,7 @@ def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMa
         kinds = machine_kinds(catalogue, counts)
         rows, left = first_fit(packing, kinds)
         if not left.any():
-            packed = PackedMachines(kinds, vector, rows)
-            deployment = deployment_of(demand, catalogue, vector, kinds.tolist(), rows)
-            return packed if deployment.carries else None
+            return PackedMachines(kinds, vector, rows)
         if counts[t] == most or number > 8 * int(vector.sum()):
             return None
         number *= 2

@@ -12,6 +12,7 @@ from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned
+from streamplace.planning.settings import PlanSettings
 
 Item = tuple[int, int]
 """CPU and memory that an operator needs."""
@@ -67,4 +68,5 @@ def test_the_compact_model_lies_between_bound_and_plan(
     bound = proven_bound(demand_of(graph), offers)
     assert bound is not None
     assert bound.value <= best
-    assert math.isclose(planned(graph, offers, budget=Budget(None, 10**6)).cost, best)
+    settings = PlanSettings(budget=Budget(None, 10**6))
+    assert math.isclose(planned(graph, offers, settings).cost, best)

@@ -26,9 +26,10 @@ from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import PlanSettings
 from streamplace.planning.walk import uses
 
-BUDGET = Budget(None, 10**6)
+ASKED = PlanSettings(budget=Budget(None, 10**6))
 SMALL = Offer("small", 0.1, mips=4.0, cores=2)
 LARGE = Offer("large", 0.35, mips=4.0, cores=8)
 
@@ -45,7 +46,7 @@ def test_a_plan_of_a_small_problem_is_the_cheapest(graph: StreamGraph, offers: C
     """No plan of up to three machines costs less, and every plan carries the rate."""
     best = cheapest_by_brute_force(demand_of(graph), offers, 3)
     try:
-        result = planned(graph, offers, budget=BUDGET)
+        result = planned(graph, offers, ASKED)
     except ProblemError:
         assert best == float("inf")
         return
@@ -73,7 +74,7 @@ def test_contents_that_fit_carry_the_rate(
 def test_the_same_seed_gives_the_same_plan() -> None:
     """And the plan is told whole."""
     catalogue = Catalogue.of([SMALL, LARGE], 1e-6)
-    plans = [planned(pipeline(5000.0), catalogue, seed=3, budget=BUDGET) for _ in range(2)]
+    plans = [planned(pipeline(5000.0), catalogue, replace(ASKED, seed=3)) for _ in range(2)]
     assert plans[0].to_json() == plans[1].to_json()
     assert plans[0].placement == plans[1].placement
 
@@ -81,14 +82,16 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 def test_machines_that_must_be_kept_are_part_of_the_plan() -> None:
     """Also where others alone would be cheaper."""
     catalogue = Catalogue.of([SMALL, replace(LARGE, at_least=1)])
-    result = planned(pipeline(), catalogue, budget=BUDGET)
+    result = planned(pipeline(), catalogue, ASKED)
     assert result.machines == {"large": 1}
     assert result.is_cheapest
 
 
 def test_headroom_stays_free() -> None:
     """The plan carries more than its rate by that share."""
-    result = planned(pipeline(), Catalogue.of([SMALL]), headroom=Headroom(flat=0.25), budget=BUDGET)
+    result = planned(
+        pipeline(), Catalogue.of([SMALL]), replace(ASKED, headroom=Headroom(flat=0.25))
+    )
     assert result.rate == 1000
     assert result.carries * 0.75 >= 1000 * (1 - 1e-9)
     assert result.limit.use <= 1
@@ -96,7 +99,7 @@ def test_headroom_stays_free() -> None:
 
 def test_a_plan_tells_what_its_neighbours_carry() -> None:
     """One machine less carries less than the rate where the plan is the cheapest of its kind."""
-    result = planned(pipeline(4000.0), Catalogue.of([SMALL]), budget=BUDGET)
+    result = planned(pipeline(4000.0), Catalogue.of([SMALL]), ASKED)
     assert result.is_cheapest
     assert result.cheaper is not None
     assert result.dearer is not None
@@ -134,14 +137,14 @@ def test_what_nothing_can_carry_is_refused_with_the_reason(
 ) -> None:
     """The message names the resource and the operator."""
     with pytest.raises(ProblemError, match=message):
-        planned(graph, Catalogue.of(offers), budget=BUDGET)
+        planned(graph, Catalogue.of(offers), ASKED)
 
 
 def test_the_largest_rate_is_told() -> None:
     """Two machines of one MIPS carry two thirds of what needs three."""
     graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
     with pytest.raises(ProblemError, match=r"the largest rate with a plan is 666\.\d+ tuples/s"):
-        planned(graph, Catalogue.of([Offer("a", 1.0, mips=1.0, at_most=2)]), budget=BUDGET)
+        planned(graph, Catalogue.of([Offer("a", 1.0, mips=1.0, at_most=2)]), ASKED)
 
 
 def test_a_robust_plan_carries_the_rate_where_operators_cost_more() -> None:
@@ -150,7 +153,7 @@ def test_a_robust_plan_carries_the_rate_where_operators_cost_more() -> None:
     graph = pipeline(5000.0)
     costs = []
     for robust in range(3):
-        result = planned(graph, catalogue, robust=robust, error=0.25, budget=BUDGET)
+        result = planned(graph, catalogue, replace(ASKED, robust=robust, error=0.25))
         costs.append(result.bound)
         assert result.cost * (1 + 1e-9) >= float(result.bound)
         for v in range(graph.n_operators if robust else 0):

@@ -46,8 +46,9 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.given import planned_on
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.planner import USUAL, planned
+from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 
 CPU_WORDS = {
     MEASURED: "CPU time of threads",
@@ -85,7 +86,7 @@ class AdviceSettings:
     headroom: float = HEADROOM
     catch_up: float = math.inf
     seed: int = 0
-    budget: Budget = USUAL
+    budget: Budget = USUAL_BUDGET
 
 
 class _Reading(NamedTuple):
@@ -200,10 +201,11 @@ def _planned(
         current = current_machines(reading.cluster, machines, subtasks)
         offers = left_for_operators(machines, reading.java, reading.cluster.overhead)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
-        plan = planned(graph, offers, headroom=spare, seed=seed, budget=budget)
+        asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
+        plan = planned(graph, offers, asked)
         return current, plan
     cluster = reading.cluster.cluster() if machines is None else machines
-    plan = planned_on(graph, cluster, seed=seed, budget=budget)
+    plan = planned_on(graph, cluster, PlanSettings(seed=seed, budget=budget))
     return used_machines(reading.cluster, subtasks), plan
 
 

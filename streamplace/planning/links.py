@@ -1,0 +1,151 @@
+"""Links: packed machines on the devices of a cluster, whose links between pairs limit as well.
+
+What a machine takes depends on its contents only, but what a link takes depends on two machines.
+Packed machines whose links are too slow change places with other devices of their kind, then their
+subtasks move; where that is not enough, the plan is refused and the search goes on. Leaving links
+out of account only lowers the cost, so the bound holds.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from streamsim import resource_loads, throughput
+
+from streamplace.model.arrays import Ints
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.objectives.throughput.loads import link_loads
+from streamplace.placers.anneal.rate.throughput import maximise
+from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Budget
+from streamplace.planning.contents import SLACK, packing_of
+from streamplace.planning.demand import Demand
+from streamplace.planning.deployment import ROUNDING, PlannedDeployment, deployment_of
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.result import PlanLimit
+from streamplace.planning.search import PackedMachines, largest_use
+
+SWAPS = 40
+"""Changes of devices that are made for one plan."""
+MOVES = 20_000
+"""Moves of subtasks that are tried for one plan."""
+
+
+class LinkedDevices:
+    """Devices of a cluster on which packed machines may run.
+
+    Parameters
+    ----------
+    members
+        Numbers of the devices of each kind.
+
+    Attributes
+    ----------
+    carried
+        Largest share of the rate that the links of any packed machines carried.
+    """
+
+    def __init__(
+        self,
+        demand: Demand,
+        catalogue: Catalogue,
+        cluster: Cluster,
+        members: Sequence[Sequence[int]],
+        seed: int,
+    ) -> None:
+        self._demand, self._catalogue, self._cluster = demand, catalogue, cluster
+        self._members, self._seed = members, seed
+        self.carried = 0.0
+
+    def accept(self, packed: PackedMachines) -> PackedMachines | None:
+        """Return packed machines on devices whose links carry the rate; None where none do."""
+        devices, carried = self._swapped(packed, self._first(packed))
+        if not self._carries(carried):
+            packed = self._moved(packed, devices)
+            devices, carried = self._swapped(packed, devices)
+        self.carried = max(self.carried, carried)
+        if not self._carries(carried):
+            return None
+        return PackedMachines(packed.kinds, packed.parallelism, packed.rows, devices)
+
+    def placement(self, deployment: PlannedDeployment, devices: Ints) -> Placement:
+        """Return the placement of a deployment on given devices."""
+        operators = deployment.expansion.graph.operators.name
+        place = devices[deployment.placement.index]
+        return Placement(operators, self._cluster.devices.name, place)
+
+    def _first(self, packed: PackedMachines) -> Ints:
+        """Devices of the right kinds, in the order of the cluster."""
+        taken = [0] * len(self._members)
+        devices = []
+        for kind in packed.kinds.tolist():
+            devices.append(self._members[kind][taken[kind]])
+            taken[kind] += 1
+        return np.array(devices, np.int32)
+
+    def _swapped(self, packed: PackedMachines, devices: Ints) -> tuple[Ints, float]:
+        """Swap devices of one kind as long as more is carried; returns the share that is."""
+        deployment = self._deployment(packed)
+        instance = Problem(deployment.expansion.graph, self._cluster).instance
+        machine = deployment.placement.index
+        carried = float(throughput(instance, devices[machine][None])[0])
+        for _ in range(SWAPS):
+            others = self._swaps(packed, devices)
+            if self._carries(carried) or not others:
+                break
+            reached = throughput(instance, np.array(others, np.int32)[:, machine])
+            best = int(np.argmax(reached))
+            if reached[best] <= carried:
+                break
+            devices, carried = others[best], float(reached[best])
+        return devices, carried
+
+    def _swaps(self, packed: PackedMachines, devices: Ints) -> list[Ints]:
+        """Devices after each swap of two machines' devices, or of one with a device at rest."""
+        at = {int(d): m for m, d in enumerate(devices)}
+        swaps = []
+        for m, kind in enumerate(packed.kinds.tolist()):
+            for d in self._members[kind]:
+                other = at.get(d)
+                if other is not None and other <= m:
+                    continue
+                changed = devices.copy()
+                if other is not None:
+                    changed[other] = devices[m]
+                changed[m] = d
+                swaps.append(changed)
+        return swaps
+
+    def _moved(self, packed: PackedMachines, devices: Ints) -> PackedMachines:
+        """Move subtasks between these machines for more throughput, if they still fit."""
+        deployment = self._deployment(packed)
+        names = deployment.expansion.graph.operators.name
+        on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
+        rules = Constraints(allowed=dict.fromkeys(names, on_these))
+        problem = Problem(deployment.expansion.graph, self._cluster, rules)
+        start = self.placement(deployment, devices)
+        answer = maximise(problem, [start], self._seed, Meter(Budget(None, MOVES), 1))
+        rows = deployment.expansion.fold(answer.placement)[:, devices].T
+        moved = PackedMachines(packed.kinds, packed.parallelism, rows.astype(np.int32).copy())
+        packing = packing_of(self._demand, self._catalogue, packed.parallelism)
+        return moved if largest_use(packing, moved).max() <= 1 + SLACK else packed
+
+    def _deployment(self, packed: PackedMachines) -> PlannedDeployment:
+        kinds = packed.kinds.tolist()
+        return deployment_of(self._demand, self._catalogue, packed.parallelism, kinds, packed.rows)
+
+    def _carries(self, carried: float) -> bool:
+        return carried >= 1 - ROUNDING
+
+
+def fullest_link(problem: Problem, placement: Placement) -> PlanLimit | None:
+    """Return the link between two devices that is used most; None where none carries anything."""
+    loads = resource_loads(problem.instance, placement.index)
+    links = link_loads(problem, placement.index, loads.links)
+    if not links or not links[0].load:
+        return None
+    fullest = links[0]
+    ends = f"{fullest.source} → {fullest.target}"
+    return PlanLimit("link", ends, fullest.streams[0].name, fullest.load)

@@ -1,0 +1,103 @@
+"""Refusals: why no machines carry a rate, and which rate they do carry."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from streamplace.errors import ProblemError
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.planning.bounds import CostBound
+from streamplace.planning.contents import allowed
+from streamplace.planning.cuts import least_parallelism
+from streamplace.planning.demand import Demand
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.steps import largest_rate
+
+
+def check_tags(demand: Demand, catalogue: Catalogue) -> None:
+    """Raise ProblemError for an operator whose tags no offer has."""
+    runs = allowed(demand, catalogue)
+    for v, required in enumerate(demand.requires):
+        if not runs[:, v].any():
+            tags = ", ".join(sorted(required))
+            raise ProblemError(
+                f"operator {quoted(demand.name[v])} requires {tags}, which no offer has; add the "
+                "tags to an offer"
+            )
+
+
+def check_offers(demand: Demand, catalogue: Catalogue) -> None:
+    """Raise ProblemError for an offer that can run no operator."""
+    runs = allowed(demand, catalogue)
+    for t, offer in enumerate(catalogue.offers):
+        fits = [
+            v
+            for v in np.flatnonzero(runs[t]).tolist()
+            if least_parallelism(demand, v, offer.core_speed)
+            and _stores(demand, v, float(offer.memory))
+        ]
+        if not fits:
+            raise ProblemError(
+                f"offer {quoted(offer.name)} can never be used: no operator of "
+                f"{quoted(demand.graph.name)} fits on it at this rate; remove the offer"
+            )
+
+
+def _stores(demand: Demand, v: int, memory: float) -> bool:
+    """Whether the smallest subtask of an operator fits into memory."""
+    most = int(demand.most[v])
+    return demand.memory[v] <= memory * (most or 4096)
+
+
+def refusal(
+    graph: StreamGraph, demand: Demand, catalogue: Catalogue, bound: CostBound | None, seed: int
+) -> str:
+    """Say why no machines carry a rate, and which rate they do carry."""
+    rate = graph.source_rate
+    largest = largest_rate(graph, demand, catalogue, seed)
+    carried = f"the largest rate with a plan is {largest:.6g} tuples/s"
+    slow = slow_operator(demand, catalogue)
+    if slow:
+        return f"no offers carry {rate:.6g} tuples/s: {slow}; {carried}"
+    if bound is None:
+        return (
+            f"no offers carry {rate:.6g} tuples/s: {_short_resource(demand, catalogue)}; {carried}"
+        )
+    return (
+        f"no plan for {rate:.6g} tuples/s was found within the budget, and none is excluded; raise "
+        f"the budget or at_most ({carried})"
+    )
+
+
+def slow_operator(demand: Demand, catalogue: Catalogue) -> str:
+    """Say which operator no core is fast enough for; an empty text where all find one."""
+    runs = allowed(demand, catalogue)
+    for v, name in enumerate(demand.name):
+        speeds = [o.core_speed for t, o in enumerate(catalogue.offers) if runs[t, v]]
+        if not least_parallelism(demand, v, max(speeds)):
+            share = Fraction(1, int(demand.most[v]))
+            return (
+                f"with max_parallelism {demand.most[v]}, the busiest subtask of operator "
+                f"{quoted(name)} needs at least {float(share) * demand.heaviest[v] / 1e6:.6g} "
+                f"MIPS, and the fastest core has {max(speeds) / 1e6:.6g}"
+            )
+    return ""
+
+
+def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
+    """Say which resource all machines together have too little of."""
+    offers = catalogue.offers
+    for word, unit, need, rooms in (
+        ("CPU", "MIPS", demand.instructions.sum() / 1e6, [o.instructions / 1e6 for o in offers]),
+        ("memory", "bytes", demand.memory.sum(), [float(o.memory) for o in offers]),
+    ):
+        room = sum(r * o.at_most for r, o in zip(rooms, offers, strict=True))
+        if need > room:
+            heaviest = demand.instructions if word == "CPU" else demand.memory
+            name = quoted(demand.name[int(np.argmax(heaviest))])
+            return (
+                f"the operators need {need:.6g} {unit} of {word}, most of it {name}, and all "
+                f"machines together have {room:.6g}"
+            )
+    return "the network cards, slots or memory of all machines together are too small"

@@ -1,0 +1,47 @@
+"""Settings of a plan: what is to be possible beside the rate, and how long to search."""
+
+from dataclasses import dataclass
+from math import inf
+
+from streamplace.errors import SettingError
+from streamplace.placers.registry import Budget
+from streamplace.planning.headroom import Headroom
+
+NO_HEADROOM = Headroom()
+USUAL_BUDGET = Budget(10.0)
+USUAL_ERROR = 0.15
+"""Share by which operators cost more than measured: nine of ten predictions are within it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """What a plan is made for, beside a graph and machines.
+
+    Attributes
+    ----------
+    headroom
+        What is to be possible beside the rate, for which a share of every resource stays free.
+    robust
+        Operators on each machine that may cost more than the graph says at the same time, Γ.
+    error
+        Share by which they may cost more.
+    seed
+        The same seed gives the same plan, unless the budget ends the search.
+    budget
+        Time that the search may take, or a number of moves.
+    """
+
+    headroom: Headroom = NO_HEADROOM
+    robust: int = 0
+    error: float = USUAL_ERROR
+    seed: int = 0
+    budget: Budget = USUAL_BUDGET
+
+    def __post_init__(self) -> None:
+        if self.robust < 0 or not 0 <= self.error < inf:
+            raise SettingError(
+                f"robust is {self.robust} and error {self.error:g}; they must be 0 or more"
+            )
+
+
+USUAL_SETTINGS = PlanSettings()

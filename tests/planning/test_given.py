@@ -1,0 +1,83 @@
+"""Plans on given machines, with links between pairs of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from streamsim import throughput
+
+from streamplace.errors import ProblemError
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model.devices import Devices
+from streamplace.model.expansion import expand
+from streamplace.placers.registry import Budget
+from streamplace.planning.given import planned_on
+from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import PlanSettings
+
+ASKED = PlanSettings(budget=Budget(None, 200_000))
+
+
+def pair(payload: float) -> StreamGraph:
+    """Two operators that cannot be divided, 0.6 of a box each, and the stream between them."""
+    ends = [
+        Operator("a", ipt=600, payload=payload, rate=1000, max_parallelism=1),
+        Operator("b", ipt=600, max_parallelism=1),
+    ]
+    return StreamGraph.of("pair", ends, [Stream("a", "b")])
+
+
+def linked(n: int, wide: set[tuple[int, int]]) -> Cluster:
+    """Boxes with links of 1 kbit/s, but for a few of 1 Gbit/s."""
+    bandwidth = np.full((n, n), 1e3)
+    for u, v in wide:
+        bandwidth[u, v] = bandwidth[v, u] = 1e9
+    devices = Devices(tuple(f"box{i}" for i in range(n)), mips=[1.0] * n)
+    return Cluster(devices, bandwidth, np.zeros((n, n)))
+
+
+def carried(result: PlanResult) -> float:
+    """Share of the rate that the placement carries in the simulator, links included."""
+    instance = Problem(expand(result.graph).graph, result.cluster).instance
+    return float(throughput(instance, result.placement.index[None])[0])
+
+
+def test_a_plan_takes_the_machines_whose_links_carry_it() -> None:
+    """Of four equal boxes, only the last two are joined by a fast link."""
+    result = planned_on(pair(100), linked(4, {(2, 3)}), ASKED)
+    assert set(result.machines) == {"box2", "box3"}
+    assert result.cost == result.bound == 2
+    assert carried(result) == 1
+
+
+def test_plans_whose_links_are_too_slow_are_cut_off() -> None:
+    """A shuffle of 8 kbit/s over n boxes takes 8 / n² of each link: three boxes, where two do."""
+    shuffle = StreamGraph.of(
+        "shuffle",
+        [
+            Operator("a", ipt=100, payload=1, rate=1000, max_parallelism=6),
+            Operator("b", ipt=1400, max_parallelism=6),
+        ],
+        [Stream("a", "b", partitioning="hash")],
+    )
+    result = planned_on(shuffle, linked(5, set()), ASKED)
+    assert (result.bound, result.cost) == (2, 3)
+    assert carried(result) == 1
+
+
+def test_links_that_no_plan_gets_by_with_are_named_with_what_they_carry() -> None:
+    """Neither operator can be divided, and all links are slow."""
+    with pytest.raises(ProblemError, match=r"links between machines do: the best carries 1\.25"):
+        planned_on(pair(100), linked(3, set()), ASKED)
+
+
+def test_a_full_link_is_what_limits() -> None:
+    """The plan carries no more than its links do."""
+    cluster = linked(2, set())
+    graph = pair(0.1)
+    result = planned_on(graph, cluster, ASKED)
+    assert result.limit.resource == "link"
+    assert result.carries == pytest.approx(1000 / 0.8)
+    assert "the link box" in str(result)
+    faster = planned_on(graph.at_rate(result.carries), cluster, replace(ASKED, seed=1))
+    assert carried(faster) == pytest.approx(1)
