@@ -52,24 +52,28 @@ HEAD = """\
 PAGE = """\
 # Appendix A on Flink
 
-Which placement is better depends on what fills up first. The DREAM paper's appendix A shows it in \
-a simulator; here it is on a real Flink. Five TaskManagers have a quarter of a core (a cgroup) and \
-a network card of 40 Mbps (a network namespace) each. A source of 100 tuples/s, three work \
-operators and a sink run in a row:
+Which of two placements is better depends on the resource that is exhausted first. Appendix A of \
+the DREAM paper shows this in a simulator; this page shows it on a real Flink cluster of five \
+TaskManagers. A cgroup limits each TaskManager to a quarter of a core, and a network namespace \
+limits its network card to 40 Mbps. The job is a pipeline of a source of 100 tuples/s, three work \
+operators and a sink:
 
-- HIGH work fills a device at full rate, so three of them fill three; LOW is a two-thousandth of it.
-- BIG tuples are 128 KiB, which is 2.6 times what a network card carries; SMALL ones are 64 bytes.
-- P1 puts all five operators on one device, P2 each on one of its own.
+- With HIGH work, each work operator needs one whole device at the full rate; LOW work is a \
+two-thousandth of that.
+- BIG tuples have 128 KiB, so that a stream needs 2.6 times the bandwidth of a network card; \
+SMALL tuples have 64 bytes.
+- P1 places all five operators on one device; P2 places each operator on a device of its own.
 
-`python examples/flink_appendix_a.py -o docs/flink-appendix-a.md` wrote this page, in tuples/s at \
-the sink:
+`python examples/flink_appendix_a.py -o docs/flink-appendix-a.md` generated this page. Rates are \
+in tuples/s at the sink:
 
 {table}
-The predictions know the work and the payloads alone. The work is counted in rounds of a random \
-number generator that were timed on the same machine just before. What Java and Flink need besides \
-(threads of their own, compiling, garbage, copying bytes) is not in them. It comes out of the same \
-quarter of a core, so a device that the predictions call full carries less in truth. The order of \
-the placements is what to look at.
+*Steady state* and *engine* are predictions of the two simulators. They take only the work and \
+the payloads into account. Work is measured in rounds of a random number generator, which the \
+script times on the same machine before it starts. The predictions do not contain the CPU that \
+Java and Flink need for their own threads, just-in-time compilation, garbage collection and \
+copying. This CPU comes out of the same quarter of a core, so a device that is full according to \
+the predictions sustains less in reality. Compare the order of the placements, not the rates.
 """
 
 

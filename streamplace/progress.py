@@ -61,8 +61,14 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
 
 
 @contextmanager
-def waiting(title: str) -> Iterator[None]:
-    """Spinner on stderr or in a notebook with what was logged last; none without either."""
+def waiting(title: str, hint: str = "") -> Iterator[None]:
+    """Spinner on stderr or in a notebook with what was logged last; none without either.
+
+    Parameters
+    ----------
+    hint
+        What the user can do meanwhile, in parentheses after the title until something is logged.
+    """
     if _waiting.get() or not shows_progress():
         yield
         return
@@ -81,7 +87,7 @@ def waiting(title: str) -> Iterator[None]:
     log.setLevel(logging.INFO)
     token = _waiting.set(True)
     try:
-        start = Text(printable(f"{title} (Ctrl-C keeps the best so far)"))
+        start = Text(printable(f"{title} ({hint})" if hint else title))
         with Status(start, console=DataConsole(stderr=True)) as status:
             yield
     finally:

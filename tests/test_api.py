@@ -1,4 +1,4 @@
-"""The verbs from Python take what people have: nouns, files, numbers, texts, dictionaries."""
+"""The functions accept objects, files, numbers, texts and dictionaries."""
 
 import json
 from collections.abc import Callable

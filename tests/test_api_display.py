@@ -1,4 +1,4 @@
-"""What nouns and results show when they are printed, in notebooks, and as tables of pandas."""
+"""What objects show when they are printed, in notebooks, and as tables of pandas."""
 
 import sys
 from html.parser import HTMLParser

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
 NAMES = [name for name in streamplace.__all__ if name != "__version__"]
 
-VERBS = {
+FUNCTIONS = {
     "compare": "compare",
     "describe": "describe",
     "draw": "draw",
@@ -31,7 +31,7 @@ VERBS = {
     "simulate": "simulate",
     "train": "train",
 }
-"""Verb of every command that works on graphs."""
+"""Function of every command that works on graphs."""
 OTHERS = {"demo", "flink", "objectives", "placers", "schema"}
 """Commands that show something, or that need a Flink cluster."""
 PARAMETERS = {
@@ -44,7 +44,7 @@ PARAMETERS = {
     "offers_file": "offers", "seconds": "budget", "restart": "headroom", "catch_up": "headroom",
     "latency": "headroom", "variability": "headroom",
 }  # fmt: skip
-"""Parameter of the verb that does what an option does, where the names differ."""
+"""Parameter of the function that does what an option does, where the names differ."""
 SINGLE = {
     "place": {"split", "limit", "jobs", "on", "output"},  # of data sets
     "simulate": {"engine", "duration", "dt", "capacity", "policy", "preset", "output"},
@@ -52,7 +52,7 @@ SINGLE = {
     "import": {"output"},
     "plan": {"output"},
 }
-"""Options of a command that its verb leaves to another function or to a loop."""
+"""Options of a command that its function leaves to another function or to a loop."""
 
 
 def command(name: str) -> click.Command:
@@ -78,16 +78,16 @@ def test_the_reference_lists_what_there_is() -> None:
             assert hasattr(importlib.import_module(module), name), path
 
 
-def test_every_command_has_a_verb() -> None:
+def test_every_command_has_a_function() -> None:
     commands = set(cli.list_commands(click.Context(cli)))
-    assert commands == VERBS.keys() | OTHERS
-    assert set(VERBS.values()) | {"simulate_queues"} == set(api.__all__)
+    assert commands == FUNCTIONS.keys() | OTHERS
+    assert set(FUNCTIONS.values()) | {"simulate_queues"} == set(api.__all__)
     assert set(api.__all__) <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", [name for name in VERBS if name != "generate"])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "generate"])
 def test_every_option_has_a_parameter(name: str) -> None:
-    parameters = set(inspect.signature(getattr(streamplace, VERBS[name])).parameters)
+    parameters = set(inspect.signature(getattr(streamplace, FUNCTIONS[name])).parameters)
     for option in command(name).params:
         text = option.name or ""
         if getattr(option, "hidden", False) or text in SINGLE.get(name, set()):
@@ -97,9 +97,9 @@ def test_every_option_has_a_parameter(name: str) -> None:
         assert not wanted or {also, wanted} & parameters, text
 
 
-@pytest.mark.parametrize("verb", api.__all__)
-def test_every_parameter_is_documented(verb: str) -> None:
-    function = getattr(streamplace, verb)
+@pytest.mark.parametrize("name", api.__all__)
+def test_every_parameter_is_documented(name: str) -> None:
+    function = getattr(streamplace, name)
     _, _, section = (inspect.getdoc(function) or "").partition("Parameters\n----------\n")
     heads = re.findall(r"^(\w.*)$", re.split(r"\n\n\w+\n-+\n", section)[0], re.MULTILINE)
     documented = {name for head in heads for name in head.split(", ")}

@@ -1,4 +1,4 @@
-"""The verbs: in Python by the names that they have on the command line."""
+"""The functions for Python users, with the same names as the commands."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What the verbs take: a noun, the file that holds one, or what people write in its place."""
+"""Arguments of the functions: objects, files, and the texts and numbers that stand for them."""
 
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real

@@ -1,7 +1,7 @@
 """Placing a graph, and judging a placement."""
 
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from streamsim.engine.settings import Policy
 
     from streamplace.evaluate.queues import QueueRun
+    from streamplace.model.problem import Problem
 
 DEFAULT_PLACER = "auto"
 SHORT = 2.0
@@ -115,8 +116,14 @@ def place(
         placer_of(placer, weights),
     )
     limit = budget_of(budget) or Budget()
-    with waiting(f"placing {problem.graph.name}") if _takes_long(limit) else nullcontext():
+    with show_placing(problem, chosen) if _takes_long(limit) else nullcontext():
         return chosen.place(problem, judge, seed=seed_of(seed), budget=limit)
+
+
+def show_placing(problem: "Problem", placer: Placer) -> AbstractContextManager[None]:
+    """Spinner while a problem is placed; only ``auto`` returns its best placement on Ctrl-C."""
+    hint = "Ctrl-C keeps the best so far" if placer.name == "auto" else ""
+    return waiting(f"placing {problem.graph.name}", hint)
 
 
 def _takes_long(budget: Budget) -> bool:

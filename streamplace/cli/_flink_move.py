@@ -206,7 +206,8 @@ def _tell(plan: "MovePlan") -> None:
     elif not plan.moved:
         say(
             "every subtask is already where it is placed, but the job was submitted without a "
-            "placement and holds whole TaskManagers: it is submitted again to be placed there"
+            "placement and holds whole TaskManagers; to pin it there, it has to be stopped with a "
+            "savepoint and started again"
         )
 
 

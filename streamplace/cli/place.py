@@ -12,7 +12,6 @@ from streamplace.cli._output import (
     print_json,
     print_report,
     say_doubts,
-    waiting,
 )
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
@@ -150,12 +149,12 @@ def _place_one(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    from streamplace.api import place
     from streamplace.api.arguments import objective_of
+    from streamplace.api.placing import place, show_placing
     from streamplace.io.placements import write_placement
 
     judge = objective_of(problem, question.objective, question.require, question.relocation)
-    with waiting(f"placing {problem.graph.name}"):
+    with show_placing(problem, question.placer):
         result = place(problem, **question._asdict())
     explanation = judge.explained(problem, result.placement)
     if output is not None:

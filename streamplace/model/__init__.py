@@ -1,4 +1,4 @@
-"""The nouns: stream graphs, clusters, placements and problems."""
+"""Stream graphs, clusters, placements and problems."""
 
 from typing import TYPE_CHECKING
 

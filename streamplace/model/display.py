@@ -1,4 +1,4 @@
-"""How nouns and results show themselves: as text when printed, with pictures in notebooks."""
+"""How objects are displayed: as text when printed, with pictures in notebooks."""
 
 import importlib
 from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ def test_a_bad_placement_is_explained_with_what_to_move(
 ) -> None:
     """A person reads what limits, what it carries, and a move that helps."""
     out = run("simulate", graph, placement).out
-    assert "35.2 % of 10000 tuples/s" in out
+    assert "of the sources' 10000 tuples/s (35.2 %)" in out
     assert "Bottleneck: the CPU of d0 at 284.0 %" in out
     assert "What to move: b" in out
 

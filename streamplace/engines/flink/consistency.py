@@ -98,6 +98,12 @@ class Consistency(NamedTuple):
         return abs(self.error) <= ALIKE or (not self.is_saturated and self.error > 0)
 
     def __str__(self) -> str:
+        if not self.is_saturated and self.error > ALIKE:
+            return (
+                f"the job was not saturated: {self.measured:,.0f} tuples/s were measured while "
+                f"CPU was left, and the model predicts at most {self.predicted:,.0f} for the "
+                "present placement; measure at a higher rate to check the model"
+            )
         numbers = f"{self.predicted:,.0f} tuples/s, measured are {self.measured:,.0f}"
         if not self.is_saturated:
             numbers += " while there was CPU left"

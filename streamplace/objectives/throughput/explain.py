@@ -136,8 +136,14 @@ class Sustained(Displayed):
             parts.append(f"What to move: {who} to {self.move.device} would give {then}")
         elif self.value < 1:
             parts.append("No move of one operator or two neighbours helps; try: streamplace place")
-        title = f"{percent(self.value)} of {self.offered:g} tuples/s, that is "
-        return Report(tuple(parts), f"{title}{self.throughput:g} tuples/s")
+        return Report(tuple(parts), self._title())
+
+    def _title(self) -> str:
+        """Whether the placement keeps up, and at which rate."""
+        offered = f"{self.offered:g} tuples/s"
+        if self.bottleneck.load <= 1:
+            return f"sustains all {offered} of the sources"
+        return f"sustains {self.throughput:g} of the sources' {offered} ({percent(self.value)})"
 
 
 def explain(problem: Problem, placement: Placement) -> Sustained:

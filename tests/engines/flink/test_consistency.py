@@ -61,6 +61,7 @@ def test_more_than_was_measured_is_right_while_there_is_cpu_left() -> None:
     assert not checked(usage(1.0)).agrees
     assert not checked(usage(0.9)).agrees  # a source is held back
     assert checked(usage(0.9), is_blocked=False).agrees
+    assert "not saturated: 100 tuples/s were measured" in str(checked(usage(0.9), is_blocked=False))
     present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(0.9)}, 0.01, 0.0)
     found = consistency(
         GRAPH.at_rate(3 * RATE), present, {"a": 300.0, "b": 300.0}, is_blocked=False
