@@ -24,10 +24,11 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
-		--cov --cov-report=term --durations=40 -rs
+		--durations=40 -rs $(COVERAGE)
 
 # What is slow and rarely breaks as well, before a release: an hour.
 test-all: MARKED :=
+test-all: COVERAGE := --cov --cov-report=term --cov-fail-under=96
 test-all: pyflink test lint docs bench fuzz
 
 lint: $(READY)

@@ -1,12 +1,14 @@
 """Settings for all tests, and a command line in this process."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
+from numba.core.dispatcher import _FunctionCompiler
 
 from streamplace.cli.main import main
 
@@ -80,6 +82,24 @@ def _caught_signals() -> set[int]:
         return set()
     mask = int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M)[1], 16)  # type: ignore[index]
     return {number for number in range(1, 32) if mask >> (number - 1) & 1}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiler_is_not_traced() -> Iterator[None]:
+    """Measuring coverage would make compiling half as slow again, and nothing of it is ours."""
+    compiling = _FunctionCompiler._compile_core
+
+    def untraced(self: _FunctionCompiler, args: Any, return_type: Any) -> Any:
+        tracer = sys.gettrace()
+        sys.settrace(None)
+        try:
+            return compiling(self, args, return_type)
+        finally:
+            sys.settrace(tracer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_FunctionCompiler, "_compile_core", untraced)
+        yield
 
 
 class Answer(NamedTuple):

@@ -12,8 +12,8 @@ EXAMPLES = sorted(
     if not path.name.startswith("flink_")  # they have tests of their own, in engines/flink
 )
 ARGUMENTS = {"demo.py": ["demo"]}
-SLOW = {"demo.py", "incremental_training.py"}
-"""`make demo` runs the one, the other trains a model."""
+SLOW = {"demo.py", "incremental_training.py", "torch_geometric_gnn.py"}
+"""`make demo` runs the first, the others train."""
 
 
 def marks(example: Path) -> list[pytest.MarkDecorator]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
+from streamsim.rows import copy_rows
 
 from streamplace.model.arrays import Floats, Ints, Words
 from streamplace.placers.anneal.rate.proposals import accepted, choose, uniform
@@ -49,7 +50,7 @@ def walk(
             total = over.sum()
             if total < best:
                 best = total
-                best_rows[:] = rows
+                copy_rows(best_rows, rows)
         else:
             _exchange(rows[b], rows[a], moved, back)
     return best_rows, best

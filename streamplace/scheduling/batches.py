@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
+from streamsim.rows import copy_row
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, ready_on
@@ -74,7 +75,7 @@ def by_batches(tasks: Tasks, rule: int, rank: Floats) -> ListSchedule:
                     following[count] = u
                     count += 1
         size = count
-        batch.tasks[:size] = following[:size]
+        copy_row(batch.tasks[:size], following)
     return ListSchedule(place, start, finish)
 
 

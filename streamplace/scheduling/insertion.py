@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel, patient
 from streamsim.passes.sending import sending_seconds
+from streamsim.rows import copy_row
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.devices import SLACK
@@ -236,5 +237,7 @@ def wider(gaps: Gaps) -> Gaps:
     """The same with room for twice as many."""
     cores, room = gaps.start.shape
     start, end = np.zeros((cores, 2 * room)), np.full((cores, 2 * room), np.inf)
-    start[:, :room], end[:, :room] = gaps.start, gaps.end
+    for c in range(cores):
+        copy_row(start[c, :room], gaps.start[c])
+        copy_row(end[c, :room], gaps.end[c])
     return Gaps(start, end, gaps.size)

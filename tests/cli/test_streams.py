@@ -81,16 +81,27 @@ def answers(kinds: list[str], lines: list[list[str]], folder: Path) -> list[Any]
     return answers
 
 
+EVERY = [[], *commands()]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_help_of_every_command_survives_a_broken_stdout(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([[], ["flink", "move"]], id="two"),
+        pytest.param(EVERY, id="every", marks=pytest.mark.slow),
+    ],
+)
+def test_help_survives_a_broken_stdout(names: list[list[str]], tmp_path: Path) -> None:
     """One line or none, never a traceback."""
-    lines = [[*words, "--help"] for words in [[], *commands()]]
+    lines = [[*words, "--help"] for words in names]
     for kind, words, status, said in answers(list(STATUS), lines, tmp_path):
         assert status == STATUS[kind], words
         assert said.startswith(SAYS[kind]), words
         assert said.count("\n") == bool(SAYS[kind]), words
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_documents_of_every_command_survive_a_full_stdout(
     graph: str, placement: str, tmp_path: Path

@@ -200,6 +200,7 @@ def test_processes_end_when_their_launcher_is_killed(folder: Path) -> None:
     check_same(folder, "orphans")
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None:
     """One of them tells how to go on."""
     with in_its_third_epoch(folder, "stopped") as process:

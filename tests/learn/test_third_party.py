@@ -16,6 +16,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(EXAMPLES / "own_allocator", tmp_path_factory.mktemp("site"))
 
 
+@pytest.mark.slow
 def test_it_is_trained_and_places_as_any_other(site: Path, tmp_path: Path) -> None:
     """Its weights compete with METIS; the same seed resumes to the same weights."""
     write_graphs([chain(4), chain(6), fork_join(3), fork_join(4)], tmp_path / "g.jsonl")

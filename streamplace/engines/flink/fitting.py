@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import count, takewhile
 from typing import Any
 
-from streamplace.engines.flink.answer_shapes import Resources, Slot
+from streamplace.engines.flink.answer_shapes import Resources
 from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.names import index_name, limit_name, limited
 from streamplace.engines.flink.pinning import Pinning, Vectors, devices_of, pinning
@@ -66,7 +66,7 @@ def fitted(
         When a TaskManager has not enough left, or is not prepared.
     """
     managers = rest.task_managers() if managers is None else managers
-    _check_left(rest, managers, _used(vectors))
+    managers = _with_room(rest, managers, _used(vectors))
     answer = pinning(vectors, limits_of(managers, _spread_over(vectors)))
     for group, counts in answer.spread.items():
         for manager in managers:
@@ -81,9 +81,7 @@ def fitted(
 def left_without(rest: Rest, job: str) -> list[dict[str, Any]]:
     """TaskManagers as they will be when a job has ended: what it has of them counts as left."""
     return [
-        row
-        if row[LEFT] == row[ALL]
-        else {**row, LEFT: _returned(row[LEFT], rest.slots(row["id"]), job)}
+        row if row[LEFT] == row[ALL] else _without({**row, **rest.task_manager(row["id"])}, job)
         for row in rest.task_managers()
     ]
 
@@ -95,7 +93,7 @@ def holds_whole(rest: Rest, job: str) -> bool:
             continue
         pin = resource(manager["id"])
         offered = _amounts(manager, ALL).get(pin, math.inf)
-        for slot in rest.slots(manager["id"]):
+        for slot in rest.task_manager(manager["id"]).get("allocatedSlots", []):
             taken = slot.get("resource", {}).get("extendedResources", {}).get(pin, 0)
             if slot["jobId"] == job and taken >= offered:
                 return True
@@ -144,9 +142,14 @@ def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -
                     raise _unprepared(device, name, "no operator can be spread over it")
 
 
-def _returned(left: Resources, slots: Sequence[Slot], job: str) -> Resources:
-    """What a TaskManager has left when a job has given its slots back."""
+def _without(manager: Mapping[str, Any], job: str) -> dict[str, Any]:
+    """Return a TaskManager as it will be when a job has given its slots back."""
+    left, slots = manager[LEFT], manager.get("allocatedSlots", [])
     held = [slot["resource"] for slot in slots if slot["jobId"] == job and "resource" in slot]
+    return {**dict(manager), LEFT: _sum_of(left, held)}
+
+
+def _sum_of(left: Resources, held: Sequence[Resources]) -> Resources:
     external = Counter[str]()
     for row in (left, *held):
         external.update(row.get("extendedResources", {}))
@@ -174,17 +177,26 @@ def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: 
         )
 
 
-def _check_left(rest: Rest, managers: Managers, used: Collection[str]) -> None:
-    """Raise FlinkError for a TaskManager that a job which is not placed has taken whole."""
-    for manager in managers:
+def _with_room(rest: Rest, managers: Managers, used: Collection[str]) -> list[dict[str, Any]]:
+    """Return the TaskManagers; those that have been given back meanwhile are read once more.
+
+    Raises
+    ------
+    FlinkError
+        For a TaskManager that a job which is not placed has taken whole.
+    """
+    answer = [dict(manager) for manager in managers]
+    for manager in answer:
         device = manager["id"]
         if device in used and _amounts(manager, LEFT).get(resource(device), 0) < 1:
-            raise FlinkError(
-                f"TaskManager {quoted(device)} is fully occupied by "
-                f"{listed(rest.holders(device))}: each slot of a job without a placement takes "
-                "all resources of a TaskManager; cancel that job, or submit it with 'streamplace "
-                "flink apply'"
-            )
+            if holders := rest.holders(device):
+                raise FlinkError(
+                    f"TaskManager {quoted(device)} is fully occupied by {listed(holders)}: each "
+                    "slot of a job without a placement takes all resources of a TaskManager; "
+                    "cancel that job, or submit it with 'streamplace flink apply'"
+                )
+            manager.update(rest.task_manager(device))
+    return answer
 
 
 def _check_slots(managers: Managers, needed: Mapping[str, int]) -> None:

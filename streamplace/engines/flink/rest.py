@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.access import Access
-from streamplace.engines.flink.answer_shapes import Job, JobSummary, Slot
+from streamplace.engines.flink.answer_shapes import Job, JobSummary
 from streamplace.engines.flink.answers import parse_answer, parse_complaint, root_cause
 from streamplace.engines.flink.transport import Address, exchange, masked, multipart
 from streamplace.errors import SettingError, StreamplaceError
@@ -309,14 +309,13 @@ class Rest:
 
     def holders(self, device: str) -> list[str]:
         """Jobs that have a slot on a TaskManager."""
-        return sorted({slot["jobId"] for slot in self.slots(device)})
+        slots = self.task_manager(device).get("allocatedSlots", [])
+        return sorted({slot["jobId"] for slot in slots})
 
-    def slots(self, device: str) -> list[Slot]:
-        """Slots that jobs have on a TaskManager."""
-        slots: list[Slot] = self.get(f"/taskmanagers/{quote(device, safe='')}").get(
-            "allocatedSlots", []
-        )
-        return slots
+    def task_manager(self, device: str) -> dict[str, Any]:
+        """Return what a TaskManager offers, has left, and the slots that jobs have on it."""
+        manager: dict[str, Any] = self.get(f"/taskmanagers/{quote(device, safe='')}")
+        return manager
 
     def _read(self, path: str, content: bytes) -> Any:
         try:

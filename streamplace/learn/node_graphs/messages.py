@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.rows import copy_rows
 from streamsim.topology import group_by
 from torch import Tensor
 
@@ -97,7 +98,7 @@ def passed(
     """What nodes know [rounds + 1, X, C] and say [rounds + 1, X, M]; 0 rounds: once through."""
     states = np.empty((rounds + 1, *own.shape), np.float32)
     sent = np.empty((rounds + 1, len(own), len(weights.node)), np.float32)
-    states[0] = own
+    copy_rows(states[0], own)
     for i in range(len(own)):
         _send(weights, states[0], sent[0], i)
     total = np.empty(len(weights.node), np.float32)

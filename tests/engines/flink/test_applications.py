@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parents[3] / "datasets" / "applications"
 FILES = sorted(FOLDER.glob("*.json"))
 
 
+@pytest.mark.slow
 def test_jobs_have_the_operators_and_streams_of_their_files(
     rest: Rest, flink: Flink, tmp_path: Path
 ) -> None:

@@ -261,6 +261,16 @@ def test_a_job_that_is_not_placed_and_holds_a_task_manager_is_named(call: Apply)
     call(answers, refused=FlinkError, match=told)
 
 
+def test_a_task_manager_that_has_just_been_given_back_is_free(call: Apply) -> None:
+    """The job that held it ended between two answers."""
+    answers = healthy("dev-0", "dev-1")
+    manager = answers["GET /taskmanagers"]["taskmanagers"][0]
+    manager["freeResource"] = {"managedMemory": 0}
+    free = manager["totalResource"]
+    answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [], "freeResource": free}
+    call(answers)
+
+
 def test_an_unprepared_task_manager_that_is_placed_on_is_named(call: Apply) -> None:
     bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
     answers = healthy("dev-0") | {"GET /taskmanagers": {"taskmanagers": [bare]}}

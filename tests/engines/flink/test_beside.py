@@ -32,11 +32,12 @@ def managed(rest: Rest, job: str) -> list[int]:
     return [
         slot["resource"]["managedMemory"]
         for device in rest.offered()
-        for slot in rest.slots(device)
+        for slot in rest.task_manager(device)["allocatedSlots"]
         if slot["jobId"] == job
     ]
 
 
+@pytest.mark.slow
 def test_only_a_job_that_uses_managed_memory_asks_for_it(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_all_operators_that_are_not_placed_are_named(
     assert set(str(refused.value)[len("operators ") : -len(" are not placed")].split(", ")) == names
 
 
+@pytest.mark.slow
 def test_what_a_job_takes_of_each_device_is_measured(
     rest: Rest, flink: Flink, graph_jar: Path
 ) -> None:

@@ -44,6 +44,7 @@ def started(rest: Rest, jar: Path, settings: dict[str, str]) -> str:
     return job
 
 
+@pytest.mark.slow
 def test_settings_and_maximum_parallelisms_are_kept(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:

@@ -149,6 +149,7 @@ def requests_of_a_move(tally: Tally) -> list[str]:
     return [*tally.proxy.requests]
 
 
+@pytest.mark.slow
 def test_what_changes_something_may_be_lost(tally: Tally) -> None:
     """Each upload, stop, start and removal of a move."""
     requests = requests_of_a_move(tally)
@@ -260,6 +261,7 @@ def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
     tally.check_sums()
 
 
+@pytest.mark.slow
 def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Path) -> None:
     """Neither sees the other's lock; that a job has one successor keeps them apart."""
     plan = tally.move(tally.rest.url).plan(tally.job, THERE)

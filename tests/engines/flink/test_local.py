@@ -71,7 +71,7 @@ def check_gone(home: Path) -> None:
     [
         pytest.param(signal.SIGINT, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
-        signal.SIGKILL,
+        pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_nothing_is_left_however_it_ends(
@@ -86,6 +86,7 @@ def test_nothing_is_left_however_it_ends(
     check_gone(lonely_home)
 
 
+@pytest.mark.slow
 def test_it_goes_on_without_a_task_manager_when_told_to_keep(lonely_home: Path) -> None:
     """Which process that is, is told before and after; Ctrl-C leaves nothing here either."""
     words = ["flink", "local", "--devices", "2", "--keep", "--flink-home", str(lonely_home)]
@@ -144,6 +145,7 @@ def test_a_taken_port_is_told_before_the_cluster_starts(tmp_path: Path) -> None:
             pytest.fail("it came up on a port that is taken")
 
 
+@pytest.mark.slow
 def test_the_ten_minutes_of_the_guide(
     run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def job_of(graph: dict[str, Any], jar: Path) -> Program:
     return Program(jar, "GraphJob", [json.dumps(graph)])
 
 
+@pytest.mark.slow
 def test_a_task_manager_is_added_while_the_others_run(
     rest: Rest, roomy: LocalCluster, flink: Flink, graph_jar: Path
 ) -> None:

@@ -37,7 +37,7 @@ def worked(seen: JobProfile) -> list[float]:
     return [seen.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]
 
 
-@pytest.mark.parametrize("is_chained", ["false", "true"])
+@pytest.mark.parametrize("is_chained", [pytest.param("false", marks=pytest.mark.slow), "true"])
 def test_threads_of_operators_without_names_are_told_apart(
     rest: Rest, jobs: Path, is_chained: str
 ) -> None:

@@ -121,6 +121,7 @@ def test_counts_hold_after_a_task_manager_came_back(
     assert found.fine, found
 
 
+@pytest.mark.slow
 def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: Path) -> None:
     """It ignores pins, so that nothing it shows can be trusted."""
     settings = {"jobmanager.scheduler": "adaptive"}

@@ -108,6 +108,7 @@ def test_an_unknown_device_is_refused(written: Callable[..., Path]) -> None:
     assert run.stderr == "unknown device: box7\n"
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 def test_on_a_real_cluster_every_actor_runs_where_it_should(written: Callable[..., Path]) -> None:

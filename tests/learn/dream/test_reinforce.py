@@ -186,6 +186,7 @@ def test_neighbours_of_remembered_ones_explore() -> None:
     assert best[1] >= best[0]
 
 
+@pytest.mark.slow
 def test_rewards_may_come_from_the_engine() -> None:
     """Which agrees with the steady state."""
     problems = PROBLEMS[:2]

@@ -19,7 +19,7 @@ def rules(queue: Queue, network: Network, situation: Situation) -> Rules:
 
 @pytest.mark.parametrize("network", ["free", "sender", "link", "port", "shared"])
 @pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "depth", "breadth", "order"])
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(situation=situations())
 def test_a_batch_is_one_by_one_is_the_literal_transcription(
     queue: Queue, network: Network, situation: Situation

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
+from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.drawing import drawn_open
 from streamplace.learn.models.doppler.features import FLAT, N_DEVICE, DopplerFeatures
@@ -129,10 +130,10 @@ def episodes(
             if len(record.task):
                 judged = _longest(features, state) if rules.taught else v
                 _look(features, state, buffers, judged)
-                record.ready[i, t, :] = state.ready
+                copy_row(record.ready[i, t], state.ready)
                 record.task[i, t] = judged
-                record.open[i, t, :] = buffers.open
-                record.looks[i, t, :, :] = buffers.looks
+                copy_row(record.open[i, t], buffers.open)
+                copy_rows(record.looks[i, t], buffers.looks)
                 record.device[i, t] = _soonest(buffers)
             _look(features, state, buffers, v)
             a = _device(heads, rules.place, buffers, v, numbers[i, t, 1])
@@ -143,7 +144,7 @@ def episodes(
             _put(features, state, buffers, v, a)
             for k in range(h):
                 buffers.carried[a, k] += heads.carried[v, k]
-        places[i] = state.place
+        copy_row(places[i], state.place)
     return places
 
 

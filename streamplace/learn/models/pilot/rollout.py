@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
+from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.drawing import drawn
 from streamplace.learn.models.pilot.features import PilotFeatures
@@ -95,9 +96,9 @@ def rollouts(
                     chosen[i] = -1
                     break
                 if keep:
-                    record.devices[i, t, :, :] = devices
-                    record.steps[i, t, :] = steps
-                    record.open[i, t, :] = is_open
+                    copy_rows(record.devices[i, t], devices)
+                    copy_row(record.steps[i, t], steps)
+                    copy_row(record.open[i, t], is_open)
                 logits = _logits(heads, unit, devices, steps, is_open, contents, first, second)
                 if to < 0:
                     to = drawn(logits, uniform[i, t])
@@ -142,7 +143,7 @@ def _logits(
     for a in range(len(first)):
         if is_open[a]:
             row, total = second[a], np.float32(0)
-            row[:] = common
+            copy_row(row, common)
             for j in range(len(mean)):
                 _add(row, heads.own[j], first[a, j])
             for k in range(len(row)):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
+from streamsim.rows import copy_row
 
 from streamplace.learn.models.pilot_makespan.measures import N_DEVICE, N_STEP
 from streamplace.model.arrays import Bools, Floats, Singles
@@ -82,12 +83,12 @@ def preferences(
     count = np.float32(may.sum())
     for a in range(len(may)):
         if may[a]:
-            first[a] = base
+            copy_row(first[a], base)
             for f in range(N_DEVICE):
                 _add(first[a], net.device[f], rows[a, f])
             _rectify(first[a])
             _add(mean, first[a], 1 / count)
-    base[:] = net.second
+    copy_row(base, net.second)
     for j in range(len(mean)):
         _add(base, net.mean[j], mean[j])
     for a in range(len(may)):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import kernel
+from streamsim.rows import copy_row
 
 from streamplace.learn.node_graphs.direction import (
     WIDTH,
@@ -101,10 +102,10 @@ def scores(
             group[u] = 1
     group[v] = -1
     joined = np.zeros((1, (1 + len(GROUPS)) * states.shape[1]), np.float32)
-    joined[0, : states.shape[1]] = states[v]
+    copy_row(joined[0, : states.shape[1]], states[v])
     size = states.shape[1]
     for g, part in enumerate(network.groups):
-        joined[0, (1 + g) * size : (2 + g) * size] = _pooled(part, states, group, g)
+        copy_row(joined[0, (1 + g) * size : (2 + g) * size], _pooled(part, states, group, g))
     hidden = np.maximum(product(joined, network.hidden) + network.hidden_bias, np.float32(0))
     return (product(hidden, network.out) + network.out_bias)[0]
 
@@ -117,6 +118,7 @@ def _pooled(part: PoolWeights, states: Singles, group: Longs, g: int) -> Singles
     for u in range(len(each)):
         if group[u] == g:
             count += 1
-            mean[0] += each[u]
+            for k in range(each.shape[1]):
+                mean[0, k] += each[u, k]
     mean /= np.float32(max(1, count))
     return np.maximum(product(mean, part.pooled) + part.pooled_bias, np.float32(0))[0]

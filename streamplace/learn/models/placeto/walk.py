@@ -13,6 +13,7 @@ from streamsim.passes import GIPH
 from streamsim.passes.makespans import new_buffers
 from streamsim.passes.run import run
 from streamsim.passes.state import State
+from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.drawing import drawn_open
 from streamplace.learn.algorithms.orders import decision_order
@@ -121,12 +122,12 @@ def go(
             is_open[d] = may(graph.tasks, place, used, graph.tasks.unit[v], d)
         d = drawn_open(scores(network, graph, features, tour.upstream, v), is_open, uniform[t])
         if t < len(record.chosen):
-            record.nodes[t, :, :] = features.nodes
+            copy_rows(record.nodes[t], features.nodes)
             record.current[t], record.chosen[t] = v, d
-            record.open[t, :] = is_open
+            copy_row(record.open[t], is_open)
         put(graph.tasks, place, v, d)
         visit.counters[0] += 1
-        places[t] = place
+        copy_row(places[t], place)
     return places
 
 
