@@ -32,8 +32,8 @@ FUNCTIONS = {
     "train": "train",
 }
 """Function of every command that works on graphs."""
-OTHERS = {"demo", "flink", "objectives", "placers", "schema"}
-"""Commands that show something, or that need a Flink cluster."""
+OTHERS = {"demo", "flink", "library", "objectives", "placers", "schema"}
+"""Commands that show something, that need a Flink cluster, or that have a package of their own."""
 PARAMETERS = {
     "as_json": "", "verbose": "", "jobs": "jobs", "on": "on", "dry_run": "", "data": "data",
     "constraints_file": "constraints", "cluster_file": "cluster", "devices": "cluster",

@@ -1,1 +1,45 @@
-"""The library: instances, solutions and certificates of bounds for ``checker/check.py``."""
+"""The library: instances with best known solutions, bounds and certificates of the bounds."""
+
+from typing import TYPE_CHECKING
+
+from streamsim.lazy import loader
+
+if TYPE_CHECKING:
+    from streamplace.library.checking import CheckResult, check_entry, check_files
+    from streamplace.library.entries import LibraryEntry
+    from streamplace.library.folder import Library, open_library
+    from streamplace.library.runs import LibraryRun, run
+    from streamplace.library.submission import submit
+    from streamplace.library.tables import as_markdown, as_page, table
+
+_HOME = {
+    "CheckResult": "checking",
+    "Library": "folder",
+    "LibraryEntry": "entries",
+    "LibraryRun": "runs",
+    "as_markdown": "tables",
+    "as_page": "tables",
+    "check_entry": "checking",
+    "check_files": "checking",
+    "open_library": "folder",
+    "run": "runs",
+    "submit": "submission",
+    "table": "tables",
+}
+
+__all__ = [
+    "CheckResult",
+    "Library",
+    "LibraryEntry",
+    "LibraryRun",
+    "as_markdown",
+    "as_page",
+    "check_entry",
+    "check_files",
+    "open_library",
+    "run",
+    "submit",
+    "table",
+]
+
+__getattr__ = loader(__name__, _HOME)

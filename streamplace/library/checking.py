@@ -1,0 +1,126 @@
+"""The checker, run on entries of the library and on files of strangers."""
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.files import is_file, spot
+from streamplace.library.confined import ResourceUsage, RunLimits, confined
+from streamplace.library.entries import LibraryEntry
+from streamplace.library.folder import Library, checker_file
+from streamplace.model.messages import shown
+
+SECONDS, MEMORY = 3600.0, 4 * 2**30
+"""RunLimits of a check."""
+ACCEPTED = "accepted: "
+MOST_PRINTED = 4096
+SAME = 2e-10
+"""Share by which a stated value may differ, which has ten digits or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What the checker answers.
+
+    Attributes
+    ----------
+    text
+        The line that it prints: value, bound and gap, or why it refuses the files.
+    value, bound
+        What it derives in exact fractions, as floats of twelve digits; None where it refuses the
+        files, and for the bound where there is no certificate.
+    """
+
+    accepted: bool
+    text: str
+    objective: str | None = None
+    value: float | None = None
+    bound: float | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Fields as a JSON document."""
+        return asdict(self)
+
+
+def check_files(
+    instance: str | PathLike[str],
+    solution: str | PathLike[str],
+    certificate: str | PathLike[str] | None = None,
+    *,
+    limits: RunLimits | None = None,
+) -> CheckResult:
+    """Have the checker verify a solution, and a bound that no placement beats.
+
+    The checker runs in a process of its own, which may take an hour and 4 GiB by default. Whatever
+    is wrong with the files, the result says it in one line.
+
+    Parameters
+    ----------
+    instance, solution, certificate
+        Paths of the three files; without a certificate, only the solution is checked.
+    limits
+        Processor time and memory that the check may take.
+
+    Examples
+    --------
+    >>> from streamplace.library import check_files, open_library
+    >>> library = open_library()
+    >>> entry = library.entry("random-00", "throughput")
+    >>> check_files(*library.files(entry)).text
+    'throughput 0.838991968475 bound 0.838991969314 = 419495984657/500000000000 gap 0.000%'
+    """
+    paths = [Path(path) for path in (instance, solution, certificate) if path is not None]
+    for path in paths:
+        if not is_file(path):
+            raise FormatError(f"{spot(path)}: is not a file; correct the path")
+    words = ["-E", "-s", str(checker_file().resolve()), *(str(path.resolve()) for path in paths)]
+    chosen = limits or RunLimits(SECONDS, MEMORY)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
+        usage = confined(
+            [sys.executable, *words], chosen, folder=Path(folder), stdout=output, stderr=output
+        )
+        output.seek(0)
+        printed = output.read(MOST_PRINTED).decode(errors="replace")
+    return _result(printed.strip(), usage)
+
+
+def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
+    """Have the checker verify an entry: its files, and that ``best.jsonl`` states the same."""
+    result = check_files(*library.files(entry))
+    if not result.accepted:
+        return result
+    for name, derived in (("value", result.value), ("bound", result.bound)):
+        stated = getattr(entry, name)
+        if derived is None or abs(derived - stated) > SAME * abs(stated):
+            return CheckResult(False, f"best.jsonl states the {name} {stated!r}, not {derived!r}")
+    if result.objective != entry.objective:
+        return CheckResult(False, f"the files are for {result.objective}")
+    return result
+
+
+def is_list_of_files(words: Sequence[str]) -> bool:
+    """Whether the words that ``check`` is given are paths rather than names of instances."""
+    paths = [word for word in words if word.endswith((".json", ".json.gz")) or "/" in word]
+    if paths and not 2 <= len(words) <= 3:
+        raise SettingError(
+            "check takes INSTANCE SOLUTION [CERTIFICATE] as files, or names of instances"
+        )
+    return bool(paths)
+
+
+def _result(printed: str, usage: ResourceUsage) -> CheckResult:
+    line = printed.splitlines()[-1] if printed else "the checker printed nothing"
+    if usage.reason:
+        limit = {"time": "takes too long", "memory": "takes too much memory"}
+        return CheckResult(False, f"the check {limit.get(usage.reason, 'was stopped')}")
+    if usage.status or not line.startswith(ACCEPTED):
+        return CheckResult(False, shown(line.removeprefix("refused: "), 400))
+    text = line.removeprefix(ACCEPTED)
+    words = text.split()
+    bound = float(words[words.index("bound") + 1]) if "bound" in words else None
+    return CheckResult(True, text, words[0], float(words[1]), bound)

@@ -1,0 +1,35 @@
+"""Place the problem of a file by a registered placer; a program for `PlacerMethod`."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from streamplace.errors import StreamplaceError
+from streamplace.io.placements import write_placement
+from streamplace.io.problems import read_problem
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers import stopwatch
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import Budget
+
+
+def main(problem: str, answer: str, setting: str) -> int:
+    """Place; the search is limited in processor time, for the machine may do other work."""
+    stopwatch.clock = time.process_time
+    options = json.loads(setting)
+    try:
+        placer, objective = named_placer(options["placer"]), OBJECTIVES[options["objective"]]
+        budget = Budget(options["seconds"])
+        result = placer.place(
+            read_problem(Path(problem)), objective, seed=options["seed"], budget=budget
+        )
+        write_placement(result.placement, answer)
+    except StreamplaceError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

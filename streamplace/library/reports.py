@@ -1,0 +1,103 @@
+"""The library as people read it: tables of entries, and one instance with all that is known."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from streamplace.library.entries import LibraryEntry
+from streamplace.library.folder import Library
+from streamplace.model.messages import counted
+from streamplace.model.report import Heading, Report, Sheet, duration
+from streamplace.objectives.registry import OBJECTIVES
+
+HEAD = ("entry", "class", "size", "operators", "devices", "value", "bound", "gap", "proof")
+PROOFS = {
+    "trivial": "no relative throughput exceeds 1",
+    "dual": "multipliers of a linear relaxation, evaluated in exact fractions",
+    "search": "an enumeration that the checker repeats",
+    "path": "the longest path of least times",
+    "interval": "work between the paths before and after it",
+}
+
+
+def value_text(objective: str, value: float) -> str:
+    """Value of an objective as people write it.
+
+    >>> value_text("throughput", 0.83899), value_text("makespan", 0.00020067)
+    ('83.9 %', '200.7 µs')
+    """
+    return OBJECTIVES[objective].format(value) if objective in OBJECTIVES else f"{value:.6g}"
+
+
+def gap_text(entry: LibraryEntry) -> str:
+    """Gap of an entry; 0 where it is closed."""
+    return "0" if entry.closed else f"{100 * entry.gap:.2f} %"
+
+
+def entry_document(library: Library, entry: LibraryEntry) -> dict[str, Any]:
+    """All that is known of an entry, as ``list --json`` prints it."""
+    instance = library.instance(entry.instance)
+    return {
+        **entry.document(),
+        "gap": entry.gap,
+        "class": library.family(entry.instance),
+        "operators": instance.operators,
+        "devices": instance.devices,
+        "origin": instance.origin,
+        "split": library.manifest.split,
+    }
+
+
+def entries_report(library: Library, entries: Iterable[LibraryEntry]) -> Report:
+    """Table of entries."""
+    chosen = tuple(entries)
+    rows = tuple(_row(library, entry) for entry in chosen)
+    closed = sum(entry.closed for entry in chosen)
+    instances = len({entry.instance for entry in chosen})
+    return Report(
+        (
+            Sheet(HEAD, rows, names=0, unbroken=True),
+            f"{counted(instances, 'instance')}, {counted(len(chosen), 'solution')}; for {closed} "
+            "the bound proves that no placement is better",
+        )
+    )
+
+
+def _row(library: Library, entry: LibraryEntry) -> tuple[str, ...]:
+    instance = library.instance(entry.instance)
+    return (
+        entry.name,
+        library.family(entry.instance),
+        entry.size or "—",
+        str(instance.operators),
+        str(instance.devices),
+        value_text(entry.objective, entry.value),
+        value_text(entry.objective, entry.bound),
+        gap_text(entry),
+        entry.proof,
+    )
+
+
+def instance_report(library: Library, name: str) -> Report:
+    """One instance: its origin, and for every objective the best known value and its bound."""
+    instance = library.instance(name)
+    size = f"{counted(instance.operators, 'operator')} on {counted(instance.devices, 'device')}"
+    parts: list[str | Heading] = [
+        Heading(name, f": {size}; origin: {instance.origin or 'not stated'}")
+    ]
+    for entry in library.select([name]):
+        parts += _entry_sentences(entry)
+    parts.append(f"Files: {library.folder / name}")
+    return Report(tuple(parts))
+
+
+def _entry_sentences(entry: LibraryEntry) -> list[str]:
+    value, bound = (value_text(entry.objective, x) for x in (entry.value, entry.bound))
+    best = f"{entry.objective}: {value} is the best known value, by {entry.by}"
+    best += "" if entry.seconds is None else f" in {duration(entry.seconds)} on one core"
+    best += "" if entry.date is None else f", {entry.date}"
+    verdict = "the best possible" if entry.closed else f"gap {gap_text(entry)}"
+    proof = PROOFS.get(entry.proof, entry.proof)
+    return [
+        f"{best}.",
+        f"Bound: no placement is better than {bound} ({verdict}); certificate: {proof}.",
+    ]

@@ -1,0 +1,314 @@
+"""Runs of placers and programs on entries of the library, within limits, on one core."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict
+
+from streamplace.errors import FormatError, SettingError, StreamplaceError
+from streamplace.io.appending import append_lines, claim, repair
+from streamplace.io.files import is_file, make_folder, read_bytes, read_lines, spot, write_text
+from streamplace.io.parsing import parse_as
+from streamplace.io.placements import read_placement
+from streamplace.io.problems import write_problem
+from streamplace.io.schema import STRICT, Finite
+from streamplace.library.confined import ResourceUsage, RunLimits, confined
+from streamplace.library.documents import solution_document
+from streamplace.library.entries import LibraryEntry, ObjectiveName
+from streamplace.library.folder import Library, open_library
+from streamplace.library.methods import Method, MethodCall, PlacerMethod, named_program
+from streamplace.model.messages import shown
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import OBJECTIVES
+
+GRACE = 10.0
+"""Seconds that a run may take besides its search: to start, and to read and write files."""
+MEMORY = 4 * 2**30
+ERRORS = 4096
+"""Bytes of what a program prints on stderr that are read."""
+RunStatus = Literal["answered", "time", "memory", "failed", "illegal"]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRun:
+    """One run of a method on an entry.
+
+    Attributes
+    ----------
+    method
+        Name of the placer or program.
+    limit
+        Seconds that the search may take.
+    digest
+        SHA-256 of the file of the instance.
+    value
+        Value of the answer; None without a legal answer.
+    status
+        ``answered``, or why there is no answer: a limit, a program that failed, or a placement
+        that cannot be read or breaks a rule.
+    seconds, elapsed, memory
+        Processor time of all processes of the run, time on the clock, and bytes of memory.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    instance: str
+    objective: ObjectiveName
+    digest: str
+    method: str
+    limit: Finite
+    seed: int
+    status: RunStatus
+    value: Finite | None
+    seconds: Finite
+    elapsed: Finite
+    memory: int
+    error: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str, str, float, int]:
+        """What tells a run from others."""
+        return self.instance, self.objective, self.digest, self.method, self.limit, self.seed
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What to run.
+
+    Attributes
+    ----------
+    seconds
+        Time limits of the search; each method runs once with every one of them.
+    memory
+        Bytes that a run may take.
+    solutions
+        Folder for the answers, as files for ``submit``; None to keep none.
+    """
+
+    methods: Sequence[Method]
+    entries: Sequence[LibraryEntry]
+    seconds: Sequence[float] = (1.0,)
+    memory: int = MEMORY
+    seed: int = 0
+    solutions: Path | None = None
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs."""
+        return len(self.methods) * len(self.placed) * len(self.seconds)
+
+    @property
+    def placed(self) -> list[LibraryEntry]:
+        """Entries whose objective placers have; the others are plans."""
+        return [entry for entry in self.entries if entry.objective in OBJECTIVES]
+
+
+def run(
+    placers: Iterable[str] = (),
+    commands: Iterable[str] = (),
+    *,
+    instances: Iterable[str] = (),
+    families: Iterable[str] = (),
+    sizes: Iterable[str] = (),
+    objective: str | None = None,
+    seconds: float | Sequence[float] = 1.0,
+    memory: int = MEMORY,
+    seed: int = 0,
+    out: str | PathLike[str] | None = None,
+    solutions: str | PathLike[str] | None = None,
+    library: str | PathLike[str] | None = None,
+) -> list[LibraryRun]:
+    """Run placers and programs on entries of the library, each on one core within limits.
+
+    Parameters
+    ----------
+    placers
+        Placers, with options after colons.
+    commands
+        Programs, as ``"NAME=COMMAND"``: the command contains ``{problem}`` and ``{answer}``, and
+        may contain ``{objective}``, ``{seconds}`` and ``{seed}``.
+    instances, families, sizes, objective
+        Which entries, as for `Library.select`.
+    seconds
+        Processor time of a search; several give several runs. A run that exceeds it by ten
+        seconds is ended, with all processes that it started.
+    memory
+        Bytes that all processes of a run may take together.
+    out
+        File of JSON lines. Runs that it has are not repeated, new ones are added to it.
+    solutions
+        Folder for the answers, which ``submit`` takes.
+    library
+        Folder of the library.
+
+    Examples
+    --------
+    >>> from streamplace.library import run
+    >>> (record,) = run(["metis"], instances=["random-00"], objective="throughput")
+    >>> record.status
+    'answered'
+    """
+    opened = open_library(library)
+    limits = (float(seconds),) if isinstance(seconds, int | float) else tuple(seconds)
+    plan = RunPlan(
+        methods_of(placers, commands),
+        opened.select(instances, families=families, sizes=sizes, objective=objective),
+        limits,
+        memory,
+        seed,
+        None if solutions is None else Path(solutions),
+    )
+    return list(runs(opened, plan, None if out is None else Path(out)))
+
+
+def methods_of(placers: Iterable[str], commands: Iterable[str]) -> list[Method]:
+    """Methods of placers and commands; each must have a name of its own."""
+    from streamplace.placers.named import named_placer
+
+    methods: list[Method] = []
+    for text in placers:
+        named_placer(text)
+        methods.append(PlacerMethod(text))
+    methods += map(named_program, commands)
+    names = [method.name for method in methods]
+    if not methods:
+        raise SettingError("there is nothing to run; name a placer or a command")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise SettingError(f"two methods are called {repeated[0]!r}; write NAME=COMMAND")
+    return methods
+
+
+def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[LibraryRun]:
+    """Run what a file of results does not have yet; yield all runs of the plan."""
+    for seconds in plan.seconds:
+        RunLimits(seconds, plan.memory)
+    if plan.solutions is not None:
+        make_folder(plan.solutions)
+    if out is None:
+        yield from (record for _, record in _planned(library, plan, {}))
+        return
+    with claim(out) as file:
+        repair(file, out)
+        for is_new, record in _planned(library, plan, {r.key: r for r in read_runs(out)}):
+            if is_new:
+                line = json.dumps(asdict(record), ensure_ascii=False) + "\n"
+                append_lines(file, line.encode(), out)
+            yield record
+
+
+def read_runs(path: Path) -> list[LibraryRun]:
+    """Runs of a file of JSON lines."""
+    return [
+        parse_as(LibraryRun, line, f"{spot(path)}:{number}") for number, line in read_lines(path)
+    ]
+
+
+def _planned(
+    library: Library, plan: RunPlan, present: dict[Any, LibraryRun]
+) -> Iterator[tuple[bool, LibraryRun]]:
+    """Runs of a plan, instance by instance, and whether each is new."""
+    for entry in plan.placed:
+        content, problem = read_bytes(library.instance_file(entry.instance)), None
+        digest = sha256(content).hexdigest()
+        for method in plan.methods:
+            for seconds in plan.seconds:
+                key = entry.instance, entry.objective, digest, method.name, seconds, plan.seed
+                if key in present:
+                    yield False, present[key]
+                    continue
+                problem = problem or library.problem(entry.instance)
+                yield True, _run(plan, method, entry, problem, digest, seconds)
+
+
+def _run(
+    plan: RunPlan,
+    method: Method,
+    entry: LibraryEntry,
+    problem: Problem,
+    digest: str,
+    seconds: float,
+) -> LibraryRun:
+    """Run a method once."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        call = MethodCall(
+            folder / "problem.json", folder / "answer.json", entry.objective, seconds, plan.seed
+        )
+        write_problem(problem, call.problem)
+        with (folder / "errors").open("w+b") as errors:
+            command = method.command(call)
+            limits = RunLimits(seconds + GRACE, plan.memory)
+            usage = confined(command, limits, folder=Path.cwd(), stderr=errors)
+            status, value, error = _outcome(plan, method, entry, problem, call, usage)
+            if status == "failed":
+                error = _last_line(errors) or error
+    return LibraryRun(
+        entry.instance,
+        entry.objective,
+        digest,
+        method.name,
+        seconds,
+        plan.seed,
+        status,
+        value,
+        round(usage.seconds, 3),
+        round(usage.elapsed, 3),
+        usage.memory,
+        error,
+    )
+
+
+def _outcome(
+    plan: RunPlan,
+    method: Method,
+    entry: LibraryEntry,
+    problem: Problem,
+    call: MethodCall,
+    usage: ResourceUsage,
+) -> tuple[RunStatus, float | None, str | None]:
+    """Status, value and error of a run; an answer that was written before the time ran out counts.
+
+    Values are those of the objective, which agree with the checker's to twelve digits.
+    """
+    if usage.reason == "memory":
+        return "memory", None, None
+    if usage.reason == "stopped":
+        raise KeyboardInterrupt
+    if usage.status and not usage.reason:
+        return "failed", None, f"exit status {usage.status}"
+    if not is_file(call.answer):
+        return ("time", None, None) if usage.reason else ("failed", None, "it wrote no answer")
+    try:
+        placement = read_placement(call.answer, problem)
+        problem.check(placement)
+        judge = OBJECTIVES[entry.objective]
+        value = float(judge.value(problem, placement))
+        if plan.solutions is not None:
+            document = solution_document(problem, placement, judge, value, method.name)
+            file = f"{entry.instance}.{entry.objective}.{_plain(method.name)}.json"
+            text = json.dumps({**document, "graph": entry.instance}, ensure_ascii=False)
+            write_text(plan.solutions / file, text + "\n")
+    except StreamplaceError as error:
+        if isinstance(error, FormatError) and usage.reason:
+            return "time", None, None  # it was ended while it wrote
+        reason = str(error).replace(str(call.answer), "the answer")
+        return "illegal", None, shown(reason, 300)
+    return "answered", value, None
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
+
+
+def _last_line(errors: Any) -> str:
+    """Last line that a program has printed on stderr."""
+    errors.seek(0, 2)
+    errors.seek(max(0, errors.tell() - ERRORS))
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    return shown(lines[-1], 300) if lines else ""

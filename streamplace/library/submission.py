@@ -1,0 +1,260 @@
+"""Better solutions and bounds: checked, and stored such that a kill never makes the library worse.
+
+A submission that the checker has accepted is written to one file first, `JOURNAL`. From then on it
+counts: whoever submits next completes it, so that solution, line and checksum agree again.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Literal, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.files import encoded, is_file, read_bytes, spot, write_text, writing
+from streamplace.io.locks import lock_at_once
+from streamplace.io.parsing import first_fault, parse_as, utf8
+from streamplace.io.schema import STRICT
+from streamplace.library.checking import check_files
+from streamplace.library.entries import LibraryEntry, ObjectiveName
+from streamplace.library.folder import BEST, MANIFEST, Library, open_library
+from streamplace.model.messages import quoted, shown
+
+JOURNAL = "pending.json"
+LARGEST = 64 * 2**20
+"""Bytes of a file that is submitted; the checker takes no more."""
+LEAST_GAIN = 1e-9
+"""Share by which a value must be better; values are stated in ten digits or more."""
+CLOSED = 1e-8
+"""Gap up to which a solution is the best but for rounding."""
+
+
+class SubmittedJson(TypedDict):
+    """What is read of a solution or a certificate; the checker reads the rest."""
+
+    objective: NotRequired[ObjectiveName]
+    graph: NotRequired[str]
+    proof: NotRequired[dict[str, Any]]
+
+
+_FIELDS = TypeAdapter(SubmittedJson)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSubmission:
+    """A submission that the checker has accepted: the new line, and the content of one file."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    kind: Literal["solution", "certificate"]
+    content: str
+    line: LibraryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What came of a file that was submitted.
+
+    Attributes
+    ----------
+    entry
+        The entry afterwards.
+    before
+        The entry before.
+    improved
+        Whether the file is better than what the library had, and is stored in it.
+    """
+
+    entry: LibraryEntry
+    before: LibraryEntry
+    improved: bool
+
+
+def submit(
+    file: str | PathLike[str],
+    *,
+    instance: str | None = None,
+    by: str = "not stated",
+    seconds: float | None = None,
+    library: str | PathLike[str] | None = None,
+) -> Submission:
+    """Check a solution or a certificate, and store it in the library if it is better.
+
+    Parameters
+    ----------
+    file
+        Path of a solution or certificate file.
+    instance
+        Name of the instance; by default what the file states as ``graph``.
+    by
+        Who or what found it.
+    seconds
+        Time that this took on one core.
+    library
+        Folder of the library.
+
+    Raises
+    ------
+    FormatError
+        If the checker refuses the file. The message says why.
+    """
+    path = Path(file)
+    content = read_bytes(path, LARGEST)
+    document = _parsed(content, spot(path))
+    opened = open_library(library)
+    with _locked(opened.folder):
+        complete_pending(opened.folder)
+        opened = Library(opened.folder)
+        entry = _entry_of(opened, document, instance)
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / "submitted.json"
+            copy.write_bytes(content)
+            better = _better(opened, entry, document, copy, spot(path))
+        if better is None:
+            return Submission(entry, entry, False)
+        if "proof" not in document:
+            today = datetime.now(UTC).date().isoformat()
+            better = replace(better, by=shown(by, 200), seconds=seconds, date=today)
+        kind: Literal["solution", "certificate"]
+        kind = "certificate" if "proof" in document else "solution"
+        pending = PendingSubmission(kind, utf8(content, spot(path)).decode(), better)
+        write_text(opened.folder / JOURNAL, json.dumps(_pending_document(pending)))
+        complete_pending(opened.folder)
+    return Submission(better, entry, True)
+
+
+def complete_pending(folder: Path) -> None:
+    """Carry out the submission that a killed process has left, if there is one."""
+    journal = folder / JOURNAL
+    if not is_file(journal):
+        return
+    pending = parse_as(PendingSubmission, read_bytes(journal), spot(journal))
+    library, line = Library(folder), pending.line
+    entry = library.entry(line.instance, line.objective)
+    if not _is_worse(line, entry):
+        names = {"solution": library.solution_file, "certificate": library.certificate_file}
+        target = names[pending.kind](line)
+        with writing(target) as file:
+            file.write(encoded(pending.content, spot(target)))
+        _write_best(library, line)
+        _write_checksums(folder, [target, folder / BEST])
+    journal.unlink(missing_ok=True)
+
+
+def _parsed(content: bytes, where: str) -> SubmittedJson:
+    """Fields of a solution or of a certificate."""
+    try:
+        return _FIELDS.validate_json(utf8(content, where))
+    except ValidationError as error:
+        raise FormatError(f"{where}: {first_fault(error)}") from None
+
+
+def _entry_of(library: Library, document: SubmittedJson, name: str | None) -> LibraryEntry:
+    """Entry for which a file is."""
+    instance = _instance_of(library, document, name)
+    entries = library.select([instance])
+    if "objective" in document:
+        return library.entry(instance, document["objective"])
+    if len(entries) > 1:
+        raise SettingError("the file states no objective; add it")
+    return entries[0]
+
+
+def _instance_of(library: Library, document: SubmittedJson, name: str | None) -> str:
+    chosen = document.get("graph") if name is None else name
+    if chosen is None:
+        raise SettingError("the file names no graph; name the instance with --instance")
+    if name is None and chosen not in library.manifest.instances:
+        raise SettingError(
+            f"the library has no instance {quoted(chosen)}, which is the graph of the file; name "
+            "the instance with --instance"
+        )
+    library.instance(chosen)
+    return str(chosen)
+
+
+def _better(
+    library: Library, entry: LibraryEntry, document: SubmittedJson, copy: Path, where: str
+) -> LibraryEntry | None:
+    """Entry with what was submitted; None where that is not better."""
+    instance = library.instance_file(entry.instance)
+    is_proof = "proof" in document
+    files = (library.solution_file(entry), copy) if is_proof else (copy,)
+    result = check_files(instance, *files)
+    if not result.accepted or result.objective != entry.objective:
+        raise FormatError(f"{where}: the checker refuses it: {result.text}")
+    assert result.value is not None
+    if is_proof:
+        assert result.bound is not None
+        changed = replace(entry, bound=result.bound, proof=_kind(document))
+        gain = entry.sense * (entry.bound - changed.bound) / (abs(entry.bound) or 1.0)
+    else:
+        changed = replace(entry, value=result.value)
+        gain = entry.sense * (result.value - entry.value) / (abs(entry.value) or 1.0)
+        if entry.sense * (result.value - entry.bound) > LEAST_GAIN * abs(entry.bound):
+            raise FormatError(
+                f"{where}: the value {result.value:.12g} is better than the proven bound "
+                f"{entry.bound:.12g}; please report both"
+            )
+    if gain <= LEAST_GAIN:
+        return None
+    closed = changed.gap <= CLOSED
+    size = "hard" if closed and entry.size == "open" else entry.size
+    return replace(changed, closed=closed, size=size)
+
+
+def _kind(document: SubmittedJson) -> str:
+    """Kind of a proof."""
+    return shown(str(document["proof"].get("kind", "search")), 40)
+
+
+def _is_worse(line: LibraryEntry, entry: LibraryEntry) -> bool:
+    """Whether a line would make value or bound of an entry worse."""
+    return (
+        entry.sense * (line.value - entry.value) < 0 or entry.sense * (entry.bound - line.bound) < 0
+    )
+
+
+def _pending_document(pending: PendingSubmission) -> dict[str, Any]:
+    return {"kind": pending.kind, "content": pending.content, "line": pending.line.document()}
+
+
+def _write_best(library: Library, line: LibraryEntry) -> None:
+    """Replace one line of the table."""
+    lines = [line if entry.name == line.name else entry for entry in library.entries]
+    text = "".join(json.dumps(entry.document()) + "\n" for entry in lines)
+    write_text(library.folder / BEST, text)
+
+
+def _write_checksums(folder: Path, files: list[Path]) -> None:
+    """Store the checksums of files in the manifest."""
+    path = folder / MANIFEST
+    document = json.loads(read_bytes(path))
+    for file in files:
+        digest = sha256(file.read_bytes()).hexdigest()
+        document.setdefault("sha256", {})[file.relative_to(folder).as_posix()] = digest
+    write_text(path, json.dumps(document, indent=1) + "\n")
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from submitting to the same folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        lock_at_once(descriptor)
+        yield
+    except BlockingIOError:
+        raise FormatError(
+            f"{spot(folder)}: another process is submitting to it; try again"
+        ) from None
+    finally:
+        os.close(descriptor)

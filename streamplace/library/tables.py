@@ -1,0 +1,215 @@
+"""Tables of what methods reach on the library: ratios, gaps and shares, for every time limit."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from streamplace.errors import SettingError
+from streamplace.library.entries import LibraryEntry
+from streamplace.library.folder import Library, open_library
+from streamplace.library.runs import LibraryRun, read_runs
+from streamplace.model.messages import counted
+from streamplace.model.report import Report, Sheet, percent
+
+SHIFT = 0.01
+"""Added to gaps before their geometric mean is taken, so that gaps of 0 count."""
+SAME = 1e-6
+"""Gap to the best known value up to which an entry counts as solved."""
+HEAD = (
+    "method", "time limit", "answers", "solved", "ratio to best", "ratio to bound",
+    "gap to best", "gap to bound", "time used",
+)  # fmt: skip
+LEGEND = (
+    "solved: share of the entries on which the method reaches the best known value. Ratios are "
+    "geometric means over the entries that it answered, 1 is the best. Gaps are shifted geometric "
+    "means over all entries: 0 is the best, and an entry without an answer counts as 100 %. The "
+    "time limit is for the search; the time used includes the start of the program and its "
+    "reading, in processor seconds on one core."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSummary:
+    """What a method reaches with a time limit.
+
+    Attributes
+    ----------
+    entries, answers
+        Number of entries, and of legal answers.
+    solved
+        Share of the entries on which it reaches the best known value.
+    ratio_to_best, ratio_to_bound
+        Geometric means of how many times worse it is, over the answers; None without answers.
+    gap_to_best, gap_to_bound
+        Shifted geometric means of gaps over all entries; no answer is a gap of 1.
+    seconds
+        Mean of the processor time.
+    """
+
+    method: str
+    limit: float
+    entries: int
+    answers: int
+    solved: float
+    ratio_to_best: float | None
+    ratio_to_bound: float | None
+    gap_to_best: float
+    gap_to_bound: float
+    seconds: float
+
+
+def gap_between(entry: LibraryEntry, value: float | None, reference: float) -> float:
+    """How far a value is from a reference that is not worse, as a share of the larger one.
+
+    >>> entry = LibraryEntry("a-0", "makespan", 2.0, 1.6, False, "path", "me")
+    >>> gap_between(entry, 2.5, entry.value), gap_between(entry, None, entry.value)
+    (0.2, 1.0)
+    """
+    if value is None:
+        return 1.0
+    largest = max(abs(value), abs(reference))
+    return min(1.0, max(0.0, entry.sense * (reference - value) / largest)) if largest else 0.0
+
+
+def summarise(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummary]:
+    """Summaries of methods and time limits, the best first."""
+    entries = {(entry.instance, entry.objective): entry for entry in library.entries}
+    groups: dict[tuple[str, float], list[tuple[LibraryEntry, LibraryRun]]] = defaultdict(list)
+    for run in runs:
+        if (run.instance, run.objective) not in entries:
+            raise SettingError(
+                f"the results are for {run.instance}/{run.objective}, which the library does not "
+                "have; name its folder with --library"
+            )
+        entry = entries[run.instance, run.objective]
+        groups[run.method, run.limit].append((entry, run))
+    rows = [_summary(method, limit, pairs) for (method, limit), pairs in groups.items()]
+    return sorted(rows, key=lambda row: (row.gap_to_best, row.limit, row.method))
+
+
+def table(
+    results: Iterable[str | PathLike[str]], *, library: str | PathLike[str] | None = None
+) -> Report:
+    """Compare what methods reach, from files of results of ``run``.
+
+    ``print`` shows the report; `as_markdown` and `as_page` make a page of it.
+
+    Parameters
+    ----------
+    results
+        Paths of files that ``run`` has written.
+    library
+        Folder of the library.
+    """
+    opened = open_library(library)
+    return table_report(opened, [run for path in results for run in read_runs(Path(path))])
+
+
+def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
+    """Report that compares methods, for each objective."""
+    if not runs:
+        raise SettingError("there are no results; make some with: streamplace library run")
+    parts: list[str | Sheet] = []
+    for objective in sorted({run.objective for run in runs}, reverse=True):
+        chosen = [run for run in runs if run.objective == objective]
+        instances = {run.instance for run in chosen}
+        entries = [e for e in library.select(instances, objective=objective)]
+        closed = sum(entry.closed for entry in entries)
+        parts.append(
+            f"{objective.capitalize()}: {counted(len(entries), 'entry')[:-1]}"
+            f"{'y' if len(entries) == 1 else 'ies'}, of which {closed} have a best known value "
+            "that is proven to be the best possible."
+        )
+        rows = tuple(_row(row) for row in summarise(library, chosen))
+        parts.append(Sheet(HEAD, rows, names=0, unbroken=True))
+    return Report((*parts, LEGEND))
+
+
+def as_markdown(report: Report, title: str) -> str:
+    """Page of a report in Markdown."""
+    lines = [f"# {title}", ""]
+    for part in report.parts:
+        if isinstance(part, Sheet):
+            lines += [_line(part.head), _line(["---"] * len(part.head))]
+            lines += [_line(map(str, row)) for row in part.rows]
+        else:
+            lines.append(str(part))
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def as_page(report: Report, title: str) -> str:
+    """Page of a report in HTML, without scripts."""
+    from html import escape
+
+    from streamplace.model.html import as_html
+
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
+    style = "font-family:sans-serif;max-width:72em;margin:2em auto"
+    body = f'<body style="{style}"><h1>{escape(title)}</h1>{as_html(report)}</body>'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>{body}</html>\n'
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _row(row: MethodSummary) -> tuple[str, ...]:
+    ratios: list[float | None] = [row.ratio_to_best, row.ratio_to_bound]
+    return (
+        row.method,
+        f"{row.limit:g} s",
+        f"{row.answers} of {row.entries}",
+        percent(row.solved),
+        *("—" if ratio is None else f"{ratio:.3f}" for ratio in ratios),
+        percent(row.gap_to_best),
+        percent(row.gap_to_bound),
+        f"{row.seconds:.1f} s",
+    )
+
+
+def _summary(
+    method: str, limit: float, pairs: Sequence[tuple[LibraryEntry, LibraryRun]]
+) -> MethodSummary:
+    to_best = [gap_between(entry, run.value, entry.value) for entry, run in pairs]
+    to_bound = [gap_between(entry, run.value, entry.bound) for entry, run in pairs]
+    answered = [run.value is not None for _, run in pairs]
+    return MethodSummary(
+        method,
+        limit,
+        len(pairs),
+        sum(answered),
+        sum(gap <= SAME for gap in to_best) / len(pairs),
+        _ratio(to_best, answered),
+        _ratio(to_bound, answered),
+        _shifted_mean(to_best),
+        _shifted_mean(to_bound),
+        sum(run.seconds for _, run in pairs) / len(pairs),
+    )
+
+
+def _ratio(gaps: Sequence[float], answered: Sequence[bool]) -> float | None:
+    """Geometric mean of ratios, at most a million each."""
+    logs = [-log(max(1 - gap, 1e-6)) for gap, counts in zip(gaps, answered, strict=True) if counts]
+    return exp(sum(logs) / len(logs)) if logs else None
+
+
+def _shifted_mean(gaps: Sequence[float]) -> float:
+    """Geometric mean of the gaps plus a shift, less the shift."""
+    return exp(sum(log(gap + SHIFT) for gap in gaps) / len(gaps)) - SHIFT
+
+
+def summaries_document(library: Library, runs: Sequence[LibraryRun]) -> list[dict[str, Any]]:
+    """Summaries as a JSON document, for each objective."""
+    from dataclasses import asdict
+
+    objectives = sorted({run.objective for run in runs}, reverse=True)
+    return [
+        {"objective": objective, **asdict(row)}
+        for objective in objectives
+        for row in summarise(library, [run for run in runs if run.objective == objective])
+    ]

@@ -1,0 +1,108 @@
+"""``streamplace library``: what it lists, shows and checks, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamplace.library import check_files, open_library
+
+
+def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None:
+    document = json.loads(run("library", "list", "--library", str(folder), "--json").out)
+    names = [(row["instance"], row["objective"]) for row in document]
+    assert sorted(names) == [
+        ("giph-03", "makespan"), ("random-00", "makespan"), ("random-00", "throughput"),
+    ]  # fmt: skip
+    for row in document:
+        assert row["gap"] == pytest.approx(abs(row["bound"] - row["value"]) / row["value"])
+        assert row["closed"] == (row["gap"] < 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (["--class", "random"], 2),
+        (["--closed"], 2),
+        (["--open"], 1),
+        (["--objective", "makespan"], 2),
+        (["--class", "giph", "--class", "random"], 3),
+    ],
+)
+def test_list_selects(run: Callable, folder: Path, options: list[str], count: int) -> None:
+    answer = run("library", "list", "--library", str(folder), *options, "--json")
+    assert len(json.loads(answer.out)) == count
+
+
+def test_show_names_value_bound_and_proof(run: Callable, folder: Path) -> None:
+    text = " ".join(run("library", "show", "giph-03", "--library", str(folder)).out.split())
+    assert "giph-03: " in text
+    assert "is the best known value, by streamplace anneal" in text
+    assert "Bound: no placement is better than " in text
+    assert "gap 25.73 %" in text
+
+
+def test_check_verifies_the_library_and_says_what_it_refuses(run: Callable, folder: Path) -> None:
+    words = ("library", "check", "--library", str(folder))
+    answer = run(*words)
+    assert (answer.status, answer.out.count("accepted: ")) == (0, 3)
+    assert answer.err == "3 checks, 0 refused\n"
+    best = folder / "best.jsonl"
+    best.write_text(best.read_text().replace('"value": 0.838', '"value": 0.828'))
+    answer = run(*words, "--json")
+    assert answer.status == 1
+    (refused,) = [row for row in json.loads(answer.out) if not row["accepted"]]
+    assert "best.jsonl states the value 0.828" in refused["text"]
+
+
+def test_check_takes_files(run: Callable, folder: Path) -> None:
+    instance, solution, certificate = open_library(folder).files(
+        open_library(folder).entry("random-00", "makespan")
+    )
+    assert run("library", "check", str(instance), str(solution)).status == 0
+    answer = run("library", "check", str(instance), str(certificate))
+    assert answer.status == 1
+    assert answer.out.startswith(f"refused: {certificate}: ")
+    result = check_files(instance, solution, certificate)
+    assert result.accepted
+    assert result.value is not None
+    assert result.bound is not None
+    assert result.value >= result.bound
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["show", "random-0"], "did you mean 'random-00'?"),
+        (["list", "--class", "rnd"], "there is no class 'rnd'"),
+        (["list", "--size", "tiny"], "choose one of toy, easy, medium, hard, open"),
+        (["check", "a.json"], "check takes INSTANCE SOLUTION [CERTIFICATE]"),
+        (["check", "a.json", "b.json"], "a.json: is not a file"),
+        (["list", "--library", "nowhere"], "nowhere: is not a folder"),
+        (["list", "--library", "."], "is no library"),
+        (["run"], "there is nothing to run"),
+        (["run", "--placer", "nobody"], "there is no placer 'nobody'"),
+        (["run", "--command", "true {problem}"], "lacks {answer}"),
+        (["run", "--command", "'{problem} {answer}"], "cannot be read"),
+        (["run", "--placer", "metis", "--memory", "1 kB"], "below 1 MiB"),
+        (["table", "nothing.jsonl"], "no such file"),
+        (["submit", "nothing.json"], "no such file"),
+    ],
+)
+def test_bad_input_is_one_line(
+    run: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.setenv("STREAMPLACE_LIBRARY", str(folder))
+    answer = run("library", *words)
+    assert answer.status == 2
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_field_that_the_library_does_not_have_is_named(run: Callable, folder: Path) -> None:
+    best = folder / "best.jsonl"
+    best.write_text(best.read_text().replace('"by"', '"from": 1, "by"', 1))
+    answer = run("library", "list", "--library", str(folder))
+    assert answer.status == 2
+    assert "best.jsonl:1: from is not a known field" in answer.err

@@ -1,0 +1,168 @@
+"""Runs of placers and programs: values, failures, resumption, and the table made of them."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from streamplace.errors import SettingError
+from streamplace.library import LibraryRun, open_library, submit, table
+from streamplace.library import run as run_methods
+from streamplace.library.runs import read_runs
+from streamplace.library.tables import as_markdown, as_page, gap_between, summarise
+
+PROGRAM = """
+import json, sys, time
+way, problem, answer = sys.argv[1:4]
+document = json.load(open(problem))
+devices = [device["name"] for device in document["cluster"]["devices"]]
+assignment = {operator["name"]: devices[0] for operator in document["graph"]["operators"]}
+if way == "illegal":
+    assignment[next(iter(assignment))] = "nowhere"
+if way == "failed":
+    sys.exit("no idea")
+if way == "memory":
+    x = [bytearray(2**20) for _ in range(2**12)]
+if way != "silent":
+    json.dump({"assignment": assignment}, open(answer, "w"))
+while way == "late":
+    time.sleep(60)
+if way == "garbage":
+    open(answer, "w").write("{")
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str], str]:
+    """Command of a program that behaves in some way."""
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+
+    def command(way: str) -> str:
+        return f"{way}={sys.executable} -S {file} {way} {{problem}} {{answer}}"
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("way", "status", "error"),
+    [
+        ("single", "answered", None),
+        ("illegal", "illegal", "'nowhere'"),
+        ("failed", "failed", "no idea"),
+        ("silent", "failed", "it wrote no answer"),
+        ("garbage", "illegal", "not valid JSON"),
+    ],
+)
+def test_a_program_is_judged_by_its_answer(
+    folder: Path, program: Callable[[str], str], way: str, status: str, error: str | None
+) -> None:
+    (record,) = run_methods(
+        commands=[program(way)], instances=["random-00"], objective="throughput", library=folder
+    )
+    assert (record.method, record.status) == (way, status)
+    assert (record.value is not None) == (status == "answered")
+    assert error is None or (record.error is not None and error in record.error)
+
+
+def test_a_program_that_exceeds_its_memory_is_ended(
+    folder: Path, program: Callable[[str], str]
+) -> None:
+    (record,) = run_methods(
+        commands=[program("memory")], instances=["giph-03"], memory=2**27, library=folder
+    )
+    assert record.status in ("memory", "failed")
+    assert record.memory <= 2**27 + 2**24
+
+
+def test_an_answer_counts_that_was_written_in_time(
+    folder: Path, program: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamplace.library.runs.GRACE", 0.0)
+    (record,) = run_methods(
+        commands=[program("late")], instances=["random-00"], objective="makespan", seconds=0.2,
+        library=folder,
+    )  # fmt: skip
+    assert record.status == "answered"
+
+
+def test_results_are_resumed_and_answers_can_be_submitted(
+    folder: Path, program: Callable[[str], str], tmp_path: Path
+) -> None:
+    out, answers = tmp_path / "results.jsonl", tmp_path / "answers"
+    options = {"instances": ["random-00"], "library": folder, "out": out, "solutions": answers}
+    first = run_methods(commands=[program("single")], **options)
+    assert len(first) == 2
+    with out.open("a") as file:
+        file.write('{"instance": "rand')  # what a kill leaves
+    again = run_methods(["heft"], [program("single")], objective="makespan", **options)
+    assert again[1] == next(record for record in first if record.objective == "makespan")
+    assert [record.method for record in read_runs(out)] == ["single", "single", "heft"]
+    file = answers / "random-00.makespan.heft.json"
+    result = submit(file, library=folder)
+    value = json.loads(file.read_text())["value"]
+    assert result.improved == (value < result.before.value * (1 - 1e-9))
+
+
+def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
+    (record,) = run_methods(
+        ["anneal"], instances=["random-00"], objective="throughput", seconds=0.2, library=folder
+    )
+    best = open_library(folder).entry("random-00", "throughput").value
+    assert record.value == pytest.approx(best)
+    assert record.memory > 2**25
+
+
+def test_two_methods_need_two_names(folder: Path) -> None:
+    with pytest.raises(SettingError, match="two methods are called 'a'"):
+        run_methods(commands=["a=x {problem} {answer}", "a=y {problem} {answer}"], library=folder)
+
+
+RUN = LibraryRun("random-00", "throughput", "", "mine", 1.0, 0, "answered", 0.0, 0.5, 0.5, 1)
+
+
+def test_means_are_those_of_the_definition(folder: Path) -> None:
+    """Two answers of half and of all of the best value, and one run without an answer."""
+    library = open_library(folder)
+    rate, time = library.entry("random-00", "throughput"), library.entry("random-00", "makespan")
+    runs = [
+        replace(RUN, value=rate.value / 2),
+        replace(RUN, objective="makespan", value=time.value),
+        replace(RUN, instance="giph-03", objective="makespan", status="failed", value=None),
+    ]
+    (row,) = summarise(library, runs)
+    assert (row.entries, row.answers) == (3, 2)
+    assert row.solved == pytest.approx(1 / 3)
+    assert row.ratio_to_best == pytest.approx(2**0.5)
+    assert row.gap_to_best == pytest.approx((0.51 * 0.01 * 1.01) ** (1 / 3) - 0.01)
+    assert row.ratio_to_bound == pytest.approx(2**0.5)
+
+
+def test_a_better_value_than_the_best_has_no_gap(folder: Path) -> None:
+    entry = open_library(folder).entry("giph-03", "makespan")
+    assert gap_between(entry, entry.value * 0.9, entry.value) == 0.0
+
+
+def test_the_table_is_a_page(folder: Path, run: Callable, tmp_path: Path) -> None:
+    out = tmp_path / "results.jsonl"
+    words = ("library", "run", "random-00", "--library", str(folder), "--placer", "single")
+    answer = run(*words, "-o", str(out))
+    assert answer.status == 0
+    assert answer.out.count("random-00/") == 2
+    report = table([out], library=folder)
+    for name, make in (("page.md", as_markdown), ("page.html", as_page)):
+        answer = run("library", "table", str(out), "--library", str(folder), "-o", name)
+        assert (answer.status, answer.out) == (0, "")
+        assert Path(name).read_text() == make(report, "Results on the library")
+    text = Path("page.md").read_text()
+    assert "| single | 1 s | 1 of 1 |" in text
+    assert text.startswith("# Results on the library\n")
+    assert "of which 1 have" in text or "of which 1 has" in text
+    documents = json.loads(
+        run("library", "table", str(out), "--library", str(folder), "--json").out
+    )
+    assert [row["objective"] for row in documents] == ["throughput", "makespan"]
+    assert run("library", "table", str(out), "-o", "page.txt").status == 2
