@@ -9,6 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 INPUTS ?= 100000
 SEED ?= 0
 MARKED := not slow
+PAGE := streamplace/report/page
 PARTS := .[dev,docs,learn,ray,onnx]
 
 # uv installs in a fraction of the time of pip, which does it where uv cannot.
@@ -17,7 +18,7 @@ define install
 	--python $(1)/bin/python $(2) || $(1)/bin/pip install --quiet --disable-pip-version-check $(2); }
 endef
 
-.PHONY: demo test test-all lint docs bench bench-once fuzz build clean pyflink extras
+.PHONY: demo test test-all lint docs bench bench-once fuzz page build clean pyflink extras
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
@@ -51,6 +52,14 @@ bench-once: $(READY)
 # Spoiled files for every reader that is registered; what is found lies in findings/.
 fuzz: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
+
+# The script and the style sheet of reports, from their sources; needs Node 20 and npm.
+page: $(PAGE)/node_modules/.ready
+	@cd $(PAGE) && npm run --silent check && npm run --silent build
+
+$(PAGE)/node_modules/.ready: $(PAGE)/package-lock.json
+	@cd $(PAGE) && npm ci --silent --no-audit --no-fund
+	@touch $@
 
 # PyFlink for the tests of Flink programs in Python, in an environment of its own (840 MB).
 pyflink: $(VENV)/pyflink/.ready

@@ -209,6 +209,8 @@ def same_fields(a: object, b: object) -> bool:
 def _same(x: object, y: object) -> bool:
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
+    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+        return False
     return bool(x == y)
 
 

@@ -100,3 +100,10 @@ def test_a_large_placement_becomes_a_dictionary_quickly() -> None:
     """Look-ups by name do not search."""
     names = tuple(f"v{i}" for i in range(100_000))
     assert len(dict(Placement(names, ("d0",), [0] * len(names)))) == len(names)
+
+
+def test_placements_with_and_without_priorities_differ() -> None:
+    plain = Placement(OPERATORS, DEVICES, [0] * len(OPERATORS))
+    ranked = Placement(OPERATORS, DEVICES, [0] * len(OPERATORS), range(len(OPERATORS)))
+    assert plain != ranked
+    assert ranked != plain

@@ -1,0 +1,26 @@
+// Bundles the page into the two files that the wheel carries: page.js and page.css beside this
+// folder. With an argument, into that folder instead.
+
+import { build } from "esbuild";
+import { fileURLToPath } from "node:url";
+import { join, resolve } from "node:path";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const out = process.argv[2] ? resolve(process.argv[2]) : resolve(here, "..");
+const common = {
+  absWorkingDir: here,
+  bundle: true,
+  charset: "ascii",
+  legalComments: "none",
+  logLevel: "warning",
+  minify: true,
+  target: "es2018",
+};
+
+await build({
+  ...common,
+  entryPoints: ["src/main.ts"],
+  format: "iife",
+  outfile: join(out, "page.js"),
+});
+await build({ ...common, entryPoints: ["src/page.css"], outfile: join(out, "page.css") });

@@ -1,0 +1,143 @@
+/** A comparison of placers: summary, results by graph, and how values and times are spread. */
+
+import { chart, quantile, spread } from "./chart";
+import { choice, h, put, replace } from "./dom";
+import type { ComparedPart, ComparisonPart } from "./document";
+import { type Cell, sortable } from "./table";
+import { number, percent, seconds, shown } from "./text";
+
+/** Show a problem of the page, and the placement of a placer. */
+export type Open = (problem: number, placer: string) => void;
+
+export function comparisonSection(part: ComparisonPart, open: Open): HTMLElement {
+  const body = h("div", { class: "stack" });
+  const show = (result: ComparedPart): void =>
+    replace(body, summary(part, result), plots(part, result), byGraph(part, result, open));
+  const element = h("section", { class: "block" }, h("h2", {}, "Comparison"));
+  if (part.results.length > 1) {
+    const options = part.results.map((result, i) => [String(i), titleOf(result)] as const);
+    put(element, choice("Results", options, (value) => show(part.results[Number(value)])));
+  }
+  put(element, body, failures(part));
+  if (part.results.length > 0) show(part.results[0]);
+  return element;
+}
+
+function titleOf(result: ComparedPart): string {
+  const rate = result.rate === null ? "" : ` at ${number(result.rate)} tuples/s`;
+  return `${result.objective.name}${rate}`;
+}
+
+function name(part: ComparisonPart, placer: string): string {
+  return shown(part.aliases[placer] ?? placer, 40);
+}
+
+function format(result: ComparedPart): (value: number) => string {
+  const { name: objective, unit } = result.objective;
+  if (objective === "throughput") return percent;
+  if (unit === "s") return seconds;
+  return (value) => `${number(value)}${unit ? ` ${unit}` : ""}`;
+}
+
+/** Values of a placer on the graphs that it placed. */
+function valuesOf(result: ComparedPart, p: number): number[] {
+  return result.values[p].filter((value): value is number => value !== null);
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}
+
+/** Share of graphs on which a placer is as good as the best of all, or as the proven optimum. */
+function shareBest(result: ComparedPart, p: number): number {
+  const sign = result.objective.sense === "max" ? 1 : -1;
+  let count = 0;
+  result.values[p].forEach((value, g) => {
+    const best = Math.max(...result.values.map((row) => (row[g] === null ? -Infinity : sign * (row[g] ?? 0))));
+    if (value !== null && sign * value >= best - 1e-9 * Math.abs(best)) count++;
+  });
+  return count / Math.max(1, result.values[p].length);
+}
+
+function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
+  const form = format(result);
+  const sign = result.objective.sense === "max" ? 1 : -1;
+  const means = result.placers.map((_, p) => mean(valuesOf(result, p)));
+  const best = Math.max(...means.map((value) => sign * value));
+  const rows = result.placers.map((placer, p): Cell[] => {
+    const sorted = valuesOf(result, p).sort((a, b) => a - b);
+    const at = (share: number): Cell =>
+      sorted.length > 0 ? cell(quantile(sorted, share), form) : { text: "–" };
+    return [
+      { text: name(part, placer) },
+      { ...cell(means[p], form), best: sign * means[p] >= best - 1e-12 },
+      at(0.25),
+      at(0.5),
+      at(0.75),
+      cell(shareBest(result, p), percent),
+      cell(mean(result.milliseconds[p]) / 1000, seconds),
+    ];
+  });
+  const head = ["Placer", "Mean", "1st quartile", "Median", "3rd quartile", "Best on", "Time"];
+  return sortable({ caption: `${titleOf(result)}, ${number(part.graphs.length)} graphs`, head, rows });
+}
+
+function cell(value: number, form: (value: number) => string): Cell {
+  return { text: form(value), value };
+}
+
+function plots(part: ComparisonPart, result: ComparedPart): HTMLElement {
+  const { objective } = result;
+  const unit = objective.unit ? ` (${objective.unit})` : "";
+  const rows = result.placers.map((placer, p) => ({
+    name: shown(part.aliases[placer] ?? placer, 20),
+    values: valuesOf(result, p),
+  }));
+  const points = result.placers.map(
+    (_, p) => [Math.max(1e-3, mean(result.milliseconds[p])), mean(valuesOf(result, p))] as const,
+  );
+  return h(
+    "div",
+    { class: "charts" },
+    spread("Values on all graphs: quartiles and medians", `${objective.name}${unit}`, rows),
+    chart(
+      { title: "Quality against time", x: "mean time per graph (ms)", y: `mean ${objective.name}${unit}`, logX: true, free: true },
+      [{ name: "placers", kind: "points", points, labels: rows.map((row) => row.name) }],
+    ),
+  );
+}
+
+function byGraph(part: ComparisonPart, result: ComparedPart, open: Open): HTMLElement {
+  const form = format(result);
+  const sign = result.objective.sense === "max" ? 1 : -1;
+  const known = result.optimum.some((value) => value !== null);
+  const rows = part.graphs.map((graph, g): Cell[] => {
+    const problem = part.problem[g];
+    const values = result.values.map((row) => row[g]);
+    const best = Math.max(...values.map((value) => (value === null ? -Infinity : sign * value)));
+    const opened = problem === null ? {} : { open: () => open(problem, result.placers[0]) };
+    const cells = values.map((value, p): Cell =>
+      value === null
+        ? { text: "–" }
+        : {
+            ...cell(value, form),
+            best: sign * value >= best - 1e-9 * Math.abs(best),
+            ...(problem === null ? {} : { open: () => open(problem, result.placers[p]) }),
+          },
+    );
+    const optimum = result.optimum[g];
+    const last: Cell[] = known ? [optimum === null ? { text: "–" } : cell(optimum, form)] : [];
+    return [{ text: shown(graph, 40), ...opened }, ...cells, ...last];
+  });
+  const head = ["Graph", ...result.placers.map((p) => name(part, p)), ...(known ? ["Optimum"] : [])];
+  return sortable({ caption: "Results by graph; the best of a row stand out", head, rows, filter: true });
+}
+
+function failures(part: ComparisonPart): HTMLElement | undefined {
+  const entries = Object.entries(part.failures);
+  if (entries.length === 0) return undefined;
+  const items = entries.map(([placer, why]) =>
+    h("li", {}, h("bdi", {}, `${name(part, placer)}: ${shown(why, 300)}`)),
+  );
+  return h("div", { class: "notice" }, h("p", {}, "These did not run:"), h("ul", {}, ...items));
+}

@@ -1,0 +1,121 @@
+/** Devices with their loads: legend, places to drop an operator, and settings to change. */
+
+import { at } from "./document";
+import { h, named, put, replace } from "./dom";
+import type { Facts } from "./facts";
+import { isDeviceLimit } from "./paint";
+import { deviceColour, patternOf } from "./palette";
+import type { Situation } from "./situation";
+import { counted, number, percent } from "./text";
+import type { WhatIf } from "./whatif";
+
+const MOST = 120;
+
+interface Row {
+  readonly element: HTMLDetailsElement;
+  readonly bar: HTMLElement;
+  readonly value: HTMLElement;
+  readonly words: HTMLElement;
+}
+
+export class DeviceList {
+  readonly element: HTMLElement;
+  private readonly rows: Row[] = [];
+
+  constructor(
+    private readonly facts: Facts,
+    private readonly whatif: () => WhatIf | undefined,
+  ) {
+    const list = h("div", { class: "devices" });
+    const count = Math.min(MOST, facts.devices.length);
+    for (let a = 0; a < count; a++) {
+      this.rows.push(this.row(a));
+      put(list, this.rows[a].element);
+    }
+    const rest = facts.devices.length - count;
+    this.element = h(
+      "section",
+      { class: "panel" },
+      h("h3", {}, "Devices"),
+      list,
+      rest > 0 && h("p", { class: "hint" }, `And ${counted(rest, "device")} more.`),
+    );
+  }
+
+  update(situation: Situation): void {
+    const counts = new Int32Array(this.facts.devices.length);
+    for (let v = 0; v < situation.place.length; v++) counts[situation.place[v]]++;
+    this.rows.forEach((row, a) => {
+      const load = situation.device(a);
+      const limits = isDeviceLimit(situation.bottleneck, a);
+      row.bar.style.width = `${100 * Math.min(1, load)}%`;
+      row.element.classList.toggle("over", load > 1 + 1e-9);
+      row.element.classList.toggle("limits", limits);
+      row.element.classList.toggle("unused", counts[a] === 0);
+      row.value.textContent = percent(load);
+      const cards = [
+        situation.egress(a) > 0 && `sends ${percent(situation.egress(a))}`,
+        situation.ingress(a) > 0 && `receives ${percent(situation.ingress(a))}`,
+      ].filter(Boolean);
+      const parts = [counted(counts[a], "operator"), ...cards, limits && "bottleneck"];
+      row.words.textContent = parts.filter(Boolean).join(" · ");
+    });
+  }
+
+  private row(a: number): Row {
+    const bar = h("span", { class: "fill" });
+    const value = h("span", { class: "load" });
+    const words = h("span", { class: "words" });
+    const summary = h(
+      "summary",
+      {},
+      tag(a),
+      h("span", { class: "name" }, named(this.facts.device(a))),
+      value,
+      h("span", { class: "meter", "aria-hidden": "true" }, bar),
+      words,
+    );
+    const settings = h("div", { class: "settings" });
+    const element = h("details", { class: "device", "data-device": a }, summary, settings);
+    element.addEventListener("toggle", () => element.open && this.fill(settings, a));
+    return { element, bar, value, words };
+  }
+
+  /** What a device has, and what can be changed of it. */
+  private fill(settings: HTMLElement, a: number): void {
+    const { devices } = this.facts.problem;
+    if (!devices) return;
+    const mips = at(devices.mips, a);
+    const facts = `${counted(at(devices.cores, a), "core")} of ${number(mips)} MIPS`;
+    const whatif = this.whatif();
+    replace(settings, h("p", { class: "hint" }, facts));
+    if (!whatif) return;
+    put(
+      settings,
+      field("Speed, times", whatif.state.speed[a], 0.01, (value) => whatif.setSpeed(a, value)),
+      devices.price !== undefined &&
+        field("Price per hour", whatif.state.price[a], 0, (value) => whatif.setPrice(a, value)),
+    );
+  }
+}
+
+/** Number and colour of a device. */
+export function tag(a: number): HTMLElement {
+  const element = h("span", { class: `tag pattern${patternOf(a)}` }, String(a + 1));
+  element.style.backgroundColor = deviceColour(a);
+  return element;
+}
+
+export function field(
+  label: string,
+  value: number,
+  least: number,
+  act: (value: number) => void,
+): HTMLElement {
+  const input = h("input", { type: "number", step: "any", min: least, value: String(value) });
+  input.addEventListener("input", () => {
+    const given = input.valueAsNumber;
+    if (Number.isFinite(given) && given >= least && given <= 1e12) act(given);
+  });
+  return h("label", { class: "field" }, label, input);
+}

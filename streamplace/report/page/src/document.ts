@@ -1,0 +1,242 @@
+/** The document of a report, as `streamplace/report/document.py` describes it. */
+
+export type Column = number[] | number;
+export type Texts = string[] | string;
+
+export interface TablePart {
+  head: string[];
+  rows: (string | number)[][];
+}
+
+export interface WindowPart {
+  operator: number;
+  size: number;
+  advance: number;
+  base: number;
+  factor: number;
+  limit: number | null;
+}
+
+export interface OperatorsPart {
+  name: string[];
+  kind: Texts;
+  ipt: Column;
+  rate: Column;
+  parallelism: Column;
+  joins: Column;
+  memory: Column;
+  windows?: WindowPart[];
+  unit?: number[];
+  work?: number[];
+}
+
+export interface StreamsPart {
+  source: number[];
+  target: number[];
+  selectivity: Column;
+  payload: Column;
+  input?: number[];
+  traffic?: number[];
+}
+
+export interface DevicesPart {
+  name: string[];
+  mips: Column;
+  cores: Column;
+  egress: Column;
+  ingress: Column;
+  memory: (number | null)[] | null;
+  price?: Column;
+}
+
+export interface NetworkPart {
+  group: Column;
+  seconds_per_byte: number[][];
+  latency: number[][];
+  overhead: number;
+  gap: number;
+}
+
+export interface ConstraintsPart {
+  allowed: [number, number[]][];
+  apart: [number, number][];
+}
+
+export interface LayoutPart {
+  width: number;
+  height: number;
+  layer: number[];
+  x: number[];
+  y: number[];
+  bends?: (number[] | 0)[];
+  extent: [number, number];
+}
+
+export interface GroupsPart {
+  by: string;
+  of: number[];
+  name: string[];
+}
+
+export interface LimitPart {
+  kind: "device" | "core" | "link" | "egress" | "ingress";
+  device: number;
+  peer: number;
+  load: number;
+}
+
+export interface LoadsPart {
+  devices: number[];
+  cores: number[];
+  egress: number[];
+  ingress: number[];
+  links: [number, number, number][];
+}
+
+export interface ChainPiece {
+  what: string;
+  operator: number;
+  stream: number;
+  begin: number;
+  end: number;
+}
+
+export interface PassPart {
+  queue: string;
+  network: string;
+  pause: number;
+  spacing: number;
+  makespan: number;
+  start: number[];
+  finish: number[];
+  departure?: number[];
+  arrival?: number[];
+  chain: ChainPiece[];
+}
+
+export interface PlacementPart {
+  name: string;
+  place: number[];
+  priority?: number[];
+  throughput: number;
+  sources: [number, number][];
+  bottleneck: LimitPart;
+  loads: LoadsPart;
+  value: number;
+  words: string;
+  bound?: number;
+  marks: { title: string; subtitle: string; operators: number[]; streams: number[] };
+  one_pass?: PassPart;
+  command?: string;
+}
+
+export interface ObjectivePart {
+  name: string;
+  quantity: string;
+  sense: "max" | "min";
+  unit: string;
+}
+
+export interface ProblemPart {
+  name: string;
+  level: "operators" | "units";
+  count: Column;
+  what_if: string;
+  operators: OperatorsPart;
+  streams: StreamsPart;
+  layout: LayoutPart;
+  groups: GroupsPart[];
+  devices?: DevicesPart;
+  network?: NetworkPart;
+  constraints?: ConstraintsPart;
+  seconds?: Column[];
+  objective?: ObjectivePart;
+  placements: PlacementPart[];
+}
+
+export interface ComparedPart {
+  objective: ObjectivePart;
+  rate: number | null;
+  placers: string[];
+  rows: Record<string, unknown>[];
+  values: (number | null)[][];
+  milliseconds: number[][];
+  optimum: (number | null)[];
+}
+
+export interface ComparisonPart {
+  graphs: string[];
+  problem: (number | null)[];
+  reference: string;
+  aliases: Record<string, string>;
+  results: ComparedPart[];
+  failures: Record<string, string>;
+}
+
+export interface PlanStepPart {
+  machines: Record<string, number>;
+  cost: number;
+  rate: number;
+}
+
+export interface FrontierPart {
+  rate: number;
+  cost: number;
+  bound: number;
+  gap: number;
+  machines: Record<string, number>;
+}
+
+export interface PlanPart {
+  rate: number;
+  cost: number;
+  bound: number;
+  gap: number;
+  cheapest: boolean;
+  priced: boolean;
+  machines: { name: string; number: number; price: number | null; contents: string }[];
+  parallelism: Record<string, number>;
+  free: Record<string, number>;
+  carries: number | null;
+  cheaper: PlanStepPart | null;
+  dearer: PlanStepPart | null;
+  frontier: FrontierPart[];
+}
+
+export interface TrainingPart {
+  model: string;
+  objective: string;
+  epochs: number[];
+  curves: Record<string, (number | null)[]>;
+  before: number | null;
+  best: number;
+}
+
+export interface MovePart {
+  operator: string;
+  source: Record<string, number>;
+  target: Record<string, number>;
+}
+
+export interface ReportDocument {
+  version: number;
+  made_by: string;
+  title: string;
+  notes: string[];
+  problems: ProblemPart[];
+  comparison?: ComparisonPart;
+  plan?: PlanPart;
+  training?: TrainingPart;
+  moves?: MovePart[];
+}
+
+/** A value of a column, which may be one for all rows. */
+export function at<T>(column: readonly T[] | T, row: number): T {
+  return Array.isArray(column) ? column[row] : (column as T);
+}
+
+export function columnOf(column: Column, size: number): Float64Array {
+  return typeof column === "number"
+    ? new Float64Array(size).fill(column)
+    : Float64Array.from(column);
+}

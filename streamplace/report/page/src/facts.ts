@@ -1,0 +1,95 @@
+/** What can be said of the operators and streams of a problem, whether or not they can be moved. */
+
+import { type LimitPart, type ProblemPart, at } from "./document";
+import { type Instance, instanceOf } from "./model/instance";
+import { problemData } from "./read";
+import { percent, shown } from "./text";
+
+export class Facts {
+  readonly devices: readonly string[];
+  readonly totalRate: number;
+  private instance: Instance | undefined;
+  private traffic_: Float64Array = new Float64Array(0);
+  private most = 1;
+
+  constructor(readonly problem: ProblemPart) {
+    this.devices = problem.devices?.name ?? [];
+    const n = problem.operators.name.length;
+    this.totalRate = Array.from({ length: n }, (_, v) => at(problem.operators.rate, v)).reduce(
+      (sum, rate) => sum + rate,
+      0,
+    );
+    this.change(1, undefined);
+  }
+
+  /** Follow changes of the rate and of speeds. */
+  change(rate: number, speed: ArrayLike<number> | undefined): void {
+    const data = problemData(this.problem);
+    this.instance = data && instanceOf(data, speed ? { rate, speed } : { rate });
+    this.traffic_ = this.trafficOf();
+    this.most = this.traffic_.reduce((most, size) => Math.max(most, size), 1);
+  }
+
+  /** Bytes per second of every stream at full rate, as far as they are known. */
+  get traffic(): Float64Array {
+    return this.traffic_;
+  }
+
+  get mostTraffic(): number {
+    return this.most;
+  }
+
+  /** Share of a device that an operator takes at full rate. */
+  share(v: number, device: number): number {
+    const { instance } = this;
+    return instance ? instance.load[v * instance.d + device] : 0;
+  }
+
+  inputRate(v: number): number | undefined {
+    return this.instance?.flow.inputRate[v];
+  }
+
+  tuples(e: number): number | undefined {
+    const index = this.instance?.flow.streamIndex.indexOf(e);
+    return index === undefined ? undefined : this.instance?.flow.tuples[index];
+  }
+
+  name(v: number): string {
+    return shown(this.problem.operators.name[v]);
+  }
+
+  device(a: number): string {
+    return shown(this.devices[a] ?? "");
+  }
+
+  /** A resource in words. */
+  resource(limit: LimitPart): string {
+    const name = this.device(limit.device);
+    if (limit.kind === "device") return `the CPU of ${name}`;
+    if (limit.kind === "core") return `one core of ${name}`;
+    if (limit.kind === "link") return `the link from ${name} to ${this.device(limit.peer)}`;
+    return `the ${limit.kind === "egress" ? "outgoing" : "incoming"} network card of ${name}`;
+  }
+
+  /** What limits the throughput, in a sentence. */
+  sentence(limit: LimitPart): string {
+    const resource = this.resource(limit);
+    if (!(limit.load > 0)) return "No resource is used.";
+    if (limit.load <= 1) {
+      return `Every source runs at its full rate. The fullest resource is ${resource}, ${percent(limit.load)} busy.`;
+    }
+    const first = resource[0].toUpperCase() + resource.slice(1);
+    return `${first} is the bottleneck: the full rate would need ${percent(limit.load)} of it.`;
+  }
+
+  private trafficOf(): Float64Array {
+    const { streams } = this.problem;
+    const { instance } = this;
+    const traffic = new Float64Array(streams.source.length);
+    if (streams.traffic) traffic.set(streams.traffic);
+    else if (instance) {
+      instance.flow.streamIndex.forEach((e, i) => (traffic[e] = instance.traffic[i]));
+    }
+    return traffic;
+  }
+}

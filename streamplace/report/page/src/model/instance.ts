@@ -1,0 +1,104 @@
+/** The arrays of one placement problem; the port of `streamsim.instance`. */
+
+import { type Flow, type GraphData, flowOf } from "./flow";
+
+export interface ProblemData extends GraphData {
+  /** Core seconds per input tuple, operator × device type. */
+  readonly seconds: readonly ArrayLike<number>[];
+  /** Bytes per tuple of every stream. */
+  readonly payload: ArrayLike<number>;
+  /** Subtasks of equal load that may run at once. */
+  readonly parallelism: ArrayLike<number>;
+  /** Column of `seconds` of every device. */
+  readonly deviceType: ArrayLike<number>;
+  readonly cores: ArrayLike<number>;
+  /** Seconds per byte and seconds from device to device. */
+  readonly secondsPerByte: readonly ArrayLike<number>[];
+  readonly latency: readonly ArrayLike<number>[];
+  /** Seconds per byte of network cards, 0 where they are unlimited. */
+  readonly egress: ArrayLike<number>;
+  readonly ingress: ArrayLike<number>;
+  /** Core seconds per remote tuple at each end, and link seconds per remote tuple. */
+  readonly overhead: number;
+  readonly gap: number;
+}
+
+/** What a person changes in the page. */
+export interface Changes {
+  /** Factor of the rates of all sources. */
+  readonly rate: number;
+  /** Factor of the speed of every device; absent where nothing has changed. */
+  readonly speed?: ArrayLike<number>;
+}
+
+export interface Instance {
+  readonly flow: Flow;
+  readonly n: number;
+  readonly m: number;
+  readonly d: number;
+  /** Core seconds per input tuple on every device, [N × D]. */
+  readonly seconds: Float64Array;
+  /** Load of a device and of one of its cores at full rate, [N × D]. */
+  readonly load: Float64Array;
+  readonly coreLoad: Float64Array;
+  readonly payload: Float64Array;
+  readonly traffic: Float64Array;
+  readonly cores: Float64Array;
+  readonly secondsPerByte: Float64Array;
+  readonly latency: Float64Array;
+  readonly egress: Float64Array;
+  readonly ingress: Float64Array;
+  readonly overhead: number;
+  readonly gap: number;
+  /** Whether a subtask can fill its core before its device is full. */
+  readonly perCore: boolean;
+}
+
+export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 }): Instance {
+  const rate = Float64Array.from(problem.rate, (r) => r * changes.rate);
+  const flow = flowOf({ ...problem, rate });
+  const { n, m } = flow;
+  const d = problem.deviceType.length;
+  const cores = Float64Array.from(problem.cores);
+  const seconds = new Float64Array(n * d);
+  const load = new Float64Array(n * d);
+  const coreLoad = new Float64Array(n * d);
+  for (let v = 0; v < n; v++) {
+    for (let a = 0; a < d; a++) {
+      const i = v * d + a;
+      seconds[i] = problem.seconds[v][problem.deviceType[a]] / (changes.speed?.[a] ?? 1);
+      const busy = flow.inputRate[v] * seconds[i];
+      load[i] = busy / cores[a];
+      coreLoad[i] = busy / problem.parallelism[v];
+    }
+  }
+  const payload = Float64Array.from(flow.streamIndex, (e) => problem.payload[e]);
+  return {
+    flow,
+    n,
+    m,
+    d,
+    seconds,
+    load,
+    coreLoad,
+    payload,
+    traffic: payload.map((size, e) => flow.tuples[e] * size),
+    cores,
+    secondsPerByte: hollow(problem.secondsPerByte, d),
+    latency: hollow(problem.latency, d),
+    egress: Float64Array.from(problem.egress),
+    ingress: Float64Array.from(problem.ingress),
+    overhead: problem.overhead,
+    gap: problem.gap,
+    perCore: cores.some((count) => count > 1),
+  };
+}
+
+/** A matrix in one array, with zeros on the diagonal. */
+function hollow(matrix: readonly ArrayLike<number>[], d: number): Float64Array {
+  const flat = new Float64Array(d * d);
+  for (let a = 0; a < d; a++) {
+    for (let b = 0; b < d; b++) flat[a * d + b] = a === b ? 0 : matrix[a][b];
+  }
+  return flat;
+}

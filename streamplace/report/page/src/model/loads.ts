@@ -1,0 +1,156 @@
+/** Loads of all resources under single moves; the port of `streamsim.incremental`.
+ *
+ * The resources of D devices are one array: D devices, D·D ordered links, D outgoing network cards,
+ * D incoming ones. A load is `loads[r] + carry[r]`: what every addition rounds off is carried, so
+ * that a load comes back to what it was when its operators do.
+ */
+
+import type { Instance } from "./instance";
+
+export type Kind = "device" | "link" | "egress" | "ingress" | "core";
+
+export interface Bottleneck {
+  readonly kind: Kind;
+  readonly device: number;
+  /** The receiving device of a link, else -1. */
+  readonly peer: number;
+  readonly load: number;
+}
+
+export class Loads {
+  readonly place: Int32Array;
+  readonly loads: Float64Array;
+  private readonly carry: Float64Array;
+  /** Maxima by pairs: `tree[1]` is the largest; leaves are resources, then single cores. */
+  private readonly tree: Float64Array;
+  private readonly half: number;
+
+  constructor(
+    readonly instance: Instance,
+    placement: ArrayLike<number>,
+  ) {
+    const { n, m, d, flow } = instance;
+    this.place = Int32Array.from(placement);
+    this.loads = new Float64Array(d * (d + 3));
+    this.carry = new Float64Array(this.loads.length);
+    const leaves = this.loads.length + (instance.perCore ? n : 0);
+    this.half = 1;
+    while (this.half < leaves) this.half *= 2;
+    this.tree = new Float64Array(2 * this.half);
+    for (let v = 0; v < n; v++) this.shift(this.place[v], instance.load[v * d + this.place[v]]);
+    for (let e = 0; e < m; e++) {
+      this.reroute(e, this.place[flow.source[e]], this.place[flow.target[e]], 1);
+    }
+    if (instance.perCore) for (let v = 0; v < n; v++) this.setCore(v);
+  }
+
+  /** Move an operator to a device. */
+  move(v: number, to: number): void {
+    const { d, load, flow, perCore } = this.instance;
+    const from = this.place[v];
+    if (from === to) return;
+    this.shift(from, -load[v * d + from]);
+    this.shift(to, load[v * d + to]);
+    for (let e = flow.outStart[v]; e < flow.outEnd[v]; e++) {
+      const peer = this.place[flow.target[e]];
+      this.reroute(e, from, peer, -1);
+      this.reroute(e, to, peer, 1);
+    }
+    for (let i = flow.inStart[v]; i < flow.inStart[v + 1]; i++) {
+      const e = flow.inStreams[i];
+      const peer = this.place[flow.source[e]];
+      this.reroute(e, peer, from, -1);
+      this.reroute(e, peer, to, 1);
+    }
+    this.place[v] = to;
+    if (perCore) this.setCore(v);
+  }
+
+  /** Load of the fullest resource. */
+  get peak(): number {
+    return this.tree[1];
+  }
+
+  at(r: number): number {
+    return Math.max(0, this.loads[r] + this.carry[r]);
+  }
+
+  device(a: number): number {
+    return this.at(a);
+  }
+
+  link(a: number, b: number): number {
+    const { d } = this.instance;
+    return this.at(d + a * d + b);
+  }
+
+  egress(a: number): number {
+    const { d } = this.instance;
+    return this.at(d + d * d + a);
+  }
+
+  ingress(a: number): number {
+    const { d } = this.instance;
+    return this.at(d + d * d + d + a);
+  }
+
+  /** The most loaded resource; in a tie, devices come before links and those before cards. */
+  bottleneck(): Bottleneck {
+    const { d, n, perCore, coreLoad } = this.instance;
+    let best: Bottleneck = { kind: "device", device: 0, peer: -1, load: this.at(0) };
+    const offer = (kind: Kind, device: number, peer: number, load: number): void => {
+      if (load > best.load) best = { kind, device, peer, load };
+    };
+    for (let a = 1; a < d; a++) offer("device", a, -1, this.device(a));
+    for (let r = 0; r < d * d; r++) offer("link", Math.floor(r / d), r % d, this.at(d + r));
+    for (let a = 0; a < d; a++) offer("egress", a, -1, this.egress(a));
+    for (let a = 0; a < d; a++) offer("ingress", a, -1, this.ingress(a));
+    if (perCore) {
+      for (let v = 0; v < n; v++) offer("core", this.place[v], -1, coreLoad[v * d + this.place[v]]);
+    }
+    return best;
+  }
+
+  private reroute(e: number, a: number, b: number, sign: number): void {
+    if (a === b) return;
+    const { d, flow, traffic, secondsPerByte, egress, ingress, overhead, cores, gap } =
+      this.instance;
+    const bytes = traffic[e];
+    const tuples = flow.tuples[e];
+    this.shift(d + a * d + b, sign * (bytes * secondsPerByte[a * d + b] + tuples * gap));
+    this.shift(d + d * d + a, sign * (bytes * egress[a]));
+    this.shift(d + d * d + d + b, sign * (bytes * ingress[b]));
+    if (overhead > 0) {
+      this.shift(a, (sign * tuples * overhead) / cores[a]);
+      this.shift(b, (sign * tuples * overhead) / cores[b]);
+    }
+  }
+
+  /** Change a load, carrying what the addition rounds off (Knuth's two-sum). */
+  private shift(r: number, change: number): void {
+    if (change === 0) return;
+    const before = this.loads[r];
+    const after = before + change;
+    const added = after - before;
+    this.loads[r] = after;
+    this.carry[r] += before - (after - added) + (change - added);
+    this.setLeaf(r, after + this.carry[r]);
+  }
+
+  private setCore(v: number): void {
+    const { d, coreLoad } = this.instance;
+    this.setLeaf(this.loads.length + v, coreLoad[v * d + this.place[v]]);
+  }
+
+  private setLeaf(leaf: number, load: number): void {
+    const { tree } = this;
+    let i = leaf + this.half;
+    tree[i] = load;
+    while (i > 1) {
+      i >>= 1;
+      const top = Math.max(tree[2 * i], tree[2 * i + 1]);
+      if (tree[i] === top) return;
+      tree[i] = top;
+    }
+  }
+}

@@ -1,0 +1,67 @@
+/** From the document to the arguments of the models. */
+
+import { type NetworkPart, type ProblemPart, at, columnOf } from "./document";
+import type { ProblemData } from "./model/instance";
+
+/** Arguments of the models, absent for a graph alone and for rows that are units. */
+export function problemData(problem: ProblemPart): ProblemData | undefined {
+  const { operators, streams, devices, network } = problem;
+  if (!devices || !network || problem.level !== "operators") return undefined;
+  const n = operators.name.length;
+  const m = streams.source.length;
+  const d = devices.name.length;
+  return {
+    rate: columnOf(operators.rate, n),
+    source: streams.source,
+    target: streams.target,
+    selectivity: columnOf(streams.selectivity, m),
+    windows: (operators.windows ?? []).map((w) => [
+      w.operator,
+      w.size,
+      w.advance,
+      w.base,
+      w.factor,
+      w.limit ?? Infinity,
+    ]),
+    joins: columnOf(operators.joins, n),
+    ...(streams.input ? { inputs: streams.input } : {}),
+    ...secondsOf(problem, n, d),
+    payload: columnOf(streams.payload, m),
+    parallelism: columnOf(operators.parallelism, n),
+    cores: columnOf(devices.cores, d),
+    egress: columnOf(devices.egress, d),
+    ingress: columnOf(devices.ingress, d),
+    secondsPerByte: byDevice(network, network.seconds_per_byte, d),
+    latency: byDevice(network, network.latency, d),
+    overhead: network.overhead,
+    gap: network.gap,
+  };
+}
+
+/** Core seconds per tuple by type of device, and the type of every device. */
+function secondsOf(
+  problem: ProblemPart,
+  n: number,
+  d: number,
+): Pick<ProblemData, "seconds" | "deviceType"> {
+  const rows = Array.from({ length: n }, (_, v) => v);
+  if (problem.seconds) {
+    const columns = problem.seconds.map((column) => columnOf(column, n));
+    return {
+      seconds: rows.map((v) => columns.map((column) => column[v])),
+      deviceType: Array.from({ length: d }, (_, a) => a),
+    };
+  }
+  const mips = columnOf(problem.devices?.mips ?? 1, d);
+  const speeds = [...new Set(mips)];
+  return {
+    seconds: rows.map((v) => speeds.map((speed) => at(problem.operators.ipt, v) / (speed * 1e6))),
+    deviceType: Array.from(mips, (speed) => speeds.indexOf(speed)),
+  };
+}
+
+function byDevice(network: NetworkPart, cells: number[][], d: number): Float64Array[] {
+  return Array.from({ length: d }, (_, a) =>
+    Float64Array.from({ length: d }, (_, b) => cells[at(network.group, a)][at(network.group, b)]),
+  );
+}

@@ -1,0 +1,130 @@
+/** A plan, a training, and the moves of subtasks. */
+
+import { type Series, chart } from "./chart";
+import { h } from "./dom";
+import type { MovePart, PlanPart, PlanStepPart, TrainingPart } from "./document";
+import { type Cell, sortable } from "./table";
+import { number, percent, shown } from "./text";
+
+export function planSection(plan: PlanPart): HTMLElement {
+  const element = h("section", { class: "block" }, h("h2", {}, "Plan"));
+  if (plan.machines.length > 0) element.append(cards(plan), machines(plan), steps(plan));
+  if (plan.frontier.length > 0) element.append(...frontier(plan));
+  const free = Object.entries(plan.free);
+  if (free.length > 0) {
+    const words = free.map(([resource, share]) => `${percent(share)} of ${resource}`).join(", ");
+    element.append(h("p", { class: "hint" }, `Free: ${words}.`));
+  }
+  return element;
+}
+
+function cards(plan: PlanPart): HTMLElement {
+  const proof = plan.cheapest
+    ? "proven: no plan costs less"
+    : `no plan costs less than ${number(plan.bound)} (gap ${percent(plan.gap)})`;
+  const items: [string, string, string][] = [
+    [plan.priced ? "Price per hour" : "Machines", number(plan.cost), proof],
+    ["Rate", `${number(plan.rate)}/s`, plan.carries === null ? "" : `carries up to ${number(plan.carries)} tuples/s`],
+  ];
+  return h(
+    "dl",
+    { class: "cards" },
+    ...items.map(([label, value, note]) =>
+      h(
+        "div",
+        { class: "card" },
+        h("dt", {}, label),
+        h("dd", { class: "figure" }, value),
+        h("dd", { class: "note" }, note),
+      ),
+    ),
+  );
+}
+
+function machines(plan: PlanPart): HTMLElement {
+  const rows = plan.machines.map((machine): Cell[] => [
+    { text: shown(machine.name) },
+    { text: number(machine.number), value: machine.number },
+    machine.price === null ? { text: "–" } : { text: number(machine.price), value: machine.price },
+    { text: shown(machine.contents, 200) },
+  ]);
+  return sortable({ caption: "Machines", head: ["Type", "Number", "Price per hour", "Contents"], rows });
+}
+
+function step(name: string, part: PlanStepPart | null): string {
+  if (!part) return "";
+  return ` ${name} (${listed(part.machines)}) costs ${number(part.cost)} and carries ${number(part.rate)} tuples/s.`;
+}
+
+function listed(machines: Record<string, number>): string {
+  return Object.entries(machines)
+    .map(([name, count]) => `${count} × ${shown(name, 30)}`)
+    .join(", ");
+}
+
+function steps(plan: PlanPart): HTMLElement {
+  const words = step("One step cheaper", plan.cheaper) + step("One step dearer", plan.dearer);
+  return h("p", {}, words.trim());
+}
+
+function frontier(plan: PlanPart): HTMLElement[] {
+  const series: Series[] = [
+    { name: "cost of the plan", kind: "line", points: plan.frontier.map((p) => [p.rate, p.cost]) },
+    {
+      name: "proven bound",
+      kind: "line",
+      dashed: true,
+      points: plan.frontier.map((p) => [p.rate, p.bound]),
+    },
+  ];
+  const rows = plan.frontier.map((point): Cell[] => [
+    { text: number(point.rate), value: point.rate },
+    { text: number(point.cost), value: point.cost },
+    { text: number(point.bound), value: point.bound },
+    { text: percent(point.gap), value: point.gap },
+    { text: listed(point.machines) },
+  ]);
+  const head = ["Rate, tuples/s", "Cost", "Bound", "Gap", "Machines"];
+  return [
+    h(
+      "div",
+      { class: "charts" },
+      chart({ title: "Cost against rate", x: "rate (tuples/s)", y: plan.priced ? "price per hour" : "machines" }, series),
+    ),
+    sortable({ caption: "The frontier", head, rows }),
+  ];
+}
+
+export function trainingSection(training: TrainingPart): HTMLElement {
+  const charts = Object.entries(training.curves).map(([name, values]) => {
+    const points = values.flatMap((value, i): [number, number][] =>
+      value === null ? [] : [[training.epochs[i], value]],
+    );
+    const label = name.replace(/_/g, " ");
+    return chart({ title: shown(label), x: "epoch", y: shown(label, 24), free: true }, [
+      { name: label, kind: "line", points },
+    ]);
+  });
+  const before = training.before === null ? "" : ` Before training it was ${number(training.before)}.`;
+  return h(
+    "section",
+    { class: "block" },
+    h("h2", {}, "Training"),
+    h("p", {}, `Model ${shown(training.model)} for ${shown(training.objective)}; best after epoch ${training.best}.${before}`),
+    h("div", { class: "charts" }, ...charts),
+  );
+}
+
+export function movesSection(moves: readonly MovePart[]): HTMLElement {
+  const rows = moves.map((move): Cell[] => [
+    { text: shown(move.operator) },
+    { text: listed(move.source) },
+    { text: listed(move.target) },
+  ]);
+  return h(
+    "section",
+    { class: "block" },
+    h("h2", {}, "Moves"),
+    sortable({ caption: "Subtasks that move", head: ["Operator", "Leave", "Reach"], rows, filter: rows.length > 10 }),
+  );
+}

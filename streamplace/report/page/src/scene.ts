@@ -1,0 +1,186 @@
+/** Boxes and lines to draw: the layout of Python, devices as lanes, or groups as boxes. */
+
+import { type GroupsPart, type ProblemPart, at } from "./document";
+
+export interface Box {
+  readonly operators: readonly number[];
+  readonly name: string;
+  readonly layer: number;
+  /** Centre. */
+  x: number;
+  y: number;
+}
+
+export interface Line {
+  /** Boxes that it joins. */
+  readonly from: number;
+  readonly to: number;
+  readonly streams: readonly number[];
+  readonly bends: readonly number[];
+}
+
+export interface Lane {
+  readonly device: number;
+  readonly y: number;
+  readonly height: number;
+}
+
+export interface Scene {
+  readonly boxes: readonly Box[];
+  readonly lines: readonly Line[];
+  readonly lanes: readonly Lane[];
+  readonly width: number;
+  readonly height: number;
+  /** Size of a box. */
+  readonly w: number;
+  readonly h: number;
+  /** The box of every operator. */
+  readonly boxOf: Int32Array;
+}
+
+const GAP = 14;
+const LANE_LABEL = 150;
+
+/** The graph as Python laid it out. */
+export function graphScene(problem: ProblemPart): Scene {
+  const { layout, operators, streams } = problem;
+  const boxes = operators.name.map((name, v) => ({
+    operators: [v],
+    name,
+    layer: layout.layer[v],
+    x: layout.x[v],
+    y: layout.y[v],
+  }));
+  const lines = streams.source.map((u, e) => ({
+    from: u,
+    to: streams.target[e],
+    streams: [e],
+    bends: layout.bends?.[e] || [],
+  }));
+  const boxOf = Int32Array.from(boxes.keys());
+  const [width, height] = layout.extent;
+  return { boxes, lines, lanes: [], width, height, w: layout.width, h: layout.height, boxOf };
+}
+
+/** Every group as one box, at the place of its operators; boxes of a layer are moved apart. */
+export function groupScene(problem: ProblemPart, groups: GroupsPart): Scene {
+  const { layout, streams } = problem;
+  const members: number[][] = groups.name.map(() => []);
+  groups.of.forEach((g, v) => members[g].push(v));
+  const mean = (list: readonly number[], values: readonly number[]): number =>
+    list.reduce((sum, v) => sum + values[v], 0) / Math.max(1, list.length);
+  const boxes: Box[] = members.map((operators, g) => ({
+    operators,
+    name: groups.name[g],
+    layer: Math.round(mean(operators, layout.layer)),
+    x: 0,
+    y: mean(operators, layout.y),
+  }));
+  const merged = new Map<string, { from: number; to: number; streams: number[] }>();
+  streams.source.forEach((u, e) => {
+    const [from, to] = [groups.of[u], groups.of[streams.target[e]]];
+    if (from === to) return;
+    const line = merged.get(`${from}/${to}`);
+    if (line) line.streams.push(e);
+    else merged.set(`${from}/${to}`, { from, to, streams: [e] });
+  });
+  const lines = [...merged.values()].map((line) => ({ ...line, bends: [] }));
+  const { width: w, height: h } = layout;
+  const layers = [...new Set(boxes.map((box) => box.layer))].sort((a, b) => a - b);
+  let height = h;
+  layers.forEach((layer, column) => {
+    const row = boxes.filter((box) => box.layer === layer).sort((a, b) => a.y - b.y);
+    let y = h / 2;
+    for (const box of row) {
+      box.x = w / 2 + column * (w + 64);
+      box.y = y;
+      y += h + GAP;
+    }
+    height = Math.max(height, y - GAP - h / 2);
+  });
+  for (const layer of layers) {
+    const row = boxes.filter((box) => box.layer === layer);
+    const shift = (height - (row.length * (h + GAP) - GAP)) / 2;
+    for (const box of row) box.y += shift;
+  }
+  const width = layers.length * (w + 64) - 64;
+  return { boxes, lines, lanes: [], width, height, w, h, boxOf: Int32Array.from(groups.of) };
+}
+
+/** The boxes of a scene on their devices, which are lanes from top to bottom. */
+export function laneScene(scene: Scene, place: ArrayLike<number>, n: number): Scene {
+  const columns = new Map<number, number>();
+  for (const x of [...new Set(scene.boxes.map((box) => Math.round(box.x)))].sort((a, b) => a - b)) {
+    columns.set(x, columns.size);
+  }
+  const pitch = scene.h + 8;
+  const stacks = new Map<string, number>();
+  const deepest = new Int32Array(n).fill(1);
+  const rows = scene.boxes.map((box) => {
+    const device = place[box.operators[0]];
+    const key = `${device}/${Math.round(box.x)}`;
+    const row = stacks.get(key) ?? 0;
+    stacks.set(key, row + 1);
+    deepest[device] = Math.max(deepest[device], row + 1);
+    return row;
+  });
+  const lanes: Lane[] = [];
+  let y = 0;
+  for (let device = 0; device < n; device++) {
+    const height = deepest[device] * pitch + 12;
+    lanes.push({ device, y, height });
+    y += height + 6;
+  }
+  const boxes = scene.boxes.map((box, b) => ({
+    ...box,
+    x: LANE_LABEL + (columns.get(Math.round(box.x)) ?? 0) * (scene.w + 36) + scene.w / 2 + 12,
+    y: lanes[place[box.operators[0]]].y + 6 + (rows[b] + 0.5) * pitch,
+  }));
+  const lines = scene.lines.map((line) => ({ ...line, bends: [] }));
+  const width = LANE_LABEL + columns.size * (scene.w + 36);
+  return { ...scene, boxes, lines, lanes, width, height: Math.max(y - 6, scene.h) };
+}
+
+/** Input rate of every operator and bytes per second of every stream, where nothing else has them. */
+export function trafficOf(problem: ProblemPart): Float64Array {
+  const { streams } = problem;
+  return Float64Array.from(streams.source, (_, e) =>
+    streams.traffic ? streams.traffic[e] : at(streams.payload, e) * at(streams.selectivity, e),
+  );
+}
+
+/** Finds the box at a point without looking at all of them. */
+export class Finder {
+  private readonly cells = new Map<number, number[]>();
+
+  constructor(private readonly scene: Scene) {
+    scene.boxes.forEach((box, b) => {
+      for (const key of this.keys(box.x, box.y)) {
+        const cell = this.cells.get(key);
+        if (cell) cell.push(b);
+        else this.cells.set(key, [b]);
+      }
+    });
+  }
+
+  at(x: number, y: number): number {
+    const { scene } = this;
+    const cell = this.cells.get(key(Math.floor(x / scene.w), Math.floor(y / scene.h))) ?? [];
+    for (let i = cell.length - 1; i >= 0; i--) {
+      const box = scene.boxes[cell[i]];
+      if (Math.abs(box.x - x) <= scene.w / 2 && Math.abs(box.y - y) <= scene.h / 2) return cell[i];
+    }
+    return -1;
+  }
+
+  private *keys(x: number, y: number): Iterable<number> {
+    const { w, h } = this.scene;
+    for (let i = Math.floor(x / w - 0.5); i <= Math.floor(x / w + 0.5); i++) {
+      for (let j = Math.floor(y / h - 0.5); j <= Math.floor(y / h + 0.5); j++) yield key(i, j);
+    }
+  }
+}
+
+function key(i: number, j: number): number {
+  return (i + 1e4) * 1e6 + (j + 1e4);
+}

@@ -1,0 +1,92 @@
+/** Tables that can be sorted by any column and filtered by a text. */
+
+import { h, put, replace } from "./dom";
+import { counted } from "./text";
+
+export interface Cell {
+  readonly text: string;
+  /** By what the column is sorted; the text where absent. */
+  readonly value?: number;
+  readonly open?: () => void;
+  readonly best?: boolean;
+}
+
+export interface TableOptions {
+  readonly caption: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+  /** Whether there is a field by which rows are filtered. */
+  readonly filter?: boolean;
+}
+
+const MOST = 500;
+
+export function sortable(options: TableOptions): HTMLElement {
+  let column = -1;
+  let falling = false;
+  let wanted = "";
+  const body = h("tbody");
+  const rest = h("p", { class: "hint", "aria-live": "polite" });
+  const heads = options.head.map((name, i) => {
+    const sort = h("button", { type: "button", class: "sort" }, name);
+    const cell = h("th", { scope: "col", "aria-sort": "none" }, sort);
+    if (options.rows.some((row) => row[i]?.value !== undefined)) cell.classList.add("number");
+    sort.addEventListener("click", () => {
+      falling = column === i ? !falling : options.rows.some((row) => row[i]?.value !== undefined);
+      column = i;
+      heads.forEach((head) => head.setAttribute("aria-sort", "none"));
+      cell.setAttribute("aria-sort", falling ? "descending" : "ascending");
+      fill();
+    });
+    return cell;
+  });
+  const table = h("table", {}, h("caption", {}, options.caption), h("thead", {}, h("tr", {}, ...heads)), body);
+  const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption }, table);
+  const element = h("div", { class: "data" });
+  if (options.filter) put(element, filter((text) => {
+    wanted = text;
+    fill();
+  }, options.caption));
+  put(element, scroll, rest);
+  fill();
+  return element;
+
+  function fill(): void {
+    const rows = options.rows.filter(
+      (row) => !wanted || row.some((cell) => cell.text.toLowerCase().includes(wanted)),
+    );
+    if (column >= 0) rows.sort((a, b) => (falling ? -1 : 1) * order(a[column], b[column], falling));
+    replace(body, ...rows.slice(0, MOST).map(rowElement));
+    const more = rows.length - MOST;
+    rest.textContent = more > 0 ? `${counted(more, "row")} more; filter to see them.` : "";
+  }
+}
+
+function order(a: Cell | undefined, b: Cell | undefined, falling: boolean): number {
+  const missing = falling ? -Infinity : Infinity;
+  if (a?.value !== undefined || b?.value !== undefined) {
+    const [x, y] = [a?.value ?? missing, b?.value ?? missing];
+    return x < y ? -1 : x > y ? 1 : 0;
+  }
+  const [x, y] = [a?.text ?? "", b?.text ?? ""];
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+function rowElement(row: readonly Cell[]): HTMLElement {
+  const cells = row.map((cell, i) => {
+    const classes = [cell.value !== undefined && "number", cell.best && "best"].filter(Boolean);
+    const content = cell.open
+      ? h("button", { type: "button", class: "link" }, h("bdi", {}, cell.text))
+      : h("bdi", {}, cell.text);
+    if (cell.open) content.addEventListener("click", cell.open);
+    const attributes = { class: classes.join(" ") || null };
+    return i === 0 ? h("th", { scope: "row", ...attributes }, content) : h("td", attributes, content);
+  });
+  return h("tr", {}, ...cells);
+}
+
+function filter(act: (text: string) => void, caption: string): HTMLElement {
+  const input = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter: ${caption}` });
+  input.addEventListener("input", () => act(input.value.trim().toLowerCase()));
+  return input;
+}

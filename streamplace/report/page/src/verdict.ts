@@ -1,0 +1,107 @@
+/** The result in large figures, beside what it was before. */
+
+import { h, replace } from "./dom";
+import type { PlacementPart, ProblemPart } from "./document";
+import type { Facts } from "./facts";
+import type { Situation, Times } from "./situation";
+import { number, percent, seconds } from "./text";
+
+export interface Outcome {
+  readonly situation: Situation;
+  readonly times: Times | undefined;
+  readonly rate: number;
+  readonly cost: number | undefined;
+}
+
+interface Card {
+  readonly label: string;
+  readonly value: string;
+  readonly note: string;
+  readonly main?: boolean;
+}
+
+export class Verdict {
+  readonly element = h("section", { class: "verdict", "aria-label": "Result" });
+  private readonly cards = h("dl", { class: "cards" });
+  private readonly sentence = h("p", { class: "sentence" });
+
+  constructor(
+    private readonly problem: ProblemPart,
+    private readonly facts: Facts,
+  ) {
+    this.element.append(this.cards, this.sentence);
+  }
+
+  show(placement: PlacementPart, now: Outcome, before: Outcome | undefined): void {
+    const cards = [
+      this.throughput(now, before),
+      this.makespan(placement, now, before),
+      this.price(now, before),
+      this.objective(placement, before !== undefined),
+    ].filter((card): card is Card => card !== undefined);
+    if (this.isPass) cards.sort((a, b) => Number(b.label === "One pass") - Number(a.label === "One pass"));
+    replace(this.cards, ...cards.map((card, i) => element({ ...card, main: i === 0 })));
+    this.sentence.textContent = this.facts.sentence(now.situation.bottleneck);
+    this.sentence.classList.toggle("over", now.situation.bottleneck.load > 1);
+  }
+
+  private get isPass(): boolean {
+    return this.problem.objective?.name.startsWith("makespan") ?? false;
+  }
+
+  private throughput(now: Outcome, before: Outcome | undefined): Card {
+    const total = this.facts.totalRate * now.rate;
+    const reached = now.situation.throughput;
+    const was = before ? ` · was ${percent(before.situation.throughput)}` : "";
+    return {
+      label: "Throughput",
+      value: percent(reached),
+      note: `${number(reached * total)} of ${number(total)} tuples/s${was}`,
+    };
+  }
+
+  private makespan(
+    placement: PlacementPart,
+    now: Outcome,
+    before: Outcome | undefined,
+  ): Card | undefined {
+    const times = now.times ?? placement.one_pass;
+    if (!times) return undefined;
+    const { bound } = placement;
+    const limit = this.isPass && bound !== undefined && !before ? `no less than ${seconds(bound)}` : "";
+    const was = before?.times ? `was ${seconds(before.times.makespan)}` : "";
+    const note = now.times ? was || limit || "one set of tuples, from the sources to the end" : "as placed originally";
+    return { label: "One pass", value: seconds(times.makespan), note };
+  }
+
+  private price(now: Outcome, before: Outcome | undefined): Card | undefined {
+    if (now.cost === undefined) return undefined;
+    const used = new Set(Array.from(now.situation.place)).size;
+    const was = before?.cost === undefined ? "" : ` · was ${number(before.cost)}`;
+    return { label: "Price", value: `${number(now.cost)} / h`, note: `${used} devices used${was}` };
+  }
+
+  /** The value by an objective that the page does not compute itself. */
+  private objective(placement: PlacementPart, changed: boolean): Card | undefined {
+    const objective = this.problem.objective;
+    if (!objective) return undefined;
+    const { bound } = placement;
+    if (objective.name === "throughput" || this.isPass) {
+      if (this.isPass || bound === undefined) return undefined;
+      const gap = bound > 0 ? `this placement reaches ${percent(placement.throughput / bound)} of it` : "";
+      return { label: "Proven bound", value: percent(bound), note: gap };
+    }
+    const note = changed ? "of the original placement" : "by the objective of this report";
+    return { label: objective.name, value: placement.words, note };
+  }
+}
+
+function element(card: Card): HTMLElement {
+  return h(
+    "div",
+    { class: card.main ? "card main" : "card" },
+    h("dt", {}, card.label),
+    h("dd", { class: "figure" }, card.value),
+    h("dd", { class: "note" }, card.note),
+  );
+}

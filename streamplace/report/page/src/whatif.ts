@@ -1,0 +1,233 @@
+/** What a reader changes, step by step, and what comes of it. */
+
+import { type PlacementPart, type ProblemPart, at, columnOf } from "./document";
+import { Filling, throughputOf } from "./model/filling";
+import { type Instance, type ProblemData, instanceOf } from "./model/instance";
+import { Loads } from "./model/loads";
+import { Simulation } from "./pass/simulate";
+import { passOf } from "./pass/work";
+import { problemData } from "./read";
+import { type Situation, type Times, situationOfLoads, timesOfSimulation } from "./situation";
+import { bytes, shown } from "./text";
+import { queueOf } from "./verify";
+
+export interface State {
+  readonly what: string;
+  readonly place: Int32Array;
+  /** Factor of all rates, factors of the speed of devices, and prices per hour. */
+  readonly rate: number;
+  readonly speed: Float64Array;
+  readonly price: Float64Array;
+}
+
+export class WhatIf {
+  private states: State[];
+  private at = 0;
+  private readonly data: ProblemData;
+  private instance: Instance;
+  private loads: Loads;
+  private filling: Filling;
+  private simulation: Simulation | undefined;
+  private times_: Times | undefined;
+  private situation_: Situation;
+  private readonly listeners: (() => void)[] = [];
+
+  constructor(
+    readonly problem: ProblemPart,
+    readonly placement: PlacementPart,
+  ) {
+    const data = problemData(problem);
+    if (!data || !problem.devices) throw new Error("the problem has no devices");
+    this.data = data;
+    const d = problem.devices.name.length;
+    this.states = [
+      {
+        what: "original",
+        place: Int32Array.from(placement.place),
+        rate: 1,
+        speed: new Float64Array(d).fill(1),
+        price: columnOf(problem.devices.price ?? 0, d),
+      },
+    ];
+    this.instance = instanceOf(data);
+    this.loads = new Loads(this.instance, placement.place);
+    this.filling = new Filling(this.instance);
+    this.situation_ = situationOfLoads(this.loads, this.filling);
+    this.compile();
+  }
+
+  get state(): State {
+    return this.states[this.at];
+  }
+
+  get original(): State {
+    return this.states[0];
+  }
+
+  get situation(): Situation {
+    return this.situation_;
+  }
+
+  /** One pass under the present placement; absent where its rules are others. */
+  get times(): Times | undefined {
+    if (!this.simulation) return undefined;
+    if (!this.times_) {
+      this.simulation.run(this.loads.place);
+      this.times_ = timesOfSimulation(this.simulation);
+    }
+    return this.times_;
+  }
+
+  get changed(): boolean {
+    return this.at > 0;
+  }
+
+  get undoes(): string {
+    return this.at > 0 ? this.state.what : "";
+  }
+
+  get redoes(): string {
+    return this.at + 1 < this.states.length ? this.states[this.at + 1].what : "";
+  }
+
+  /** Price per hour of the devices in use; absent where devices have none. */
+  get cost(): number | undefined {
+    return this.costOf(this.state);
+  }
+
+  get originalCost(): number | undefined {
+    return this.costOf(this.original);
+  }
+
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** Operators that move together with some: those that share their units. */
+  together(operators: readonly number[]): number[] {
+    const { unit } = this.problem.operators;
+    if (!unit) return [...operators];
+    const units = new Set(operators.map((v) => unit[v]));
+    return Array.from(unit.keys()).filter((v) => units.has(unit[v]));
+  }
+
+  move(operators: readonly number[], device: number, what: string): void {
+    const place = this.state.place.slice();
+    for (const v of this.together(operators)) place[v] = device;
+    this.enter({ ...this.state, what, place });
+  }
+
+  /** Relative throughput if some operators were on a device. */
+  preview(operators: readonly number[], device: number): number {
+    const moved = this.together(operators);
+    for (const v of moved) this.loads.move(v, device);
+    const reached = throughputOf(this.loads, this.filling);
+    for (const v of moved) this.loads.move(v, this.state.place[v]);
+    throughputOf(this.loads, this.filling);
+    return reached;
+  }
+
+  /** Why some operators may not be on a device, in a sentence; "" if they may. */
+  forbidden(operators: readonly number[], device: number): string {
+    const { constraints, devices, operators: all } = this.problem;
+    const moved = new Set(this.together(operators));
+    const name = shown(devices?.name[device] ?? "");
+    if (constraints && all.unit) {
+      const units = new Set([...moved].map((v) => all.unit?.[v] ?? -1));
+      if (constraints.allowed.some(([u, may]) => units.has(u) && !may.includes(device))) {
+        return `The constraints do not allow it on ${name}.`;
+      }
+      const there = new Set(
+        Array.from(this.state.place.keys())
+          .filter((v) => this.state.place[v] === device && !moved.has(v))
+          .map((v) => all.unit?.[v] ?? -1),
+      );
+      const clash = constraints.apart.some(
+        ([a, b]) => (units.has(a) && there.has(b)) || (units.has(b) && there.has(a)),
+      );
+      if (clash) return `It must not share ${name} with an operator that is there.`;
+    }
+    return this.overfull(moved, device, name);
+  }
+
+  private overfull(moved: ReadonlySet<number>, device: number, name: string): string {
+    const room = this.problem.devices?.memory?.[device];
+    if (room === null || room === undefined) return "";
+    let used = 0;
+    this.state.place.forEach((a, v) => {
+      if (a === device || moved.has(v)) used += at(this.problem.operators.memory, v);
+    });
+    if (used <= room * (1 + 1e-9)) return "";
+    return `${name} has ${bytes(room)} of memory, and would need ${bytes(used)}.`;
+  }
+
+  /** Change a number; further changes of the same number are one step. */
+  setRate(rate: number): void {
+    this.enter({ ...this.state, what: "rate", rate }, this.undoes === "rate");
+  }
+
+  setSpeed(device: number, factor: number): void {
+    const speed = this.state.speed.slice();
+    speed[device] = factor;
+    const what = `speed of ${shown(this.problem.devices?.name[device] ?? "", 24)}`;
+    this.enter({ ...this.state, what, speed }, this.undoes === what);
+  }
+
+  setPrice(device: number, each: number): void {
+    const price = this.state.price.slice();
+    price[device] = each;
+    const what = `price of ${shown(this.problem.devices?.name[device] ?? "", 24)}`;
+    this.enter({ ...this.state, what, price }, this.undoes === what);
+  }
+
+  undo(): void {
+    if (this.at > 0) this.go(this.at - 1);
+  }
+
+  redo(): void {
+    if (this.at + 1 < this.states.length) this.go(this.at + 1);
+  }
+
+  reset(): void {
+    if (this.changed) this.enter({ ...this.original, what: "back to the original" });
+  }
+
+  private costOf(state: State): number | undefined {
+    if (this.problem.devices?.price === undefined) return undefined;
+    return [...new Set(state.place)].reduce((sum, a) => sum + state.price[a], 0);
+  }
+
+  private enter(state: State, instead = false): void {
+    const from = this.state;
+    this.states = [...this.states.slice(0, instead ? this.at : this.at + 1), state];
+    this.at = this.states.length - 1;
+    this.apply(from, state);
+  }
+
+  private go(at: number): void {
+    const from = this.state;
+    this.at = at;
+    this.apply(from, this.state);
+  }
+
+  private apply(from: State, to: State): void {
+    if (from.rate !== to.rate || from.speed.some((factor, a) => factor !== to.speed[a])) {
+      this.instance = instanceOf(this.data, { rate: to.rate, speed: to.speed });
+      this.loads = new Loads(this.instance, to.place);
+      this.filling = new Filling(this.instance);
+      this.compile();
+    } else {
+      to.place.forEach((device, v) => this.loads.move(v, device));
+    }
+    this.situation_ = situationOfLoads(this.loads, this.filling);
+    this.times_ = undefined;
+    for (const listener of this.listeners) listener();
+  }
+
+  private compile(): void {
+    const queue = queueOf(this.placement);
+    if (!queue) return;
+    this.simulation = new Simulation(passOf(this.instance, queue, this.placement.priority));
+    this.times_ = undefined;
+  }
+}

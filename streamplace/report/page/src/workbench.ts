@@ -1,0 +1,387 @@
+/** A problem with its placements: graph, lanes, pass, and what if. */
+
+import { Compare } from "./compare";
+import { Detail } from "./detail";
+import { DeviceList, field } from "./devices";
+import { h, put, replace } from "./dom";
+import type { PlacementPart, ProblemPart } from "./document";
+import { Facts } from "./facts";
+import { Gantt } from "./gantt";
+import { type Look } from "./paint";
+import { theme } from "./palette";
+import { type Box, type Scene, graphScene, groupScene, laneScene } from "./scene";
+import { type Situation, type Times, situationOfDocument, timesOfDocument } from "./situation";
+import { Stage } from "./stage";
+import { number, percent, shown } from "./text";
+import { Toolbar, type Mode } from "./toolbar";
+import { Tray } from "./tray";
+import { type Outcome, Verdict } from "./verdict";
+import { firstDifference } from "./verify";
+import { View } from "./view";
+import { WhatIf } from "./whatif";
+
+const HINT =
+  "Arrow keys go from box to box, 1 to 9 move the selected one to that device, D chooses among all, + and − zoom, / searches, Ctrl+Z undoes.";
+
+export class Workbench {
+  readonly element = h("section", { class: "workbench" });
+  private readonly facts: Facts;
+  private readonly off: string;
+  private readonly view = new View();
+  private readonly stage: Stage;
+  private readonly compare: Compare;
+  private readonly gantt: Gantt;
+  private readonly verdict: Verdict;
+  private readonly devices: DeviceList;
+  private readonly detail: Detail;
+  private readonly toolbar: Toolbar;
+  private readonly tray: Tray;
+  private readonly tip = h("div", { class: "tip", hidden: true });
+  private readonly live = h("p", { class: "visually-hidden", "aria-live": "polite" });
+  private readonly rate = h("div");
+  private readonly main = h("div", { class: "main" });
+  private mode: Mode = "graph";
+  private selected = -1;
+  private matches: Set<number> | undefined;
+  private placement: PlacementPart | undefined;
+  private whatif: WhatIf | undefined;
+  private base: Scene;
+  private scene: Scene;
+
+  constructor(
+    private readonly problem: ProblemPart,
+    placement = 0,
+  ) {
+    this.facts = new Facts(problem);
+    this.off = reasonOff(problem);
+    this.base = graphScene(problem);
+    this.scene = this.base;
+    this.verdict = new Verdict(problem, this.facts);
+    this.devices = new DeviceList(this.facts, () => this.whatif);
+    this.detail = new Detail(this.facts, {
+      move: (device) => this.moveSelected(device),
+      choose: (operator) => this.choose(this.scene.boxOf[operator], true),
+    });
+    this.tray = new Tray(this.facts);
+    this.gantt = new Gantt({
+      operators: problem.operators.name,
+      devices: this.facts.devices,
+      times: () => this.times,
+      place: () => this.situation?.place ?? [],
+      selected: () => this.scene.boxes[this.selected]?.operators[0] ?? -1,
+      select: (v) => this.choose(v < 0 ? -1 : this.scene.boxOf[v], false),
+    });
+    this.stage = new Stage(this.scene, this.view, {
+      label: `Graph of ${number(problem.operators.name.length)} operators. ${HINT}`,
+      look: (scene) => this.look(scene, this.situation),
+      select: (b) => this.choose(b, false),
+      selected: () => this.selected,
+      hover: (b, x, y) => this.hover(b, x, y),
+      ...(this.off ? {} : { drag: this.dragging() }),
+      key: (event) => this.key(event),
+    });
+    this.compare = new Compare(this.view, (scene) =>
+      this.look(scene, this.placement && situationOfDocument(this.placement)),
+    );
+    this.toolbar = new Toolbar(problem, this);
+    this.build();
+    if (problem.placements.length > 0) this.usePlacement(placement);
+    else this.refresh();
+    this.setMode("graph");
+  }
+
+  /** Called when the element is in the page, and whenever it may have another size. */
+  appear(): void {
+    this.stage.fit(false);
+    this.stage.redraw();
+  }
+
+  restyle(): void {
+    this.stage.redraw();
+    this.compare.redraw();
+    this.gantt.draw();
+  }
+
+  usePlacement(index: number): void {
+    this.placement = this.problem.placements[index];
+    this.whatif = undefined;
+    this.facts.change(1, undefined);
+    if (!this.off) {
+      this.whatif = new WhatIf(this.problem, this.placement);
+      this.whatif.onChange(() => this.changed());
+    }
+    this.refresh();
+  }
+
+  setMode(mode: Mode): void {
+    this.mode = mode;
+    this.toolbar.showMode(mode);
+    this.stage.element.hidden = mode === "pass";
+    this.gantt.element.hidden = mode !== "pass";
+    if (mode === "pass") this.gantt.show();
+    else this.relay(true);
+  }
+
+  setGroup(group: number): void {
+    const groups = this.problem.groups[group];
+    this.base = groups ? groupScene(this.problem, groups) : graphScene(this.problem);
+    this.choose(-1, false);
+    this.relay(true);
+  }
+
+  search(text: string): string {
+    const wanted = text.trim().toLowerCase();
+    const hits = this.scene.boxes.flatMap((box, b) => {
+      const names = [box.name, ...box.operators.map((v) => this.problem.operators.name[v])];
+      return names.some((name) => name.toLowerCase().includes(wanted)) ? [b] : [];
+    });
+    this.matches = wanted ? new Set(hits) : undefined;
+    this.stage.redraw();
+    return wanted ? `${number(hits.length)} of ${number(this.scene.boxes.length)}` : "";
+  }
+
+  nextMatch(): void {
+    const hits = [...(this.matches ?? [])];
+    if (hits.length === 0) return;
+    this.choose(hits.find((b) => b > this.selected) ?? hits[0], true);
+  }
+
+  setCompare(on: boolean): void {
+    this.compare.element.hidden = !on;
+    this.main.classList.toggle("comparing", on);
+    if (on && this.placement) this.compare.show(this.originalScene());
+    this.refresh();
+    requestAnimationFrame(() => this.stage.fit(false));
+  }
+
+  zoom(factor: number): void {
+    if (this.mode === "pass") this.gantt.zoom(factor);
+    else this.stage.zoom(factor);
+  }
+
+  fit(): void {
+    if (this.mode === "pass") this.gantt.show();
+    else this.stage.fit(true);
+  }
+
+  get whatIf(): WhatIf | undefined {
+    return this.whatif;
+  }
+
+  get shownPlacement(): PlacementPart | undefined {
+    return this.placement;
+  }
+
+  private get situation(): Situation | undefined {
+    if (this.whatif) return this.whatif.situation;
+    return this.placement && situationOfDocument(this.placement);
+  }
+
+  private get times(): Times | undefined {
+    return this.whatif?.times ?? (this.placement && timesOfDocument(this.placement));
+  }
+
+  private build(): void {
+    const { problem } = this;
+    const stages = h("div", { class: "stages" }, this.compare.element, this.stage.element);
+    put(this.main, stages, this.gantt.element, this.tray.element, this.tip);
+    const side = h("aside", { class: "side", "aria-label": "Devices and operator" });
+    if (this.facts.devices.length > 0) put(side, this.detail.element, this.devices.element, this.rate);
+    else put(side, this.detail.element);
+    const why = this.off && h("p", { class: "notice" }, this.off);
+    put(
+      this.element,
+      problem.placements.length > 0 && this.verdict.element,
+      why,
+      this.toolbar.element,
+      h("div", { class: "table-top" }, this.main, side),
+      h("p", { class: "hint keys" }, HINT),
+      this.live,
+    );
+    this.compare.element.hidden = true;
+    this.gantt.element.hidden = true;
+  }
+
+  private look(scene: Scene, situation: Situation | undefined): Look {
+    const { problem, facts } = this;
+    const others = problem.objective && problem.objective.name !== "throughput" && !this.whatif?.changed;
+    return {
+      scene,
+      theme: theme(),
+      situation,
+      devices: facts.devices,
+      share: (v) => (situation ? facts.share(v, situation.place[v]) : 0),
+      traffic: facts.traffic,
+      mostTraffic: facts.mostTraffic,
+      selected: this.selected,
+      matches: this.matches,
+      focused: document.activeElement === this.stage.element,
+      marked: new Set(others ? this.placement?.marks.operators : []),
+      source: problem.streams.source,
+      target: problem.streams.target,
+    };
+  }
+
+  private originalScene(): Scene {
+    const place = this.placement?.place ?? [];
+    return this.mode === "lanes" ? laneScene(this.base, place, this.facts.devices.length) : this.base;
+  }
+
+  /** Lay out anew where boxes have moved. */
+  private relay(fit: boolean): void {
+    const place = this.situation?.place;
+    const lanes = this.mode === "lanes" && place;
+    this.scene = lanes ? laneScene(this.base, place, this.facts.devices.length) : this.base;
+    this.stage.show(this.scene);
+    if (!this.compare.element.hidden) this.compare.show(this.originalScene());
+    if (fit) requestAnimationFrame(() => this.stage.fit(false));
+  }
+
+  private changed(): void {
+    const { whatif } = this;
+    if (whatif) this.facts.change(whatif.state.rate, whatif.state.speed);
+    this.refresh();
+    if (this.mode === "lanes") this.relay(false);
+  }
+
+  /** Show what has changed, but not where boxes are. */
+  private refresh(): void {
+    const { situation, placement } = this;
+    if (situation && placement) {
+      this.devices.update(situation);
+      const before = this.whatif?.changed ? this.before(placement) : undefined;
+      this.verdict.show(placement, this.outcome(situation), before);
+      if (!this.compare.element.hidden) {
+        this.compare.describe(this.facts, situationOfDocument(placement), situation);
+      }
+    }
+    this.showRate();
+    this.detail.show(this.box, situation, this.whatif);
+    this.toolbar.update();
+    this.stage.redraw();
+    if (this.mode === "pass") this.gantt.show();
+  }
+
+  private outcome(situation: Situation): Outcome {
+    const { whatif } = this;
+    return { situation, times: this.times, rate: whatif?.state.rate ?? 1, cost: whatif?.cost };
+  }
+
+  private before(placement: PlacementPart): Outcome {
+    const situation = situationOfDocument(placement);
+    return { situation, times: timesOfDocument(placement), rate: 1, cost: this.whatif?.originalCost };
+  }
+
+  private showRate(): void {
+    const { whatif } = this;
+    if (!whatif || this.rate.contains(document.activeElement)) return;
+    const total = this.facts.totalRate;
+    const input = field("All sources, tuples/s", total * whatif.state.rate, 0, (value) => {
+      if (value > 0) whatif.setRate(value / total);
+    });
+    replace(this.rate, h("section", { class: "panel" }, h("h3", {}, "Rate"), input));
+  }
+
+  private get box(): Box | undefined {
+    return this.scene.boxes[this.selected];
+  }
+
+  private choose(b: number, reveal: boolean): void {
+    this.selected = b;
+    this.detail.show(this.box, this.situation, this.whatif);
+    this.stage.redraw();
+    this.compare.redraw();
+    if (this.mode === "pass") this.gantt.draw();
+    if (reveal && b >= 0) this.stage.reveal(b);
+    if (this.box) this.say(this.describe(this.box));
+  }
+
+  private describe(box: Box): string {
+    const { situation, facts } = this;
+    if (!situation) return shown(box.name);
+    const device = situation.place[box.operators[0]];
+    const share = box.operators.reduce((sum, v) => sum + facts.share(v, situation.place[v]), 0);
+    return `${shown(box.name)}, on ${facts.device(device)}, ${percent(share)} of its CPU`;
+  }
+
+  private moveSelected(device: number): void {
+    if (this.box) this.move(this.box, device);
+  }
+
+  private move(box: Box, device: number): void {
+    const { whatif, facts } = this;
+    if (!whatif || device < 0 || device >= facts.devices.length) return;
+    if (box.operators.every((v) => whatif.state.place[v] === device)) return;
+    const why = whatif.forbidden(box.operators, device);
+    if (why) {
+      this.say(why);
+      this.tray.warn(why);
+      return;
+    }
+    whatif.move(box.operators, device, `${shown(box.name, 24)} to ${facts.device(device)}`);
+    const { throughput, bottleneck } = whatif.situation;
+    this.say(
+      `${shown(box.name)} is on ${facts.device(device)}. Throughput ${percent(throughput)}. ${facts.sentence(bottleneck)}`,
+    );
+  }
+
+  private say(words: string): void {
+    this.live.textContent = words;
+  }
+
+  private dragging(): NonNullable<ConstructorParameters<typeof Stage>[2]["drag"]> {
+    let dragged = -1;
+    return {
+      begin: (b) => {
+        dragged = b;
+        this.choose(b, false);
+        const box = this.scene.boxes[b];
+        if (this.whatif) this.tray.open(box, this.whatif);
+      },
+      over: (device) => this.tray.over(device),
+      end: (device) => {
+        this.tray.close();
+        const box = this.scene.boxes[dragged];
+        if (box && device >= 0) this.move(box, device);
+      },
+    };
+  }
+
+  private hover(b: number, x: number, y: number): void {
+    const box = this.scene.boxes[b];
+    this.tip.hidden = !box;
+    if (!box) return;
+    replace(this.tip, h("bdi", {}, this.describe(box)));
+    this.tip.style.left = `${x + 14}px`;
+    this.tip.style.top = `${y + 18}px`;
+  }
+
+  private key(event: KeyboardEvent): boolean {
+    const command = event.ctrlKey || event.metaKey;
+    if (command && event.key.toLowerCase() === "z") {
+      if (event.shiftKey) this.whatif?.redo();
+      else this.whatif?.undo();
+      return true;
+    }
+    if (command && event.key.toLowerCase() === "y") this.whatif?.redo();
+    else if (command || event.altKey) return false;
+    else if (/^[1-9]$/.test(event.key)) this.moveSelected(Number(event.key) - 1);
+    else if (event.key === "d" && this.box && this.whatif) this.detail.select.focus();
+    else if (event.key === "/") this.toolbar.focusSearch();
+    else return false;
+    return true;
+  }
+}
+
+/** Why nothing can be moved, in a sentence; "" where it can. */
+function reasonOff(problem: ProblemPart): string {
+  const sentence = (why: string): string => `Nothing can be moved here: ${why.replace(/\.$/, "")}.`;
+  if (problem.what_if) return sentence(problem.what_if);
+  if (problem.placements.length === 0) return sentence("there is no placement");
+  try {
+    const differs = firstDifference(problem);
+    return differs ? sentence(`the page computes another value for ${differs} than Python`) : "";
+  } catch {
+    return sentence("the page cannot compute this problem");
+  }
+}
