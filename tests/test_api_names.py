@@ -42,7 +42,7 @@ PARAMETERS = {
     "passes": "relocation", "evaluations": "budget", "graph_file": "graph", "objectives":
     "objective", "export": "to", "format_name": "format", "preset": "preset",
     "offers_file": "offers", "seconds": "budget", "restart": "headroom", "catch_up": "headroom",
-    "latency": "headroom", "variability": "headroom",
+    "latency": "headroom", "variability": "headroom", "trace_file": "trace",
 }  # fmt: skip
 """Parameter of the function that does what an option does, where the names differ."""
 SINGLE = {
@@ -81,7 +81,8 @@ def test_the_reference_lists_what_there_is() -> None:
 def test_every_command_has_a_function() -> None:
     commands = set(cli.list_commands(click.Context(cli)))
     assert commands == FUNCTIONS.keys() | OTHERS
-    assert set(FUNCTIONS.values()) | {"simulate_queues"} == set(api.__all__)
+    others = {"simulate_queues", "plan_frontier", "plan_robustness"}
+    assert set(FUNCTIONS.values()) | others == set(api.__all__)
     assert set(api.__all__) <= set(NAMES)
 
 

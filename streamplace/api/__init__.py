@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from streamplace.api.drawing import draw
     from streamplace.api.exporting import export
     from streamplace.api.placing import place, simulate, simulate_queues
-    from streamplace.api.planning import plan
+    from streamplace.api.planning import plan, plan_frontier, plan_robustness
     from streamplace.api.training import train
 
 _HOME = {
@@ -22,6 +22,8 @@ _HOME = {
     "import_graphs": "data_sets",
     "place": "placing",
     "plan": "planning",
+    "plan_frontier": "planning",
+    "plan_robustness": "planning",
     "simulate": "placing",
     "simulate_queues": "placing",
     "train": "training",
@@ -36,6 +38,8 @@ __all__ = [
     "import_graphs",
     "place",
     "plan",
+    "plan_frontier",
+    "plan_robustness",
     "simulate",
     "simulate_queues",
     "train",

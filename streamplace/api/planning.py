@@ -1,6 +1,8 @@
 """Planning the machines for a rate."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from streamplace.api.arguments import (
@@ -16,22 +18,32 @@ from streamplace.api.arguments import (
     wrong,
 )
 from streamplace.errors import SettingError
-from streamplace.model.units import Quantity
+from streamplace.evaluate.parallel import FEW, parallel_map
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+from streamplace.model.units import Quantity, tuple_rate
+from streamplace.planning.curve import PlanCurve
 from streamplace.planning.given import planned_on
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
 from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, USUAL_ERROR, PlanSettings
+from streamplace.planning.traced import planned_for_trace
+from streamplace.planning.traces import RateTrace, read_trace
 
 OffersLike = Catalogue | Iterable[Offer] | FilePath
 """Offers, a catalogue of them, or the path of a file."""
+TraceLike = RateTrace | FilePath
+"""Rates over time, or the path of the CSV file that lists them."""
 
 
 def plan(
     graph: GraphLike,
     *,
     rate: Quantity | None = None,
+    trace: TraceLike | None = None,
+    quantile: float = 1.0,
     offers: OffersLike | None = None,
     cluster: ClusterLike | None = None,
     headroom: float | Headroom = 0.0,
@@ -39,6 +51,7 @@ def plan(
     error: float = USUAL_ERROR,
     seed: int = 0,
     budget: BudgetLike | None = None,
+    jobs: int | None = None,
 ) -> PlanResult:
     """Find the cheapest machines, parallelism and placement that carry a rate.
 
@@ -48,6 +61,12 @@ def plan(
         A graph, or the path of a file with one.
     rate
         Tuples/s of all sources together; by default the rate of the graph.
+    trace
+        Rates over time instead, or the path of a CSV file with them. The result has ``hours``: what
+        each hour would need alone.
+    quantile
+        The plan is for so large a share of the rates of each source; 1 is for the peaks, with which
+        it carries the whole trace.
     offers
         Types of machines and their prices, or the path of the TOML file that holds them.
     cluster
@@ -62,7 +81,11 @@ def plan(
     seed
         The same seed gives the same plan, unless the budget ends the search.
     budget
-        Time that the search may take, 10 s by default, or a number of moves.
+        Time that the search may take, 10 s by default, or a number of moves. Each hour of a trace
+        has it.
+    jobs
+        Processes that plan the hours of a trace; by default one for every core where there are many
+        hours.
 
     Examples
     --------
@@ -73,18 +96,141 @@ def plan(
     >>> result.machines, result.cost, float(result.bound)
     ({'small': 2}, 0.2, 0.2)
     """
-    if (offers is None) == (cluster is None):
-        raise SettingError("a plan needs either offers or a cluster; give one of them")
+    machines = _machines(offers, cluster)
+    settings = _settings(headroom, robust, error, seed, budget)
+    if trace is None:
+        return _planned(machines, (graph_of(graph, rate), settings))
+    if rate is not None:
+        raise SettingError("a trace has its own rates; drop the rate, or the trace")
+    if isinstance(trace, RateTrace):
+        rates = trace
+    elif is_path(trace):
+        rates = read_trace(Path(trace))
+    else:
+        raise wrong("trace", trace, "a RateTrace, or the path of a CSV file with rates")
+
+    def plan_each(graphs: list[StreamGraph]) -> Iterable[PlanResult]:
+        return _planned_all(machines, [(each, settings) for each in graphs], jobs)
+
+    return planned_for_trace(graph_of(graph), rates, quantile, plan_each)
+
+
+def plan_frontier(
+    graph: GraphLike,
+    rates: Sequence[Quantity],
+    *,
+    offers: OffersLike | None = None,
+    cluster: ClusterLike | None = None,
+    headroom: float | Headroom = 0.0,
+    robust: int = 0,
+    error: float = USUAL_ERROR,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+    jobs: int | None = None,
+) -> PlanCurve:
+    """Plan for several rates: the frontier of cost against rate, with its bound.
+
+    Parameters
+    ----------
+    rates
+        Tuples/s of all sources together.
+    offers, cluster, headroom, robust, error, seed
+        As for `plan`.
+    budget
+        Of each plan.
+    jobs
+        Processes; by default one for every core where there are many rates.
+
+    Examples
+    --------
+    >>> from streamplace import Offer, Operator, StreamGraph
+    >>> graph = StreamGraph.of("alone", [Operator("a", ipt=2e5, rate=1e4)])
+    >>> curve = plan_frontier(graph, [1e4, 2e4, 4e4], offers=[Offer("small", 0.1)])
+    >>> [result.machines["small"] for result in curve.results]
+    [1, 2, 4]
+    """
+    machines = _machines(offers, cluster)
+    settings = _settings(headroom, robust, error, seed, budget)
+    values = sorted({tuple_rate(rate) for rate in rates})
+    if not values:
+        raise SettingError("there are no rates; give at least one")
+    asked = [(graph_of(graph, value), settings) for value in values]
+    return PlanCurve("rate", tuple(values), tuple(_planned_all(machines, asked, jobs)))
+
+
+def plan_robustness(
+    graph: GraphLike,
+    protected: Sequence[int],
+    *,
+    rate: Quantity | None = None,
+    offers: OffersLike | None = None,
+    cluster: ClusterLike | None = None,
+    headroom: float | Headroom = 0.0,
+    error: float = USUAL_ERROR,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+    jobs: int | None = None,
+) -> PlanCurve:
+    """Plan for several numbers of operators that may cost more: the price of robustness.
+
+    Parameters
+    ----------
+    protected
+        Numbers Γ of operators on each machine that may cost more than the graph says, as ``robust``
+        of `plan`.
+    rate, offers, cluster, headroom, error, seed
+        As for `plan`.
+    budget
+        Of each plan.
+    jobs
+        Processes; by default one for every core where there are many numbers.
+    """
+    machines = _machines(offers, cluster)
+    settings = _settings(headroom, 0, error, seed, budget)
+    values = sorted(set(protected))
+    if not values:
+        raise SettingError("there are no numbers of protected operators; give at least one")
+    whole = graph_of(graph, rate)
+    asked = [(whole, replace(settings, robust=number)) for number in values]
+    results = tuple(_planned_all(machines, asked, jobs))
+    return PlanCurve("robust", tuple(map(float, values)), results)
+
+
+def _settings(
+    headroom: float | Headroom,
+    robust: int,
+    error: float,
+    seed: int,
+    budget: BudgetLike | None,
+) -> PlanSettings:
     spare = headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom)
     limit = budget_of(budget) or USUAL_BUDGET
-    settings = PlanSettings(spare, robust, error, seed_of(seed), limit)
-    asked, machines = graph_of(graph, rate), cluster_of(cluster)
-    if machines is not None:
-        return planned_on(asked, machines, settings)
-    return planned(asked, _catalogue(offers), settings)
+    return PlanSettings(spare, robust, error, seed_of(seed), limit)
 
 
-def _catalogue(offers: OffersLike | None) -> Catalogue:
+def _planned(machines: Catalogue | Cluster, asked: tuple[StreamGraph, PlanSettings]) -> PlanResult:
+    graph, settings = asked
+    if isinstance(machines, Cluster):
+        return planned_on(graph, machines, settings)
+    return planned(graph, machines, settings)
+
+
+def _planned_all(
+    machines: Catalogue | Cluster,
+    asked: list[tuple[StreamGraph, PlanSettings]],
+    jobs: int | None,
+) -> Iterable[PlanResult]:
+    few = FEW if jobs is None else 1
+    return parallel_map(partial(_planned, machines), asked, jobs, few=few)
+
+
+def _machines(offers: OffersLike | None, cluster: ClusterLike | None) -> Catalogue | Cluster:
+    """Offers or given machines, of which exactly one must be there."""
+    if (offers is None) == (cluster is None):
+        raise SettingError("a plan needs either offers or a cluster; give one of them")
+    given = cluster_of(cluster)
+    if given is not None:
+        return given
     if isinstance(offers, Catalogue):
         return offers
     if is_path(offers):

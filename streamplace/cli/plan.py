@@ -2,7 +2,7 @@
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,13 +10,17 @@ from streamplace.cli import _options
 from streamplace.cli._options import FILE, OFFERS
 from streamplace.cli._output import print_json, print_report, waiting
 from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
 
 if TYPE_CHECKING:
+    from streamplace.planning.curve import PlanCurve
     from streamplace.planning.headroom import Headroom
     from streamplace.planning.result import PlanResult
 
 POINTS = 9
 """Rates of a frontier."""
+MOST_PROTECTED = 64
+"""Numbers that a range of --robust may have beside the first."""
 
 
 @click.command(
@@ -26,9 +30,22 @@ POINTS = 9
 @click.argument("graph", type=FILE)
 @click.option(
     "--rate",
-    required=True,
     help="Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a range such as "
     "20000..80000.",
+)
+@click.option(
+    "--trace",
+    "trace_file",
+    type=FILE,
+    help="CSV file with rates over time: a column 'time' (seconds or dates), and 'rate' or a "
+    "column for each source. The plan carries their peaks, and every hour is planned alone, too.",
+)
+@click.option(
+    "--quantile",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Share of the rates of --trace that the plan is for.",
 )
 @OFFERS
 @click.option(
@@ -56,10 +73,10 @@ POINTS = 9
 )
 @click.option(
     "--robust",
-    type=click.IntRange(0),
-    default=0,
+    default="0",
     show_default=True,
-    help="Number of operators on each machine that may cost more than the graph says.",
+    help="Number of operators on each machine that may cost more than the graph says, or a range "
+    "such as 0..4.",
 )
 @click.option(
     "--error",
@@ -77,12 +94,22 @@ POINTS = 9
     "--budget",
     "seconds",
     type=click.FloatRange(0, 1e6, min_open=True),
-    help="Time for each rate in seconds.  [default: 10; no limit where --evaluations is given]",
+    help="Time for each plan in seconds.  [default: 10; no limit where --evaluations is given]",
 )
-@_options.seeded("Folder for plan.json, graph.json, cluster.toml and placement.json.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Processes that plan.  [default: one for every core where there are many plans]",
+)
+@_options.seeded(
+    "Folder for plan.json, graph.json, cluster.toml, placement.json and plan.svg; for a range, the "
+    ".svg, .png or .pdf file of its plot."
+)
 def command(
     graph: Path,
-    rate: str,
+    rate: str | None,
+    trace_file: Path | None,
+    quantile: float,
     offers_file: Path | None,
     cluster_file: Path | None,
     headroom: float,
@@ -90,10 +117,11 @@ def command(
     catch_up: str | None,
     latency: str | None,
     variability: float,
-    robust: int,
+    robust: str,
     error: float,
     seconds: float | None,
     evaluations: int | None,
+    jobs: int | None,
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -101,49 +129,68 @@ def command(
     """Plan the machines for GRAPH at a rate: which, how many, and what runs on them.
 
     The plan says how many subtasks each operator has and where they run, what it costs per hour,
-    and a proven bound: no plan costs less.
+    and a proven bound: no plan costs less. A range of rates gives cost against rate, and a range of
+    --robust gives the price of robustness.
     """
-    from streamplace.api import plan
+    from streamplace.api import plan, plan_frontier, plan_robustness
     from streamplace.io.clusters import read_cluster
     from streamplace.io.graphs import read_graph
     from streamplace.placers.registry import Budget
     from streamplace.planning.offers import read_offers
-    from streamplace.planning.result import FILES, frontier_report
+    from streamplace.planning.traces import read_trace
 
-    budget = None if seconds is None and evaluations is None else Budget(seconds, evaluations)
-    if output is not None:
-        _options.spare_inputs(*(output / name for name in FILES))
-    spare = _headroom(headroom, restart, catch_up, latency, variability)
-    rates = rates_of(rate)
-    if output is not None and len(rates) > 1:
-        raise SettingError("-o is for one rate; drop it, or name one rate")
-    stream_graph = read_graph(graph)
-    offers = None if offers_file is None else read_offers(offers_file)
-    cluster = None if cluster_file is None else read_cluster(cluster_file)
-    results: list[PlanResult] = []
-    for value in rates:
-        with waiting(f"planning {stream_graph.name} at {value:g} tuples/s"):
-            results.append(
-                plan(
-                    stream_graph,
-                    rate=value,
-                    offers=offers,
-                    cluster=cluster,
-                    headroom=spare,
-                    robust=robust,
-                    error=error,
-                    seed=seed,
-                    budget=budget,
-                )
+    rates, protected = _asked(rate, robust, trace_file)
+    is_curve = max(len(rates), len(protected)) > 1
+    _check_output(output, is_curve)
+    settings: dict[str, Any] = {
+        "headroom": _headroom(headroom, restart, catch_up, latency, variability),
+        "error": error,
+        "seed": seed,
+        "budget": None if seconds is None and evaluations is None else Budget(seconds, evaluations),
+        "jobs": jobs,
+    }
+    whole = read_graph(graph)
+    trace = None if trace_file is None else read_trace(trace_file)
+    settings["offers"] = None if offers_file is None else read_offers(offers_file)
+    settings["cluster"] = None if cluster_file is None else read_cluster(cluster_file)
+    answer: PlanResult | PlanCurve
+    with waiting(f"planning {whole.name}"):
+        if len(rates) > 1:
+            answer = plan_frontier(whole, rates, robust=protected[0], **settings)
+        elif is_curve:
+            answer = plan_robustness(whole, protected, rate=rates[0], **settings)
+        else:
+            answer = plan(
+                whole,
+                rate=rates[0] if rates else None,
+                trace=trace,
+                quantile=quantile,
+                robust=protected[0],
+                **settings,
             )
-    if output is not None:
-        results[0].write(output)
-    if as_json:
-        documents = [result.to_json() for result in results]
-        print_json(documents if len(rates) > 1 else documents[0])
-    else:
-        print_report(frontier_report(results) if len(rates) > 1 else results[0].report())
+    _tell(answer, as_json, output)
     return 0
+
+
+def _check_output(output: Path | None, is_curve: bool) -> None:
+    """Refuse what cannot be written before anything is planned."""
+    from streamplace.drawing.figures import check_suffix
+    from streamplace.planning.result import FILES
+
+    if output is not None and is_curve:
+        check_suffix(output)
+    elif output is not None:
+        _options.spare_inputs(*(output / name for name in FILES))
+
+
+def _tell(answer: "PlanResult | PlanCurve", as_json: bool, output: Path | None) -> None:
+    """Write and print a plan or a curve."""
+    if output is not None:
+        answer.write(output)
+    if as_json:
+        print_json(answer.to_json())
+    else:
+        print_report(answer.report())
 
 
 def _headroom(
@@ -161,6 +208,38 @@ def _headroom(
         variability,
         flat,
     )
+
+
+def _asked(rate: str | None, robust: str, trace: Path | None) -> tuple[list[float], list[int]]:
+    """Rates and numbers of protected operators, of which one may be a range."""
+    if (rate is None) == (trace is None):
+        raise SettingError("a plan needs either --rate or --trace; give one of them")
+    rates = [] if rate is None else rates_of(rate)
+    protected = protected_of(robust)
+    if len(protected) > 1 and len(rates) != 1:
+        raise SettingError("a range of --robust is for one rate; give --rate without a range")
+    return rates, protected
+
+
+def protected_of(text: str) -> list[int]:
+    """Numbers of protected operators that a text names: one, or a range.
+
+    >>> protected_of("2"), protected_of("0..3")
+    ([2], [0, 1, 2, 3])
+    """
+    first, dots, last = text.partition("..")
+    ends = (first, last if dots else first)
+    if not all(end.isascii() and end.isdigit() and len(end) < 5 for end in ends):
+        raise SettingError(
+            f"--robust is {quoted(text)}; it must be a number of operators, or a range such as 0..4"
+        )
+    low, high = map(int, ends)
+    if dots and not low < high <= low + MOST_PROTECTED:
+        raise SettingError(
+            f"--robust is {quoted(text)}; a range must lead from a lower number to one that is "
+            f"higher by {MOST_PROTECTED} at most"
+        )
+    return list(range(low, high + 1))
 
 
 def rates_of(text: str) -> list[float]:

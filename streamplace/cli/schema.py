@@ -9,10 +9,10 @@ from streamplace.cli._output import print_json, save_json
 
 
 @click.command("schema", epilog="Example: streamplace schema graph -o graph.schema.json")
-@click.argument("name", metavar="graph|placement|cluster|constraints")
+@click.argument("name", metavar="graph|placement|cluster|constraints|offers")
 @common("Write the schema to this file instead of stdout.")
 def command(name: str, as_json: bool, output: Path | None) -> None:
-    """Print the JSON Schema of a file format (clusters and constraints are TOML files of it)."""
+    """Print the JSON Schema of a file format (clusters, constraints and offers are TOML files)."""
     from streamplace.io.schema import json_schema
 
     schema = json_schema(name)

@@ -1,5 +1,6 @@
 """Figures: drawn without a display and without global state, written as PNG, SVG or PDF."""
 
+import io
 import logging
 from functools import cache
 from pathlib import Path
@@ -75,3 +76,13 @@ def save(figure: "Figure", path: Path) -> None:
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix, {})
     with writing(path) as file, mpl.rc_context({"svg.hashsalt": "streamplace"}):
         figure.savefig(file, format=path.suffix[1:], dpi=160, metadata=dated)
+
+
+def svg_text(figure: "Figure") -> str:
+    """Return a figure as SVG, the same text every time."""
+    import matplotlib as mpl
+
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "streamplace"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()

@@ -266,6 +266,49 @@ class ClusterToml(TypedDict):
 
 
 @with_config(STRICT)
+class OfferToml(TypedDict):
+    """A type of machine that can be bought."""
+
+    name: str
+    price: Annotated[float, Field(description="per hour, in any currency")]
+    mips: NotRequired[
+        Annotated[_Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
+    ]
+    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
+    memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '16 GB'")]]
+    egress: NotRequired[
+        Annotated[
+            _Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
+        ]
+    ]
+    ingress: NotRequired[
+        Annotated[_Quantity, Field(description="maximum that its network card receives")]
+    ]
+    slots: NotRequired[
+        Annotated[int, Field(ge=1, description="maximum number of subtasks on a machine")]
+    ]
+    tags: NotRequired[_List[str]]
+    at_least: NotRequired[
+        Annotated[
+            int, Field(ge=0, le=MOST_DEVICES, description="machines that every plan has, 0 or more")
+        ]
+    ]
+    at_most: NotRequired[
+        Annotated[int, Field(ge=1, le=MOST_DEVICES, description="maximum number of machines")]
+    ]
+
+
+@with_config(STRICT)
+class OffersToml(TypedDict):
+    """Types of machines that can be bought, and their prices."""
+
+    overhead: NotRequired[
+        Annotated[_Quantity, Field(description="core seconds per remote tuple, at either end")]
+    ]
+    offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
+
+
+@with_config(STRICT)
 class ConstraintsToml(TypedDict):
     """What a placement must respect."""
 
@@ -320,6 +363,7 @@ FILES: dict[str, type] = {
     "placement": PlacementJson,
     "cluster": ClusterToml,
     "constraints": ConstraintsToml,
+    "offers": OffersToml,
 }
 
 

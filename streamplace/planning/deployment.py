@@ -67,7 +67,7 @@ def deployment_of(
     rows
         [D, N] number of subtasks of each operator on each machine.
     """
-    graph = _parallel(demand.graph, parallelism)
+    graph = with_parallelism(demand.graph, parallelism)
     expansion = expand(graph)
     cluster = _cluster(catalogue, kinds)
     where = _paired(demand, parallelism, rows)
@@ -76,7 +76,8 @@ def deployment_of(
     return PlannedDeployment(expansion, cluster, placement)
 
 
-def _parallel(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
+def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
+    """Return the graph whose operators have so many subtasks each, [N]."""
     operators = replace(graph.operators, parallelism=parallelism)
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 

@@ -5,47 +5,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
-
-from pydantic import FailFast, Field, with_config
-from typing_extensions import TypedDict
+from typing import Any
 
 from streamplace.errors import ClusterError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.parsing import checked, parse_toml_text
-from streamplace.io.schema import STRICT
+from streamplace.io.schema import OffersToml, OfferToml
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, seconds, size_bytes
 
-_Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
 _NOTHING: frozenset[str] = frozenset()
-
-
-@with_config(STRICT)
-class OfferToml(TypedDict):
-    """One type of machine."""
-
-    name: str
-    price: float
-    mips: NotRequired[_Quantity]
-    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
-    memory: NotRequired[_Quantity]
-    egress: NotRequired[_Quantity]
-    ingress: NotRequired[_Quantity]
-    slots: NotRequired[Annotated[int, Field(ge=1)]]
-    tags: NotRequired[Annotated[list[str], FailFast()]]
-    at_least: NotRequired[Annotated[int, Field(ge=0, le=MOST_DEVICES)]]
-    at_most: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
-
-
-@with_config(STRICT)
-class OffersToml(TypedDict):
-    """A catalogue of machines."""
-
-    overhead: NotRequired[_Quantity]
-    offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)

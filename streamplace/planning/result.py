@@ -1,13 +1,13 @@
 """The answer of ``plan``: machines, parallelism, placement, cost and bound, and what limits."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamplace.io.clusters import cluster_to_tables
 from streamplace.io.fields import plain
@@ -15,12 +15,17 @@ from streamplace.io.files import make_folder, write_texts
 from streamplace.io.graphs import graph_to_dict
 from streamplace.io.toml import text_of
 from streamplace.model.cluster import Cluster
-from streamplace.model.display import Displayed
+from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import counted
 from streamplace.model.placement import Placement
-from streamplace.model.report import Bar, Report, Sheet, percent
+from streamplace.model.report import Bar, Part, Report, Sheet, percent
+from streamplace.planning.hours import PlanHour, hour_parts, machines_in_words
 
-FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg")
 """Files of a plan."""
 WORDS = {
     "cpu": "the CPU of {machine}, mostly by {operator}",
@@ -79,7 +84,7 @@ PlanSteps = tuple[PlanStep | None, PlanStep | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanResult(Displayed):
+class PlanResult(Pictured):
     """Machines that carry a rate, what runs on them, and what no plan costs less than.
 
     Attributes
@@ -117,6 +122,8 @@ class PlanResult(Displayed):
         Seed of the search.
     priced
         Whether machines have prices; else the cost is their number.
+    hours
+        What each hour of a trace would need alone; none where the plan is for one rate.
     """
 
     graph: StreamGraph
@@ -136,6 +143,7 @@ class PlanResult(Displayed):
     dearer: PlanStep | None
     seed: int
     priced: bool = True
+    hours: tuple[PlanHour, ...] = ()
 
     def __repr__(self) -> str:
         machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
@@ -165,7 +173,7 @@ class PlanResult(Displayed):
         used = {name: 1 - share for name, share in self.free.items()}
         resources = tuple((name, Bar(use), percent(use)) for name, use in used.items())
         number = sum(self.machines.values())
-        parts: list[str | Sheet] = [
+        parts: list[Part] = [
             Sheet(("machines", "number", "subtasks on them"), machines),
             Sheet(("resource", "", "in use"), resources),
             f"{self.rate:g} tuples/s {self._costs()} {number} machine{'s' if number > 1 else ''}. "
@@ -175,13 +183,28 @@ class PlanResult(Displayed):
         for word, step in (("less", self.cheaper), ("more", self.dearer)):
             if step is not None:
                 parts.append(_neighbour(word, step))
+        if self.hours:
+            parts += hour_parts(self.hours, self.cost, self.priced)
         return Report(tuple(parts))
+
+    def figure(self) -> "Figure":
+        """Return a picture of the machines and of what runs on them."""
+        from streamplace.planning.pictures import PlanPicture, draw_machines
+
+        unit = "cost per hour" if self.priced else "machines"
+        machines = counted(sum(self.machines.values()), "machine")
+        cost = f"{self.cost:g} per hour, " if self.priced else ""
+        title = f"{self.rate:g} tuples/s: {cost}{machines}"
+        whole = (self.graph, self.cluster, self.placement)
+        return draw_machines(PlanPicture(*whole, title, self.hours, self.cost, unit))
 
     def _costs(self) -> str:
         return f"cost {self.cost:g} per hour on" if self.priced else "need"
 
     def files(self) -> dict[str, str]:
-        """Files of a plan by name: plan, graph, cluster and placement."""
+        """Files of a plan by name: plan, graph, cluster, placement and picture."""
+        from streamplace.drawing.figures import svg_text
+
         parallel = {name: p for name, p in self.parallelism.items() if p > 1}
         placement = {
             "graph": self.graph.name,
@@ -193,6 +216,7 @@ class PlanResult(Displayed):
             _json(graph_to_dict(self.graph)),
             text_of(cluster_to_tables(self.cluster)),
             _json(placement),
+            svg_text(self.figure()),
         )
         return dict(zip(FILES, texts, strict=True))
 
@@ -226,28 +250,13 @@ class PlanResult(Displayed):
             "free": dict(self.free),
             "carries": self.carries if isfinite(self.carries) else None,
             **{name: None if step is None else _step(step) for name, step in steps.items()},
+            **({"hours": [hour.to_json() for hour in self.hours]} if self.hours else {}),
             "seed": self.seed,
         }
 
 
 def _step(step: PlanStep) -> dict[str, Any]:
     return {"machines": dict(step.machines), "cost": plain(step.cost), "rate": step.rate}
-
-
-def frontier_report(results: Sequence[PlanResult]) -> Report:
-    """Cost against rate."""
-    rows = tuple(
-        (
-            f"{result.rate:g}",
-            f"{result.cost:g}",
-            f"{float(result.bound):g}",
-            percent(result.gap),
-            _machines(result.machines),
-        )
-        for result in results
-    )
-    head = ("tuples/s", "cost per hour", "bound", "above the bound", "machines")
-    return Report((Sheet(head, rows),))
 
 
 def _json(document: object) -> str:
@@ -282,11 +291,5 @@ def _limit(limit: PlanLimit) -> str:
 
 def _neighbour(word: str, step: PlanStep) -> str:
     rate = f"a placement for {step.rate:.6g} tuples/s" if step.rate > 0 else "no placement"
-    return (
-        f"With one machine {word} ({_machines(step.machines)}; {step.cost:g} per hour), {rate} "
-        "was found."
-    )
-
-
-def _machines(machines: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in machines.items())
+    machines = machines_in_words(step.machines)
+    return f"With one machine {word} ({machines}; {step.cost:g} per hour), {rate} was found."

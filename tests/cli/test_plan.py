@@ -1,6 +1,7 @@
 """``streamplace plan``: tables, files for other commands, and refusals."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,13 +67,53 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     assert "need 1 machine. No plan costs less." in run("plan", "graph.json", *asked[:-1]).out
 
 
+def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Callable) -> None:
+    """The table, the document and the picture have a line for each hour."""
+    (folder / "rates.csv").write_text("time,rate\n0,500\n1800,900\n3600,2000\n7200,500\n")
+    asked = ("--trace", "rates.csv", "--offers", "offers.toml", "--evaluations", "20000")
+    document = json.loads(run("plan", "graph.json", *asked, "-o", "out", "--json").out)
+    assert [hour["rate"] for hour in document["hours"]] == [900, 2000, 500]
+    assert document["rate"] == 2000
+    assert document["cost"] == document["hours"][1]["cost"] > document["hours"][2]["cost"]
+    assert all(hour["carried"] for hour in document["hours"])
+    assert ">each hour alone<" in svg_words(folder / "out/plan.svg")
+    text = run("plan", "graph.json", *asked, "--quantile", "0.5").out
+    assert "The plan does not carry the largest rates of" in text
+
+
+def test_a_range_is_plotted(folder: Path, run: Callable) -> None:
+    """Cost against rate, or against the number of protected operators."""
+    asked = ("--offers", "offers.toml", "--evaluations", "2000")
+    run("plan", "graph.json", "--rate", "500..2500", *asked, "-o", "cost.svg")
+    assert ">Cost against rate<" in svg_words(folder / "cost.svg")
+    robust = ("--rate", "2000", "--robust", "0..2", "--json", "-o", "robust.svg")
+    documents = json.loads(run("plan", "graph.json", *robust, *asked).out)
+    assert [document["robust"] for document in documents] == [0, 1, 2]
+    bounds = [document["bound"] for document in documents]
+    assert bounds == sorted(bounds)
+    assert ">Price of robustness<" in svg_words(folder / "robust.svg")
+    table = run("plan", "graph.json", *robust[:4], *asked).out
+    assert "price of protection" in table
+
+
+def svg_words(path: Path) -> str:
+    """Comments of a figure, which hold its texts as they are written."""
+    return re.sub(r"<!-- (.*?) -->", r">\1<", path.read_text())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--rate", "5"], "needs either offers or a cluster"),
+        (["--offers", "offers.toml"], "needs either --rate or --trace"),
+        (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "either --rate or"),
+        (["--rate", "5", "--robust", "x", "--offers", "offers.toml"], "--robust is 'x'"),
+        (["--rate", "5", "--robust", "3..1", "--offers", "offers.toml"], "from a lower number"),
+        (["--rate", "1..3", "--robust", "0..2", "--offers", "offers.toml"], "is for one rate"),
+        (["--trace", "no.csv", "--offers", "offers.toml"], "no.csv"),
         (["--rate", "0", "--offers", "offers.toml"], "--rate is 0"),
         (["--rate", "9..3", "--offers", "offers.toml"], "from a lower rate to a higher one"),
-        (["--rate", "1..3", "--offers", "offers.toml", "-o", "out"], "-o is for one rate"),
+        (["--rate", "1..3", "--offers", "offers.toml", "-o", "out"], "name must end in .png"),
         (["--rate", "50 kB", "--offers", "offers.toml"], "rate '50 kB'"),
         (["--rate", "40 k/s", "--offers", "offers.toml"], "'source' needs at least 10 MIPS"),
     ],

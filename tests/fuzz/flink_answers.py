@@ -17,11 +17,14 @@ from lazy_flink import Clock
 from pydantic import TypeAdapter
 
 from streamplace.engines.flink import cpu, profile, rest, sampling, task_cpu
+from streamplace.engines.flink.advise import AdviceSettings, advise
 from streamplace.engines.flink.answers import ANSWERS, parse_complaint, root_cause
 from streamplace.engines.flink.cluster import measured_cluster, unpinnable
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.transport import HttpAnswer
 from streamplace.engines.flink.verify import verify
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Catalogue, Offer
 
 SECONDS = 10.0
 """That a job is profiled for, on a clock that passes while nobody waits."""
@@ -102,9 +105,12 @@ def _cluster_file(flink: Rest) -> str:
     return measured_cluster(flink, "2500 MIPS", "1 Gbps").as_toml()
 
 
+OFFERS = Catalogue.of([Offer("small", 0.1, cores=2), Offer("large", 0.3, cores=8)])
+ADVICE = AdviceSettings(seconds=SECONDS / 2, warm_up=0, budget=Budget(5.0, 500))
 CONVERSATIONS: dict[str, Callable[[Rest], Any]] = {
     "cluster": lambda flink: (_cluster_file(flink), unpinnable(flink)),
     "profile": lambda flink: profile.profile(flink, JOB, SECONDS).graph(2500.0),
     "verify": lambda flink: verify(flink, JOB, {"src": ["dev-0"], "a": ["dev-0"], "b": "dev-0"}),
+    "advise": lambda flink: advise(flink, JOB, "2x", OFFERS, ADVICE).to_json(),
     "jobs": lambda flink: (flink.jobs(), flink.settings(), flink.offered(), flink.failure(JOB)),
 }

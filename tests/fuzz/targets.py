@@ -38,14 +38,34 @@ from streamplace.io.weights import read_weights
 from streamplace.learn.checkpoint import NAME
 from streamplace.learn.config import configured
 from streamplace.learn.registry import MODELS
-from streamplace.model import Cluster, Problem, units
-from streamplace.placers.registry import PLACERS
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph, units
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.planning.offers import parse_offers
+from streamplace.planning.planner import planned
+from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import PlanSettings
+from streamplace.planning.traces import parse_trace
 
 SEEDS = Path(__file__).parent / "seeds"
 """Valid files of forms that streamplace itself does not write, named after their reader."""
 BARE = {"operators": [{"name": n, "rate": 1} for n in ("src", "join", "sink")]}
 WHOLE = {"graph": GRAPH, "cluster": CLUSTER, "seconds": [[1, 2.5, 3]] * 3}
 PROBLEM = Problem(parse_graph(to_json(BARE), "bare"), Cluster.uniform(2))
+OFFERS = {
+    "overhead": "1 us",
+    "offers": [
+        {"name": "small", "price": 0.1, "cores": 2, "memory": "4 GB", "at_least": 1},
+        {"name": "big", "price": 0.35, "mips": "3 GIPS", "cores": 8, "egress": "1 Gbps", "slots": 9}
+        | {"ingress": 1e9, "tags": ["ssd"], "at_most": 5},
+    ],
+}
+TRACE = b'time,src\n2026-03-01T00:00,5\n2026-03-01T01:00,10 k/s\n2026-03-02T01:30:00+01:00,"0"\n'
+PLANNED = StreamGraph.of(
+    "planned",
+    [Operator("a", ipt=2e5, payload=100, rate=1e5, max_parallelism=16), Operator("b", ipt=1e5)],
+    [Stream("a", "b", partitioning="hash")],
+)
+PLAN_SETTINGS = PlanSettings(budget=Budget(5.0, 500))
 
 Seeds = Callable[[], Sequence[bytes]]
 
@@ -91,12 +111,19 @@ def _native() -> list[Target]:
         _parsed("placement", partial(parse_placement, problem=PROBLEM), to_json(PLACEMENT)),
         _parsed("cluster", parse_cluster, to_toml(CLUSTER)),
         _parsed("constraints", _compiled, to_toml(CONSTRAINTS)),
+        _parsed("offers", parse_offers, to_toml(OFFERS)),
+        _parsed("trace", parse_trace, TRACE),
+        Target("plan", _planned, lambda: [to_toml(OFFERS)], cost=20),
         _file("graph file", ".json", lambda path: list(read_graphs(path)), [graph]),
         _file("problem", ".json", read_problem, [to_json(WHOLE)]),
         _file("data set", ".jsonl", lambda path: list(read_graphs(path)), [lines]),
         _file("packed data set", ".jsonl.gz", lambda path: list(read_graphs(path)), _packed),
         _file("subtasks", ".json", read_vectors, [to_json(PLACEMENT)]),
     ]
+
+
+def _planned(content: bytes, folder: Path) -> PlanResult:
+    return planned(PLANNED, parse_offers(content, "here"), PLAN_SETTINGS)
 
 
 def _compiled(content: bytes, where: str) -> Problem:

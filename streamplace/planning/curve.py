@@ -1,0 +1,101 @@
+"""Curves: plans for several rates, or for several numbers of operators that may cost more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamplace.io.fields import plain
+from streamplace.model.display import Pictured
+from streamplace.model.report import Report, Sheet, percent
+from streamplace.planning.hours import machines_in_words
+from streamplace.planning.result import PlanResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Along = Literal["rate", "robust"]
+"""What the plans of a curve differ by."""
+HEADS: dict[Along, str] = {"rate": "tuples/s", "robust": "operators protected"}
+TITLES: dict[Along, tuple[str, str]] = {
+    "rate": ("Cost against rate", "tuples/s"),
+    "robust": ("Price of robustness", "operators that may cost more on each machine (Γ)"),
+}
+"""Title of a plot, and name of its values."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanCurve(Pictured):
+    """Cost and bound along a range: of rates (the frontier), or of protected operators.
+
+    Attributes
+    ----------
+    along
+        "rate" or "robust".
+    values
+        Values of that, ascending.
+    results
+        The plan for each of them.
+    """
+
+    along: Along
+    values: tuple[float, ...]
+    results: tuple[PlanResult, ...]
+
+    def __repr__(self) -> str:
+        first, last = self.results[0].cost, self.results[-1].cost
+        return f"<PlanCurve of {len(self.values)} plans: cost {first:g} to {last:g}>"
+
+    def report(self) -> Report:
+        """Cost and bound for each value; for protected operators also the price of protection."""
+        rows = tuple(
+            (f"{value:g}", *_row(result), *self._price(result))
+            for value, result in zip(self.values, self.results, strict=True)
+        )
+        cost = "cost per hour" if self.results[0].priced else "machines"
+        price = ("price of protection",) if self.along == "robust" else ()
+        head = (HEADS[self.along], cost, "bound", "above the bound", "machines", *price)
+        return Report((Sheet(head, rows),))
+
+    def _price(self, result: PlanResult) -> tuple[str, ...]:
+        """Return by how much a plan costs more than the first one."""
+        if self.along == "rate":
+            return ()
+        return (percent(result.cost / self.results[0].cost - 1),)
+
+    def figure(self) -> "Figure":
+        """Return a plot of cost and bound."""
+        from streamplace.drawing.charts import legend_text
+        from streamplace.planning.pictures import CurvePicture, draw_curve
+
+        first = self.results[0]
+        title, label = TITLES[self.along]
+        return draw_curve(
+            CurvePicture(
+                f"{title}\n{legend_text(first.graph.name)}",
+                label,
+                self.values,
+                [result.cost for result in self.results],
+                [float(result.bound) for result in self.results],
+                "cost per hour" if first.priced else "machines",
+            )
+        )
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the plot: .svg, .png or .pdf."""
+        from streamplace.drawing.figures import save
+
+        save(self.figure(), Path(path))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the documents of the plans, each with its value."""
+        return [
+            {self.along: plain(value), **result.to_json()}
+            for value, result in zip(self.values, self.results, strict=True)
+        ]
+
+
+def _row(result: PlanResult) -> Sequence[str]:
+    bound = f"{float(result.bound):g}"
+    return f"{result.cost:g}", bound, percent(result.gap), machines_in_words(result.machines)

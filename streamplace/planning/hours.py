@@ -1,0 +1,97 @@
+"""Hours: what each hour of a trace would need alone, beside the plan for the whole trace."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from streamplace.io.fields import plain
+from streamplace.model.messages import counted
+from streamplace.model.report import Part, Sheet
+
+HOUR = 3600
+DAY = 24 * HOUR
+EARLIEST_DATE = 1e8
+"""Seconds from which times are moments since 1970 and not since the begin of the trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHour:
+    """What an hour of a trace would need alone.
+
+    Attributes
+    ----------
+    start
+        Seconds at which the hour begins.
+    rate
+        Tuples/s of all sources together, each at its largest rate of the hour.
+    machines, cost, bound
+        Of the plan for this hour alone.
+    carried
+        Whether the plan for the trace carries the hour.
+    """
+
+    start: float
+    rate: float
+    machines: Mapping[str, int]
+    cost: float
+    bound: Fraction
+    carried: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the hour as a JSON document."""
+        return {
+            "start": plain(self.start),
+            "rate": plain(self.rate),
+            "machines": dict(self.machines),
+            "cost": plain(self.cost),
+            "bound": float(self.bound),
+            "carried": self.carried,
+        }
+
+
+def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Part]:
+    """Table of the hours, and what they cost together beside a plan of this cost for all."""
+    rows = tuple(
+        (
+            clock(hour.start),
+            f"{hour.rate:g}",
+            f"{hour.cost:g}",
+            f"{float(hour.bound):g}",
+            machines_in_words(hour.machines) if hour.carried else "more than the plan carries",
+        )
+        for hour in hours
+    )
+    head = ("hour", "tuples/s", "cost alone" if priced else "machines alone", "bound", "machines")
+    alone = sum(hour.cost for hour in hours)
+    unit = "costs" if priced else "takes machine hours:"
+    words = (
+        f"In {counted(len(hours), 'hour')}, the plan {unit} {cost * len(hours):g}. A plan for each "
+        f"hour alone would make {alone:g}, without what changing costs."
+    )
+    missed = sum(not hour.carried for hour in hours)
+    if missed:
+        words += f" The plan does not carry the largest rates of {counted(missed, 'hour')}."
+    return [Sheet(head, rows), words]
+
+
+def machines_in_words(machines: Mapping[str, int]) -> str:
+    """Return how many machines there are of each type.
+
+    >>> machines_in_words({"small": 2, "large": 1})
+    '2 small, 1 large'
+    """
+    return ", ".join(f"{count} {name}" for name, count in machines.items())
+
+
+def clock(seconds: float) -> str:
+    """Hour in words: since the begin of the trace, or a date.
+
+    >>> clock(7200), clock(90000), clock(1772323200)
+    ('2 h', '1 d 1 h', '2026-03-01 00:00')
+    """
+    if seconds >= EARLIEST_DATE:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+    days, rest = divmod(int(seconds), DAY)
+    return f"{days} d {rest // HOUR} h" if days else f"{rest // HOUR} h"

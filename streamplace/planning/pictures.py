@@ -1,0 +1,133 @@
+"""Pictures of plans: machines and what runs on them, hours, and curves of cost and bound."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from streamplace.drawing.charts import PALETTE, bar_style, finish, legend_text, panels
+from streamplace.drawing.figures import GREY, new_figure
+from streamplace.model.arrays import Floats
+from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import expand
+from streamplace.model.graph import StreamGraph
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.planning.hours import HOUR, PlanHour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PLAN, BOUND = PALETTE[0], PALETTE[1]
+MOST_BARS = 24
+"""Machines that have a bar."""
+LEAST_SHOWN = 1e-6
+
+
+class PlanPicture(NamedTuple):
+    """What a picture shows of a plan.
+
+    Attributes
+    ----------
+    graph, cluster, placement
+        The graph at its rate and parallelisms, the machines, and the machine of every subtask.
+    title
+        Line below the name of the graph.
+    hours
+        Hours of a trace, which have a panel of their own; none for one rate.
+    cost, unit
+        Cost of the plan, and what costs are: "cost per hour" or "machines".
+    """
+
+    graph: StreamGraph
+    cluster: Cluster
+    placement: Placement
+    title: str
+    hours: Sequence[PlanHour]
+    cost: float
+    unit: str
+
+
+class CurvePicture(NamedTuple):
+    """What a picture shows of a curve.
+
+    Attributes
+    ----------
+    title, label
+        Two lines above, and the name of the values.
+    values, costs, bounds
+        Values, and the cost and the bound of the plan of each.
+    unit
+        What costs are.
+    """
+
+    title: str
+    label: str
+    values: Sequence[float]
+    costs: Sequence[float]
+    bounds: Sequence[float]
+    unit: str
+
+
+def draw_machines(plan: PlanPicture) -> "Figure":
+    """CPU of each machine in use, by operator; below it, the hours of a trace."""
+    use, names = _cpu_use(plan), plan.graph.operators.name
+    busy = np.flatnonzero(use.sum(axis=1))[:MOST_BARS]
+    figure, axes = new_figure(
+        1, rows=2 if plan.hours else 1, width=6.4, height=1.2 + 0.22 * max(len(busy), 4)
+    )
+    bars, at, left = axes[0], np.arange(len(busy)), np.zeros(len(busy))
+    for i, name in enumerate((*names, "sending and receiving")):
+        width = use[busy, i]
+        if width.max(initial=0.0) > LEAST_SHOWN:
+            style = bar_style(i) if i < len(names) else {"color": GREY}
+            bars.barh(at, width, left=left, height=0.75, label=legend_text(name), **style)
+            left += width
+    bars.set_yticks(at, [legend_text(plan.cluster.devices.name[d]) for d in busy.tolist()])
+    bars.invert_yaxis()
+    bars.axvline(1.0, color=GREY, linewidth=0.8)
+    bars.set(xlim=(0, 1.02), xlabel="CPU in use")
+    bars.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    if plan.hours:
+        _draw_hours(axes[1], plan)
+    return finish(figure, f"{legend_text(plan.graph.name)}\n{plan.title}")
+
+
+def _cpu_use(plan: PlanPicture) -> Floats:
+    """Share of the CPU of each machine in use, by operator and at last for streams, [D, N + 1]."""
+    from streamsim import resource_loads
+
+    expansion = expand(plan.graph)
+    instance = Problem(expansion.graph, plan.cluster).instance
+    place = plan.placement.index
+    whole = resource_loads(instance, place).devices
+    load = instance.load[np.arange(len(place)), instance.device_type[place]]
+    use = np.zeros((len(plan.cluster.devices), plan.graph.n_operators + 1))
+    np.add.at(use, (place, expansion.operator), load)
+    use[:, -1] = np.maximum(0.0, whole - use.sum(axis=1))
+    return use
+
+
+def _draw_hours(axis: "Axes", plan: PlanPicture) -> None:
+    """Cost of each hour alone, and of the plan."""
+    hours = plan.hours
+    at = np.array([(hour.start - hours[0].start) / HOUR for hour in hours])
+    cost = [hour.cost for hour in hours]
+    bound = [float(hour.bound) for hour in hours]
+    axis.bar(at, cost, width=1.0, align="edge", color=PLAN, alpha=0.35, label="each hour alone")
+    axis.hlines(bound, at, at + 1, color=BOUND, linewidth=1.4, label="its proven bound")
+    axis.axhline(plan.cost, color=PLAN, linewidth=1.6, label="the plan")
+    axis.set(xlabel="hours", ylabel=plan.unit, ylim=(0, 1.08 * max(plan.cost, *cost)))
+
+
+def draw_curve(curve: CurvePicture) -> "Figure":
+    """Cost and proven bound against the rate, or against the number of protected operators."""
+    figure, (axis,) = panels([""])
+    axis.fill_between(curve.values, curve.bounds, curve.costs, color=PLAN, alpha=0.15, linewidth=0)
+    axis.plot(curve.values, curve.costs, color=PLAN, marker="o", markersize=4, label="plan")
+    axis.plot(curve.values, curve.bounds, color=BOUND, linestyle="--", label="proven bound")
+    axis.set(xlabel=curve.label, ylabel=curve.unit, ylim=(0, 1.08 * max(curve.costs)))
+    axis.locator_params("x", nbins=6, integer=all(v.is_integer() for v in curve.values))
+    axis.xaxis.set_major_formatter("{x:g}")
+    return finish(figure, curve.title)

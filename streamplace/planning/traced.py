@@ -1,0 +1,51 @@
+"""Plans for traces: for the peak or a quantile of the rates, and for each hour alone."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from streamplace.model.expansion import expand
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
+from streamplace.planning.deployment import ROUNDING, with_parallelism
+from streamplace.planning.hours import PlanHour
+from streamplace.planning.result import PlanResult
+from streamplace.planning.traces import RateTrace
+
+PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
+"""Plans for graphs, in their order."""
+
+
+def planned_for_trace(
+    graph: StreamGraph, trace: RateTrace, quantile: float, plan_each: PlanEach
+) -> PlanResult:
+    """Return the plan for a quantile of the rates of each source, with every hour's own.
+
+    Loads grow with the rate of every source, so the plan for the peaks carries the whole trace.
+    """
+    hours = list(trace.hours())
+    levels = [trace.level(quantile), *(rates for _, rates in hours)]
+    distinct = {rates.tobytes(): rates for rates in levels}
+    graphs = [trace.graph(graph, rates) for rates in distinct.values()]
+    results = dict(zip(distinct, plan_each(graphs), strict=True))
+    plan = results[levels[0].tobytes()]
+    return replace(
+        plan,
+        hours=tuple(_hour(start, results[rates.tobytes()], plan) for start, rates in hours),
+    )
+
+
+def _hour(start: float, alone: PlanResult, plan: PlanResult) -> PlanHour:
+    carried = _carries(plan, alone.graph)
+    return PlanHour(start, alone.rate, alone.machines, alone.cost, alone.bound, carried)
+
+
+def _carries(plan: PlanResult, graph: StreamGraph) -> bool:
+    """Whether the placement of a plan carries the rates of a graph, headroom left out."""
+    from streamsim import throughput
+
+    parallelism = np.array([plan.parallelism[name] for name in graph.operators.name], np.int32)
+    subtasks = expand(with_parallelism(graph, parallelism)).graph
+    instance = Problem(subtasks, plan.cluster).instance
+    return bool(throughput(instance, plan.placement.index[None])[0] >= 1 - ROUNDING)

@@ -1,0 +1,163 @@
+"""Traces: how the rates of sources change over time, and the file that lists them."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+
+from streamplace.errors import FormatError, SettingError, UnitError
+from streamplace.io.files import read_bytes, spot
+from streamplace.model.arrays import Floats
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import listed, quoted
+from streamplace.model.units import LARGEST, tuple_rate
+
+TIME, TOTAL = "time", "rate"
+HOUR = 3600.0
+LARGEST_TRACE = 64 * 2**20
+LONGEST = 2000
+"""Hours that a trace may cover."""
+LITTLE = 1e-6
+"""Share of its largest rate that a source emits at least: a job without tuples runs as well."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RateTrace:
+    """Rates of sources over time.
+
+    Attributes
+    ----------
+    time
+        [R] seconds, ascending.
+    sources
+        Names of the sources; ("rate",) for all of them together.
+    rates
+        [R, S] tuples/s from this moment on.
+    """
+
+    time: Floats
+    sources: tuple[str, ...]
+    rates: Floats
+
+    def level(self, quantile: float) -> Floats:
+        """Rate of each source that so large a share of the rows does not exceed, [S]; 1: peaks."""
+        if not 0 < quantile <= 1:
+            raise SettingError(
+                f"quantile is {quantile:g}; it must be above 0 and at most 1, the peak"
+            )
+        return np.asarray(np.quantile(self.rates, quantile, axis=0, method="inverted_cdf"))
+
+    def hours(self) -> Iterator[tuple[float, Floats]]:
+        """Start of each hour in seconds, and the largest rate of each source in it."""
+        number = np.floor(self.time / HOUR)
+        for hour in np.unique(number).tolist():
+            yield hour * HOUR, self.rates[number == hour].max(axis=0)
+
+    def graph(self, graph: StreamGraph, rates: Floats) -> StreamGraph:
+        """Return the graph whose sources have these rates."""
+        operators = graph.operators
+        sources = [operators.name[v] for v in graph.sources]
+        if self.sources == (TOTAL,) and TOTAL not in sources:
+            return graph.at_rate(max(float(rates[0]), LITTLE * float(self.rates.max())))
+        strange = sorted(set(self.sources) ^ set(sources))
+        if strange:
+            raise SettingError(
+                f"the trace has rates of {listed(self.sources)}, and the sources of "
+                f"{quoted(graph.name)} are {listed(sources)}; give a column for each source, or "
+                f"one column {TOTAL!r} for all together"
+            )
+        least = LITTLE * self.rates.max(axis=0)
+        given = dict(zip(self.sources, np.maximum(rates, least).tolist(), strict=True))
+        column = [given.get(name, 0.0) for name in operators.name]
+        changed = replace(operators, rate=np.array(column, np.float64))
+        return replace(graph, operators=changed, streams=replace(graph.streams, operators=changed))
+
+
+def read_trace(path: Path) -> RateTrace:
+    """Trace from a CSV file: the time, and the rate of every source from then on."""
+    return parse_trace(read_bytes(path, LARGEST_TRACE), spot(path))
+
+
+def parse_trace(content: bytes, where: str) -> RateTrace:
+    r"""Trace from the text of a CSV file; ``where`` stands in errors.
+
+    Times are seconds, or dates such as 2026-03-01T07:00; rates are tuples/s, or "10 k/s".
+
+    >>> trace = parse_trace(b"time,rate\n0,100\n3600,1 k/s", "rates.csv")
+    >>> trace.sources, trace.rates.tolist(), trace.level(0.5).tolist()
+    (('rate',), [[100.0], [1000.0]], [100.0])
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig")), strict=True))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FormatError(f"{where}: is not a CSV file: {error}") from None
+    head = [cell.strip() for cell in rows[0]] if rows else []
+    if len(head) < 2 or head[0] != TIME or not all(head) or len(set(head)) < len(head):
+        raise FormatError(
+            f"{where}: the first line must be {TIME},{TOTAL} or {TIME} and the names of the sources"
+        )
+    table = [
+        _numbers(row, len(head), f"{where}:{number}")
+        for number, row in enumerate(rows[1:], 2)
+        if any(cell.strip() for cell in row)
+    ]
+    values = np.array(table, np.float64).reshape(-1, len(head))
+    return _checked(RateTrace(values[:, 0], tuple(head[1:]), values[:, 1:]), where)
+
+
+def _checked(trace: RateTrace, where: str) -> RateTrace:
+    if not len(trace.time):
+        raise FormatError(f"{where}: has no rates; add a line for each time")
+    if (np.diff(trace.time) <= 0).any():
+        row = int(np.argmax(np.diff(trace.time) <= 0)) + 3
+        raise FormatError(f"{where}:{row}: the time is not after that of the line before")
+    if trace.time[-1] - trace.time[0] > LONGEST * HOUR:
+        raise FormatError(f"{where}: covers more than {LONGEST} hours; split it")
+    idle = [
+        name for name, peak in zip(trace.sources, trace.rates.max(axis=0), strict=True) if not peak
+    ]
+    if idle:
+        raise FormatError(f"{where}: {listed(idle)} never has a rate above 0")
+    return trace
+
+
+def _numbers(row: Sequence[str], cells: int, where: str) -> list[float]:
+    if len(row) != cells:
+        raise FormatError(f"{where}: has {len(row)} cells, and the first line {cells}")
+    try:
+        return [_time(row[0].strip()), *(_rate(cell.strip()) for cell in row[1:])]
+    except (ValueError, OverflowError, UnitError) as error:
+        raise FormatError(f"{where}: {error}") from None
+
+
+def _time(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _moment(text)
+    if not isfinite(seconds) or abs(seconds) > LARGEST:
+        raise ValueError(f"time {quoted(text)} is too large")
+    return seconds
+
+
+def _moment(text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"time {quoted(text)} is neither a number of seconds nor a date such as "
+            "2026-03-01T07:00"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _rate(text: str) -> float:
+    rate = tuple_rate(text)
+    if not 0 <= rate <= LARGEST:
+        raise ValueError(f"rate {quoted(text)} must be 0 to {LARGEST:g}")
+    return rate

@@ -1,0 +1,103 @@
+"""Traces: reading, levels, hours, and what is refused."""
+
+import pytest
+from planning_cases import pipeline
+
+from streamplace import Offer, plan
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.placers.registry import Budget
+from streamplace.planning.traces import parse_trace
+
+TWO = (
+    b"time,left,right\n"
+    b"2026-03-01T00:00,100,3 k/s\n2026-03-01T00:30,200,0\n\n2026-03-01T02:00:00+01:00,50,10\n"
+)
+
+
+def joined() -> StreamGraph:
+    """Two sources and what joins them."""
+    return StreamGraph.of(
+        "joined",
+        [
+            Operator("left", ipt=1e3, rate=1),
+            Operator("right", ipt=1e3, rate=1),
+            Operator("join", ipt=1e3),
+        ],
+        [Stream("left", "join"), Stream("right", "join")],
+    )
+
+
+def test_a_trace_has_times_rates_and_hours() -> None:
+    """Dates without a zone are UTC; each hour has the largest rate of each source."""
+    trace = parse_trace(TWO, "rates.csv")
+    assert trace.sources == ("left", "right")
+    assert (trace.time - trace.time[0]).tolist() == [0, 1800, 3600]
+    assert [rates.tolist() for _, rates in trace.hours()] == [[200, 3000], [50, 10]]
+
+
+def test_a_quantile_is_a_rate_of_the_trace() -> None:
+    """So large a share of the rows is not above it; 1 is the peak."""
+    trace = parse_trace(b"time,rate\n0,10\n1,40\n2,20\n3,30\n", "rates.csv")
+    assert [float(trace.level(q)[0]) for q in (0.25, 0.5, 0.9, 1)] == [10, 20, 40, 40]
+    with pytest.raises(SettingError, match="quantile is 0"):
+        trace.level(0)
+
+
+def test_rates_are_those_of_the_sources_or_of_all_together() -> None:
+    """A single column keeps the proportions of the graph."""
+    trace = parse_trace(TWO, "rates.csv")
+    graph = trace.graph(joined(), trace.level(1))
+    assert graph.operators.rate.tolist() == [200, 3000, 0]
+    whole = parse_trace(b"time,rate\n0,10\n", "rates.csv")
+    assert whole.graph(joined(), whole.level(1)).operators.rate.tolist() == [5, 5, 0]
+    with pytest.raises(SettingError, match="sources of 'pipeline' are 'source'"):
+        trace.graph(pipeline(), trace.level(1))
+
+
+def test_every_hour_is_planned_alone() -> None:
+    """The plan for the peaks of all sources carries every hour; that of a quantile does not."""
+    offers, trace = [Offer("small", 0.1, mips=1.0)], parse_trace(TWO, "rates.csv")
+    budget = Budget(None, 1000)
+    result = plan(joined(), trace=trace, offers=offers, budget=budget)
+    alone = [plan(trace.graph(joined(), r), offers=offers, budget=budget) for _, r in trace.hours()]
+    assert [hour.cost for hour in result.hours] == [each.cost for each in alone]
+    assert result.cost == result.hours[0].cost
+    assert [hour.carried for hour in result.hours] == [True, True]
+    assert result.to_json()["hours"][1]["bound"] == float(alone[1].bound)
+    median = plan(joined(), trace=trace, quantile=0.5, offers=offers, budget=budget)
+    assert [hour.carried for hour in median.hours] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the first line must be time,rate"),
+        ("time\n1", "the first line must be time,rate"),
+        ("seconds,rate\n0,1", "the first line must be time,rate"),
+        ("time,a,a\n0,1,1", "the first line must be time,rate"),
+        ("time,rate\n", "has no rates"),
+        ("time,rate\n0,1,2", "rates.csv:2: has 3 cells, and the first line 2"),
+        ("time,rate\n0,1\n0,2", "rates.csv:3: the time is not after"),
+        ("time,rate\nnoon,1", "time 'noon' is neither a number of seconds nor a date"),
+        ("time,rate\ninf,1", "time 'inf' is too large"),
+        ("time,rate\n0,-1", "rate"),
+        ("time,rate\n0,5 kB", "rate '5 kB'"),
+        ("time,rate\n0,nan", "rate"),
+        ("time,a,b\n0,1,0", "'b' never has a rate above 0"),
+        ("time,rate\n0,1\n1e9,1", "covers more than 2000 hours"),
+        ('time,rate\n0,"1', "is not a CSV file"),
+    ],
+)
+def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
+    """The message names the file and the line."""
+    with pytest.raises(StreamplaceError, match=message) as error:
+        parse_trace(text.encode(), "rates.csv")
+    assert str(error.value).startswith("rates.csv")
+    assert "\n" not in str(error.value)
+
+
+def test_a_rate_beside_a_trace_is_refused() -> None:
+    """A trace has its own."""
+    with pytest.raises(SettingError, match="a trace has its own rates"):
+        plan(pipeline(), rate=5, trace=parse_trace(b"time,rate\n0,1", "t"), offers=[Offer("a", 1)])
