@@ -37,6 +37,10 @@ The learned placements beside the best one: colour is the device, dashed streams
 draw {out}/first/graph.json {out}/dream.json {out}/pilot.json {out}/first/auto.json \
 -o {out}/placements.svg
 
+The same as a page on which operators can be moved, to see what that changes.
+draw {out}/first/graph.json {out}/dream.json {out}/pilot.json {out}/first/auto.json \
+-o {out}/report.html
+
 Forty other graphs of the same kind to learn from.
 generate branched --branches 3 --depth 4 --devices 3 --copies 40 --seed 1 -o {out}/lessons.jsonl.gz
 
@@ -92,6 +96,8 @@ def run(folder: Path) -> None:
         seconds.append((time.perf_counter() - begin, " ".join(words[:2])))
     print(f"\nWritten to {folder}/: {', '.join(sorted(f.name for f in folder.iterdir()))}")
     tell_times(seconds)
+    print(f"\nOpen {folder}/report.html in a browser, and drag operators from device to device;")
+    print(f"{folder}/comparison/report.html has the comparison.")
 
 
 def tell_times(seconds: list[tuple[float, str]]) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph, Window
 from streamplace.model.devices import Device, Devices
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.report.document import (
-    VERSION,
+from streamplace.report.document import VERSION, ReportDocument, WordsPart
+from streamplace.report.placements import Shown
+from streamplace.report.problems import problem_part
+from streamplace.report.results_document import (
     ComparedPart,
     ComparisonPart,
     FrontierPart,
@@ -16,12 +18,8 @@ from streamplace.report.document import (
     ObjectivePart,
     PlanPart,
     PlanStepPart,
-    ReportDocument,
     TrainingPart,
-    WordsPart,
 )
-from streamplace.report.placements import Shown
-from streamplace.report.problems import problem_part
 
 FILE = Path(__file__).parent / "report" / "example.json"
 RATE = ObjectivePart(name="throughput", quantity="throughput", sense="max", unit="")

@@ -99,6 +99,7 @@ def compare(
     from streamplace.evaluate.compare import compare as compared
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
+    from streamplace.evaluate.graph_results import GraphResults
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
 
@@ -116,14 +117,17 @@ def compare(
             require=texts_of("require", require),
         )
         collected, failures = ResultsByObjective(run.judges), dict[str, str]()
+        graphs = GraphResults()
         records = compared(
             run, problems, file, jobs=jobs, on=on, on_failure=failures.__setitem__,
             on_saved=collected.add_saved,
         )  # fmt: skip
         for of_problem in tracked(records, "comparing", facts.total):
             collected.add(of_problem)
+            graphs.add(of_problem)
+    graphs.read(problems)
     aliases = {placer.alias: placer.spec for placer in run.aliased if placer.alias}
-    return Comparison(tuple(collected.results()), reference, failures, aliases)
+    return Comparison(tuple(collected.results()), reference, failures, aliases, graphs)
 
 
 def _placers(placers: str | Iterable[str]) -> tuple[str, ...]:

@@ -53,7 +53,8 @@ def draw(
     objective
         What the placements are judged by, as for `place`.
     out
-        File to write: .svg, .png or .pdf. Nothing is written without it.
+        File to write: .svg, .png or .pdf, or .html for a report, a page on which operators can be
+        moved. Nothing is written without it.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def draw(
     from streamplace.drawing.graphs import draw_graph, draw_placements
 
     target = None if out is None else path_of("out", out)
-    if target is not None:
+    if target is not None and target.suffix != ".html":
         check_suffix(target)
     named = _by_name(placements)
     if named:

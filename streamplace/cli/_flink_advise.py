@@ -76,7 +76,9 @@ if TYPE_CHECKING:
 )
 @MIPS
 @BANDWIDTH
-@_options.seeded("Folder for plan.json, graph.json, cluster.toml and placement.json.")
+@_options.seeded(
+    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html."
+)
 def advise_(
     rest: "Rest",
     job: str | None,

@@ -21,7 +21,7 @@ from streamplace.cli._flink import (
     program_of,
     submits,
 )
-from streamplace.cli._options import FILE
+from streamplace.cli._options import FILE, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 from streamplace.model.report import duration
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.move import FlinkMove, MovePlan
     from streamplace.engines.flink.rest import Rest
     from streamplace.engines.flink.transaction import FlinkMoved
+    from streamplace.report.moves import PlannedMoves
 
+_NEW = ("--placement", "--output", "-o")
+"""Options that a resumed move does not take."""
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
 SAVEPOINTS = click.option(
     "--savepoints",
@@ -95,6 +98,7 @@ SAVEPOINTS = click.option(
 )
 @click.option("--resume", is_flag=True, help="Finish an interrupted move.")
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and move nothing.")
+@writes("Report to write: what moves, and the measured job if it is placed anew (.html).")
 @asks
 @HOME
 @JSON
@@ -116,6 +120,7 @@ def move_(
     rest: "Rest",
     flink_home: Path | None,
     as_json: bool,
+    output: Path | None,
     **submitted: Any,
 ) -> None:
     """Move a running job, with its state, to the devices of a placement.
@@ -136,11 +141,16 @@ def move_(
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.settling import Settling
     from streamplace.engines.flink.state import Saving
+    from streamplace.report.moves import PlannedMoves
+    from streamplace.report.pages import check_page
 
-    if resume and (placement is not None or dry_run):
+    if resume and (placement is not None or dry_run or output is not None):
         raise SettingError(
-            "--resume uses the placement of the interrupted move; drop --placement and --dry-run"
+            "--resume uses the placement of the interrupted move; drop --placement, --dry-run and "
+            "-o"
         )
+    if output is not None:
+        check_page(output)
     program = program_of(**submitted)
     engine = FlinkEngine(
         rest,
@@ -159,10 +169,11 @@ def move_(
         return
     running = move.running_job(job)
     if placement is None:
-        plan = _planned_anew(engine, move, running, seconds, cluster_file)
+        plan = _planned_anew(engine, move, running, seconds, cluster_file, output)
     else:
         plan = move.plan(running, read_vectors(placement))
         _tell(plan)
+        _save_report(PlannedMoves(plan.moved), output)
     if plan is not None and plan.is_needed and not dry_run:
         _show(move.run(plan), running, plan.moved, as_json)
     else:
@@ -170,12 +181,19 @@ def move_(
 
 
 def _planned_anew(
-    engine: "FlinkEngine", move: "FlinkMove", job: str, seconds: float, cluster_file: Path | None
+    engine: "FlinkEngine",
+    move: "FlinkMove",
+    job: str,
+    seconds: float,
+    cluster_file: Path | None,
+    output: Path | None,
 ) -> "MovePlan | None":
     """Plan for a job that is measured now; None where moving it would gain nothing."""
     from streamplace.api import place
+    from streamplace.drawing.named_placements import NamedPlacements
     from streamplace.engines.flink.pinning import vectors_of
     from streamplace.io.clusters import read_cluster
+    from streamplace.report.moves import PlannedMoves
 
     with waiting(f"watching for {seconds:g} s"):
         cluster = None if cluster_file is None else read_cluster(cluster_file)
@@ -186,6 +204,8 @@ def _planned_anew(
     say(f"placed by {result.placer}: relative throughput {result.value:.4g}")
     parallelism = measured.graph.operators.parallel
     plan = move.plan(job, vectors_of(result.placement.as_dict(), parallelism))
+    placed = NamedPlacements(result.problem, ((result.placer, result.placement),), result.judge)
+    _save_report(PlannedMoves(plan.moved, placed), output)
     if not plan.moved:
         say(UNMOVED)
         return None
@@ -196,6 +216,12 @@ def _planned_anew(
         say("nothing is moved; to move the job anyway, give --placement")
         return None
     return plan
+
+
+def _save_report(moves: "PlannedMoves", output: Path | None) -> None:
+    if output is not None:
+        moves.report().save(output)
+        say(f"report → {output}")
 
 
 def _tell(plan: "MovePlan") -> None:
@@ -250,7 +276,7 @@ def _resuming(words: Sequence[str]) -> str:
     options = [
         word
         for i, word in enumerate(options)
-        if not (word.startswith("--placement") or (i and options[i - 1] == "--placement"))
+        if not (word.startswith(_NEW) or (i and options[i - 1] in _NEW))
         and word not in ("--resume", "--json")
     ]
     return shlex.join(["streamplace", *options, "--resume", *arguments])

@@ -82,7 +82,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
     out.print(titled(trained.model, f"{epochs}, {best}{early}"))
     out.print(f"Weights: {trained.weights}")
-    out.print("Beside them: summary.json, history.jsonl, curve.png, tensorboard/,")
+    out.print("Beside them: report.html, summary.json, history.jsonl, curve.png, tensorboard/,")
     out.print("last.safetensors (--resume)")
 
 

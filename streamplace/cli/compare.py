@@ -1,6 +1,7 @@
 """``streamplace compare``: which placer is best, how far from the optimum, in what time."""
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
     from streamplace.evaluate.estimate import Estimate
     from streamplace.evaluate.objective_results import ObjectiveResults
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from streamplace.evaluate.record_file import RecordFile
     from streamplace.io.datasets import DataSet
     from streamplace.placers.registry import Budget
+
+REPORT = "report.html"
 
 
 @click.command(
@@ -78,7 +82,7 @@ if TYPE_CHECKING:
 @dry_run
 @_options.constraints
 @_options.cluster
-@_options.seeded("Folder for results.jsonl, table.json and the plots.")
+@_options.seeded("Folder for results.jsonl, table.json, report.html and the plots.")
 def command(
     data: Path,
     placers: str,
@@ -105,7 +109,9 @@ def command(
     is reported and left out.
     """
     from streamplace.evaluate.compare import compare
+    from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
+    from streamplace.evaluate.graph_results import GraphResults
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
@@ -131,14 +137,18 @@ def command(
             print_estimate(_estimate(comparison, dataset, facts.total), as_json)
             return 0
         file = None if output is None else _results_file(output)
-        collected = ResultsByObjective(comparison.judges)
+        collected, graphs = ResultsByObjective(comparison.judges), GraphResults()
         run = partial(compare, comparison, problems, file, jobs=jobs, on=on)
         with progress("comparing", facts.total) as tick:
             for records in tick.over(run(on_failure=failures, on_saved=collected.add_saved)):
                 collected.add(records)
+                graphs.add(records)
+    if output is not None:
+        graphs.read(problems)
     aliases = {placer.alias: placer.spec for placer in comparison.aliased if placer.alias}
     title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
-    _report(collected.results(), aliases, title, output, as_json, reference)
+    results = tuple(collected.results())
+    _report(Comparison(results, reference, {}, aliases, graphs), title, output, as_json)
     return failures.status
 
 
@@ -171,30 +181,17 @@ def _results_file(folder: Path) -> "RecordFile":
     return RecordFile(folder / "results.jsonl")
 
 
-def _report(
-    results: "Sequence[ObjectiveResults]",
-    aliases: dict[str, str],
-    title: str,
-    output: Path | None,
-    as_json: bool,
-    reference: str,
-) -> None:
+def _report(comparison: "Comparison", title: str, output: Path | None, as_json: bool) -> None:
     """Print the results, and write them to a folder if one is given."""
-    from streamplace.evaluate.comparison_report import as_document, comparison_report
-    from streamplace.evaluate.pareto import points
-
-    judges = [result.judge for result in results]
-    front = None
-    if len(results) > 1:
-        front = points({result.judge.name: result.results for result in results}, judges)
-    document = as_document(results, front) | ({"aliases": aliases} if aliases else {})
+    document, report = comparison.document(), comparison.report()
     if output is not None:
         save_json(document, output / "table.json")
-        _plots(results, front, title, output)
+        replace(report, title=title).save(output / REPORT)
+        _plots(comparison.results, comparison.front, title, output)
     if as_json:
         print_json(document)
         return
-    print_report(comparison_report(results, front, reference))
+    print_report(report)
 
 
 def _plots(
@@ -219,4 +216,4 @@ def _plots(
     drawn = {name: figure for name, figure in figures.items() if figure is not None}
     for name, figure in drawn.items():
         save(figure, output / name)
-    say(f"results.jsonl, table.json, {', '.join(drawn)} → {output}/")
+    say(f"results.jsonl, table.json, {REPORT}, {', '.join(drawn)} → {output}/")

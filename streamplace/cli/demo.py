@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streamplace.placers.registry import Result
 
 PLACERS = ("round-robin", "metis", "auto")
+REPORT = "report.html"
 SEED = 12
 """Of the graph: one on which neither balance nor a small cut is enough."""
 DOES = {
@@ -49,7 +50,9 @@ def command(as_json: bool, output: Path) -> None:
     for result in results:
         write_placement(result.placement, output / f"{result.placer}.json")
     named = [(result.placer, result.placement) for result in results]
-    draw_placements(problem, named).save(output / "placements.svg")
+    drawing = draw_placements(problem, named)
+    for name in ("placements.svg", REPORT):
+        drawing.save(output / name)
     if as_json:
         print_json(_document(problem, results, answers, output))
     else:
@@ -101,8 +104,9 @@ def _tell(
     for result, answer in zip(results, answers, strict=True):
         print_line(_sentence(result, answer))
     print_line("")
-    print_line(f"Look at {folder / 'placements.svg'}: dashed streams cross the network, and what")
-    print_line("limits the rate is red. Then try:")
+    print_line(f"Open {folder / REPORT} in a browser, and drag operators from device to device.")
+    print_line(f"{folder / 'placements.svg'} is a picture of it: dashed streams cross the network,")
+    print_line("and what limits the rate is red. Then try:")
     for line in _suggestions(folder):
         print_line(f"  {line}")
 

@@ -25,7 +25,7 @@ from streamplace.errors import SettingError
 @click.option("--rate", help="Total rate of the sources, instead of the graph's own.")
 @objective
 @cluster
-@common("The .svg, .png or .pdf file to draw.")
+@common("File to write: a drawing (.svg, .png or .pdf), or a report (.html).")
 def command(
     graph: Path,
     placements: tuple[Path, ...],
@@ -44,16 +44,22 @@ def command(
     """
     from streamplace.api.arguments import objective_of
     from streamplace.drawing.graphs import draw_graph, draw_placements
+    from streamplace.drawing.named_placements import NamedPlacements
     from streamplace.io.graphs import read_graph
     from streamplace.io.placements import read_placement
     from streamplace.model.units import tuple_rate
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.svg")
+    page = output.suffix == ".html"
     if placements:
         problem = read_problem(graph, cluster, rate)
         named = [(path.stem, read_placement(path, problem)) for path in placements]
-        drawing = draw_placements(problem, named, objective_of(problem, objective))
+        judge = objective_of(problem, objective)
+        if page:
+            NamedPlacements(problem, tuple(named), judge).report().save(output)
+        else:
+            draw_placements(problem, named, judge).save(output)
     else:
         if objective or cluster != NO_CHOICE:
             raise SettingError(
@@ -61,9 +67,12 @@ def command(
                 "and the options of the cluster"
             )
         alone = read_graph(graph)
-        drawing = draw_graph(alone if rate is None else alone.at_rate(tuple_rate(rate)))
-    drawing.save(output)
+        asked = alone if rate is None else alone.at_rate(tuple_rate(rate))
+        if page:
+            asked.report().save(output)
+        else:
+            draw_graph(asked).save(output)
     if as_json:
         print_json({"output": str(output), "placements": [path.stem for path in placements]})
     else:
-        say(f"drawing → {output}")
+        say(f"{'report' if page else 'drawing'} → {output}")

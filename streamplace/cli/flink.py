@@ -210,7 +210,7 @@ def config_(
 @JOB
 @SECONDS
 @MIPS
-@writes("Write the graph to this file.")
+@writes("File to write: the graph (.json), or a report (.html).")
 @JSON
 def profile_(
     rest: "Rest", job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
@@ -232,7 +232,9 @@ def profile_(
     with waiting(f"watching for {seconds:g} s"):
         seen = profile(rest, only_job(rest, job), seconds)
     graph = seen.graph(speed)
-    if output is not None:
+    if output is not None and output.suffix == ".html":
+        graph.report().save(output)
+    elif output is not None:
         write_graph(graph, output)
     if as_json:
         print_json(graph_to_dict(graph))

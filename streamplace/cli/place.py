@@ -11,6 +11,7 @@ from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import (
     print_json,
     print_report,
+    say,
     say_doubts,
 )
 from streamplace.cli._sweeps import dry_run, spread
@@ -68,7 +69,10 @@ ANSWERS = ".jsonl"
 )
 @_options.constraints
 @_options.cluster
-@_options.seeded("File to write: the placement (.json), or the placements of a data set (.jsonl).")
+@_options.seeded(
+    "File to write: the placement (.json), a report (.html), or the placements of a data set "
+    "(.jsonl)."
+)
 def command(
     graph: Path,
     placer_name: str,
@@ -157,7 +161,9 @@ def _place_one(
     with show_placing(problem, question.placer):
         result = place(problem, **question._asdict())
     explanation = judge.explained(problem, result.placement)
-    if output is not None:
+    if output is not None and output.suffix == ".html":
+        result.report().save(output)
+    elif output is not None:
         facts = {"graph": problem.graph.name, "placer": result.placer, "objective": judge.name}
         share = explanation.headline().get("relative_throughput")
         more = {} if share is None else {"relative_throughput": share}
@@ -171,6 +177,8 @@ def _place_one(
         print_json({"graph": problem.graph.name, **several, **document})
     else:
         print_report(result.reported(explanation))
+    if output is not None and output.suffix == ".html":
+        say(f"report → {output}")
 
 
 def _relocation(

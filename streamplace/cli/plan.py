@@ -102,8 +102,8 @@ MOST_PROTECTED = 64
     help="Processes that plan.  [default: one for every core where there are many plans]",
 )
 @_options.seeded(
-    "Folder for plan.json, graph.json, cluster.toml, placement.json and plan.svg; for a range, the "
-    ".svg, .png or .pdf file of its plot."
+    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
+    "the report alone (.html); for a range, the .svg, .png or .pdf file of its plot, or the report."
 )
 def command(
     graph: Path,
@@ -177,15 +177,19 @@ def _check_output(output: Path | None, is_curve: bool) -> None:
     from streamplace.drawing.figures import check_suffix
     from streamplace.planning.result import FILES
 
-    if output is not None and is_curve:
+    if output is None or output.suffix == ".html":
+        return
+    if is_curve:
         check_suffix(output)
-    elif output is not None:
+    else:
         _options.spare_inputs(*(output / name for name in FILES))
 
 
 def _tell(answer: "PlanResult | PlanCurve", as_json: bool, output: Path | None) -> None:
     """Write and print a plan or a curve."""
-    if output is not None:
+    if output is not None and output.suffix == ".html":
+        answer.report().save(output)
+    elif output is not None:
         answer.write(output)
     if as_json:
         print_json(answer.to_json())

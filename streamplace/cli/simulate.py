@@ -93,8 +93,9 @@ def _policies() -> Iterable[str]:
     help="How a device shares its CPU among its operators.",
 )  # fmt: skip
 @common(
-    "File to write: the JSON document (.json), the Gantt chart of one pass (.png, .svg or .pdf), "
-    "its trace (.trace.json), or with --engine a plot of the queues (.png, .svg or .pdf)."
+    "File to write: the JSON document (.json), a report (.html), the Gantt chart of one pass "
+    "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
+    ".svg or .pdf)."
 )
 def command(
     graph: Path,
@@ -173,7 +174,7 @@ def _queues(
 ) -> _Queues:
     from streamplace.evaluate.queues import run_queues, run_queues_traced
 
-    if output is None or output.suffix == ".json":
+    if output is None or output.suffix in (".json", ".html"):
         return _Queues(run_queues(problem, placed, settings), None)
     return _Queues(*run_queues_traced(problem, placed, settings))
 
@@ -207,6 +208,9 @@ def _write(output: Path, simulated: _Simulated) -> None:
             )
         save_json(judge.trace(simulated.problem, simulated.placement), output)
         say(f"trace → {output} (open it in https://ui.perfetto.dev)")
+    elif output.suffix == ".html":
+        _save_report(simulated, output)
+        say(f"report → {output}")
     elif output.suffix == ".json":
         save_json(_document(simulated.explanation, simulated.queues), output)
     else:
@@ -214,6 +218,18 @@ def _write(output: Path, simulated: _Simulated) -> None:
 
         save(_picture(simulated), output)
         say(f"plot → {output}")
+
+
+def _save_report(simulated: _Simulated, output: Path) -> None:
+    """Write the explanation, and the queues if there are any, as a page."""
+    from streamplace.drawing.named_placements import NamedPlacements
+    from streamplace.model.report import Report
+
+    placed = (("placement", simulated.placement),)
+    subject = NamedPlacements(simulated.problem, placed, simulated.judge)
+    report = simulated.explanation.report()
+    queues = () if simulated.queues is None else simulated.queues.run.report().parts
+    Report((*report.parts, *queues), report.title, subject).save(output)
 
 
 def _picture(simulated: _Simulated) -> "Figure":

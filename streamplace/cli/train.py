@@ -126,9 +126,9 @@ def command(
 
     A tenth of the graphs is held out for validation. The folder --out then holds the weights that
     place these graphs best (best.safetensors; use them with place --weights), history.jsonl,
-    curve.png, tensorboard/, and a checkpoint (last.safetensors). A training that was stopped or
-    killed continues with --resume as if it had never stopped. Several processes share the work if
-    torchrun starts them: torchrun --nproc-per-node 2 -m streamplace train ...
+    curve.png, report.html, tensorboard/, and a checkpoint (last.safetensors). A training that was
+    stopped or killed continues with --resume as if it had never stopped. Several processes share
+    the work if torchrun starts them: torchrun --nproc-per-node 2 -m streamplace train ...
     """
     from streamplace.api import train
     from streamplace.cli._training import Display
@@ -239,6 +239,7 @@ def _report(trained: "Trained", as_json: bool) -> None:
     answers = answers_of(trained, tracked)
     document = _trained.as_document(trained, answers)
     save_json(document, trained.folder / "summary.json")
+    trained.report().save(trained.folder / "report.html")
     if as_json:
         print_json(document)
     else:

@@ -21,6 +21,7 @@ from streamplace.drawing.legend import (
     legend_shapes,
     shortened,
 )
+from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.drawing.panel import Look, Skeleton, arranged, box_widths, shapes_of
 from streamplace.drawing.scene import Label, Scene, Shape
 from streamplace.drawing.svg import as_svg
@@ -48,21 +49,31 @@ WIDEST_DEVICE = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A finished drawing; notebooks show it."""
+    """A finished drawing; notebooks show it.
+
+    Attributes
+    ----------
+    subject
+        What is drawn.
+    """
 
     scene: Scene
+    subject: "StreamGraph | NamedPlacements"
 
     def svg(self) -> str:
         """SVG document."""
         return as_svg(self.scene)
 
     def save(self, name: str | Path) -> None:
-        """Write a .svg, .png or .pdf file, the same bytes every time."""
+        """Write a .svg, .png or .pdf file, or a report as .html, the same bytes every time."""
         from streamplace.drawing.figures import check_suffix, save
         from streamplace.drawing.raster import as_figure
         from streamplace.io.files import write_text
 
         path = Path(name)
+        if path.suffix == ".html":
+            self.subject.report().save(path)
+            return
         check_suffix(path)
         if path.suffix == ".svg":
             write_text(path, self.svg())
@@ -118,7 +129,7 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     size = f"{graph.n_operators} operators, {graph.n_streams} streams"
     panel = Panel(look, shown(graph.name), size, legend)
     skeleton, _ = _best_skeleton(graph, boxes, (look,))
-    return _composed(skeleton, (panel,), 1, key(tasks, placed=False), shown(graph.name))
+    return _composed(skeleton, (panel,), 1, key(tasks, placed=False), shown(graph.name), graph)
 
 
 def draw_placements(
@@ -141,7 +152,8 @@ def draw_placements(
     skeleton, columns = _best_skeleton(problem.graph, boxes, looks)
     tasks = bool(problem.graph.operators.fires_all.all())
     title = f"{shown(problem.graph.name)}: " + ", ".join(panel.title for panel in panels)
-    return _composed(skeleton, panels, columns, key(tasks, placed=True), title)
+    named = NamedPlacements(problem, tuple(placements), judge)
+    return _composed(skeleton, panels, columns, key(tasks, placed=True), title, named)
 
 
 def device_colours(n_devices: int, places: Sequence[Ints]) -> dict[int, str]:
@@ -256,8 +268,9 @@ def _traffic(graph: StreamGraph, boxes: Boxes) -> tuple[Floats, tuple[str, ...]]
 
 
 def _composed(
-    skeleton: Skeleton, panels: Sequence[Panel], columns: int, lines: Key, title: str
-) -> Drawing:
+    skeleton: Skeleton, panels: Sequence[Panel], columns: int, lines: Key, title: str,
+    subject: StreamGraph | NamedPlacements,
+) -> Drawing:  # fmt: skip
     """Put panels in rows and columns, and the key of lines below them."""
     width = max(
         skeleton.size[0],
@@ -280,7 +293,7 @@ def _composed(
     bottom = style.MARGIN + rows * (height + BETWEEN / 2)
     shapes += lines.shapes(style.MARGIN, bottom - BETWEEN / 4, whole)
     bottom += lines.height(whole)
-    return Drawing(Scene(whole + 2 * style.MARGIN, bottom + 4, title, tuple(shapes)))
+    return Drawing(Scene(whole + 2 * style.MARGIN, bottom + 4, title, tuple(shapes)), subject)
 
 
 def _title_width(panel: Panel) -> float:

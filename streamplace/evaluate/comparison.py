@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamplace.evaluate.comparison_report import as_document, comparison_report
+from streamplace.evaluate.graph_results import GraphResults
 from streamplace.evaluate.objective_results import ObjectiveResults
 from streamplace.evaluate.pareto import Front, points
 from streamplace.evaluate.rows import Row
@@ -36,12 +37,15 @@ class Comparison(Displayed):
         Graphs on which a placer failed, with the reason.
     aliases
         Placers by the aliases that the tables show.
+    graphs
+        Results by graph, for pages; None where they were not collected.
     """
 
     results: tuple[ObjectiveResults, ...]
     reference: str
     failures: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    graphs: GraphResults | None = None
 
     @property
     def front(self) -> Front | None:
@@ -64,7 +68,7 @@ class Comparison(Displayed):
         """Tables, and the graphs that failed."""
         tables = comparison_report(self.results, self.front, self.reference)
         failed = (f"failed: {graph}: {reason}" for graph, reason in self.failures.items())
-        return Report((*tables.parts, *failed), tables.title)
+        return Report((*tables.parts, *failed), tables.title, self)
 
     def document(self) -> dict[str, Any]:
         """All numbers as the JSON document of ``streamplace compare --json``."""

@@ -164,7 +164,7 @@ class StreamGraph(Pictured):
     def report(self) -> Report:
         """Operators with their rate, CPU and output, and what they feed."""
         sheet = operator_sheet(self.operators, self.streams, self.input_rate)
-        return Report((sheet, *about_parts(self.operators)), self.title)
+        return Report((sheet, *about_parts(self.operators)), self.title, self)
 
     def __repr__(self) -> str:
         return f"<StreamGraph {self.title}>"

@@ -1,8 +1,11 @@
 """Reports: what a person is told, as texts and tables that know nothing of a terminal."""
 
+import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
+from os import PathLike
+from pathlib import Path
 from typing import TypeVar
 
 from streamplace.model.display import Displayed
@@ -10,6 +13,8 @@ from streamplace.model.display import Displayed
 T = TypeVar("T")
 
 MOST_ROWS, MOST_NAMES = 12, 12
+PAGES = "streamplace.report.pages"
+"""Module that makes pages of reports. It stands above them: it is loaded by its name."""
 _SIZE = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _PAIRS = (("d", "h"), ("h", "min"), ("min", "s"))
 _FRACTIONS = ((1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
@@ -60,6 +65,8 @@ class Report(Displayed):
     ----------
     title
         First line; a command puts the name of the graph before it.
+    subject
+        What the report is about, for its page; without it the page has sentences and tables alone.
 
     Examples
     --------
@@ -72,10 +79,26 @@ class Report(Displayed):
 
     parts: tuple[Part, ...]
     title: str = ""
+    subject: object = field(default=None, repr=False, compare=False)
 
     def report(self) -> "Report":
         """Return the report itself."""
         return self
+
+    def html(self) -> str:
+        """Text of the report as a page: one HTML file that needs no other."""
+        page: str = importlib.import_module(PAGES).page_of(self)
+        return page
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the report as a page to a file whose name ends in .html."""
+        importlib.import_module(PAGES).save_page(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        if self.subject is None:
+            return Displayed._repr_html_(self)
+        frame: str = importlib.import_module(PAGES).frame_of(self)
+        return frame
 
     def __repr__(self) -> str:
         return f"<Report: {self.title or f'{len(self.parts)} parts'}>"

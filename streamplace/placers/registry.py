@@ -138,7 +138,8 @@ class Result(Pictured):
                 *sentences,
                 *([] if bound is None else [bound]),
                 f"Verdict: {verdict(self.value, self.bound, explanation)}",
-            )
+            ),
+            subject=self,
         )
 
     def __repr__(self) -> str:

@@ -56,7 +56,7 @@ class PlanCurve(Pictured):
         cost = "cost per hour" if self.results[0].priced else "machines"
         price = ("price of protection",) if self.along == "robust" else ()
         head = (HEADS[self.along], cost, "bound", "above the bound", "machines", *price)
-        return Report((Sheet(head, rows),))
+        return Report((Sheet(head, rows),), subject=self)
 
     def _price(self, result: PlanResult) -> tuple[str, ...]:
         """Return by how much a plan costs more than the first one."""
@@ -83,9 +83,12 @@ class PlanCurve(Pictured):
         )
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the plot: .svg, .png or .pdf."""
+        """Write the plot (.svg, .png or .pdf) or the report (.html)."""
         from streamplace.drawing.figures import save
 
+        if Path(path).suffix == ".html":
+            self.report().save(path)
+            return
         save(self.figure(), Path(path))
 
     def to_json(self) -> list[dict[str, Any]]:

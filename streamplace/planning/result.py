@@ -25,7 +25,7 @@ from streamplace.planning.hours import PlanHour, hour_parts, machines_in_words
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg")
+FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg", "report.html")
 """Files of a plan."""
 WORDS = {
     "cpu": "the CPU of {machine}, mostly by {operator}",
@@ -168,7 +168,7 @@ class PlanResult(Pictured):
     def report(self) -> Report:
         """Machines and what runs on them, cost and bound, and what limits."""
         machines = tuple(
-            (name, str(count), _contents(self, name)) for name, count in self.machines.items()
+            (name, str(count), contents_of(self, name)) for name, count in self.machines.items()
         )
         used = {name: 1 - share for name, share in self.free.items()}
         resources = tuple((name, Bar(use), percent(use)) for name, use in used.items())
@@ -185,7 +185,7 @@ class PlanResult(Pictured):
                 parts.append(_neighbour(word, step))
         if self.hours:
             parts += hour_parts(self.hours, self.cost, self.priced)
-        return Report(tuple(parts))
+        return Report(tuple(parts), subject=self)
 
     def figure(self) -> "Figure":
         """Return a picture of the machines and of what runs on them."""
@@ -202,7 +202,7 @@ class PlanResult(Pictured):
         return f"cost {self.cost:g} per hour on" if self.priced else "need"
 
     def files(self) -> dict[str, str]:
-        """Files of a plan by name: plan, graph, cluster, placement and picture."""
+        """Files of a plan by name: plan, graph, cluster, placement, picture and report."""
         from streamplace.drawing.figures import svg_text
 
         parallel = {name: p for name, p in self.parallelism.items() if p > 1}
@@ -217,6 +217,7 @@ class PlanResult(Pictured):
             text_of(cluster_to_tables(self.cluster)),
             _json(placement),
             svg_text(self.figure()),
+            self.report().html(),
         )
         return dict(zip(FILES, texts, strict=True))
 
@@ -263,7 +264,7 @@ def _json(document: object) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _contents(result: PlanResult, offer: str) -> str:
+def contents_of(result: PlanResult, offer: str) -> str:
     """Subtasks of each operator on all machines of a type."""
     names = result.cluster.devices.name
     machines = {name for name in names if offer in (name, name.rpartition("-")[0])}

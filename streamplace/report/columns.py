@@ -29,6 +29,15 @@ def numbers(values: ArrayLike) -> list[float]:
     return [plain(value) for value in np.asarray(values).tolist()]
 
 
+def rounded(values: ArrayLike) -> list[float]:
+    """Numbers with twelve digits, which are enough for pictures and for comparisons to 1e-9.
+
+    >>> rounded([0.1 + 0.2])
+    [0.3]
+    """
+    return [plain(float(f"{value:.12g}")) for value in np.asarray(values).tolist()]
+
+
 def plain(value: float) -> float:
     """Number, without a fraction where it is whole."""
     whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()

@@ -5,9 +5,17 @@ seconds, sizes in bytes, rates in tuples/s. Operators, devices and streams are t
 Where a quantity is unlimited, or has no value, the document has null.
 """
 
-from typing import Any, Literal, NotRequired, TypeAlias
+from typing import Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
+
+from streamplace.report.results_document import (
+    ComparisonPart,
+    MovePart,
+    ObjectivePart,
+    PlanPart,
+    TrainingPart,
+)
 
 VERSION = 1
 Column: TypeAlias = list[float] | float
@@ -303,15 +311,6 @@ class PlacementPart(TypedDict):
     command: NotRequired[str]
 
 
-class ObjectivePart(TypedDict):
-    """What placements are judged by."""
-
-    name: str
-    quantity: str
-    sense: Literal["max", "min"]
-    unit: str
-
-
 class ProblemPart(TypedDict):
     """A graph, the devices, and placements of the one on the others.
 
@@ -342,125 +341,6 @@ class ProblemPart(TypedDict):
     seconds: NotRequired[list[Column]]
     objective: NotRequired[ObjectivePart]
     placements: list[PlacementPart]
-
-
-class ComparedPart(TypedDict):
-    """Results of a comparison by one objective at one rate (null: the graphs' own).
-
-    Attributes
-    ----------
-    rows
-        A row for each placer with ``placer`` and the numbers of ``streamplace compare --json``.
-    values
-        Values of each placer [P] on each graph [G]; null where it placed nothing.
-    milliseconds
-        Time of each placer [P] on each graph [G].
-    optimum
-        [G] proven optimum; null where none is known.
-    """
-
-    objective: ObjectivePart
-    rate: float | None
-    placers: list[str]
-    rows: list[dict[str, Any]]
-    values: list[list[float | None]]
-    milliseconds: list[list[float]]
-    optimum: list[float | None]
-
-
-class ComparisonPart(TypedDict):
-    """A comparison of placers.
-
-    Attributes
-    ----------
-    graphs
-        [G] names of the graphs.
-    problem
-        [G] number of the graph in ``problems``; null where the page does not hold it.
-    aliases
-        Placers by the aliases that the tables show.
-    """
-
-    graphs: list[str]
-    problem: list[int | None]
-    reference: str
-    aliases: dict[str, str]
-    results: list[ComparedPart]
-    failures: dict[str, str]
-
-
-class MachinesPart(TypedDict):
-    """Machines of one type in a plan; ``price`` is per hour, null where they have none."""
-
-    name: str
-    number: int
-    price: float | None
-    contents: str
-
-
-class PlanStepPart(TypedDict):
-    """What one machine less or more carries."""
-
-    machines: dict[str, int]
-    cost: float
-    rate: float
-
-
-class FrontierPart(TypedDict):
-    """A point of cost against rate."""
-
-    rate: float
-    cost: float
-    bound: float
-    gap: float
-    machines: dict[str, int]
-
-
-class PlanPart(TypedDict):
-    """A plan, which is also the first of ``problems``; or a frontier of several.
-
-    Attributes
-    ----------
-    cheapest
-        Whether no plan costs less.
-    free
-        Share of each resource that is free.
-    carries
-        Largest rate with this placement; null where no resource is used.
-    """
-
-    rate: float
-    cost: float
-    bound: float
-    gap: float
-    cheapest: bool
-    priced: bool
-    machines: list[MachinesPart]
-    parallelism: dict[str, int]
-    free: dict[str, float]
-    carries: float | None
-    cheaper: PlanStepPart | None
-    dearer: PlanStepPart | None
-    frontier: list[FrontierPart]
-
-
-class TrainingPart(TypedDict):
-    """A training: curves by epoch, each a column by its name, null where nothing was measured."""
-
-    model: str
-    objective: str
-    epochs: list[int]
-    curves: dict[str, list[float | None]]
-    before: float | None
-    best: int
-
-
-class MovePart(TypedDict):
-    """Subtasks of one operator that move: how many leave which devices, and reach which."""
-
-    operator: str
-    source: dict[str, int]
-    target: dict[str, int]
 
 
 class ReportDocument(TypedDict):

@@ -1,6 +1,6 @@
 """What a report says of a placement: Python's own values, and what limits."""
 
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
 from streamplace.objectives.registry import Objective
-from streamplace.report.columns import numbers, plain, rows
+from streamplace.report.columns import numbers, plain, rounded, rows
 from streamplace.report.document import (
     ChainPiece,
     LimitPart,
@@ -19,9 +19,10 @@ from streamplace.report.document import (
     PlacementPart,
     ResourceKind,
 )
+from streamplace.report.units import MOST_OPERATORS, DeviceLayers
 
-MOST_OF_PASS = 20_000
-"""Operators of which a document holds one pass."""
+if TYPE_CHECKING:
+    from streamsim.steady import Loads
 
 
 class Shown(NamedTuple):
@@ -67,9 +68,7 @@ def placement_part(problem: Problem, shown: Shown, judge: Objective) -> Placemen
             cores=numbers(loads.cores),
             egress=numbers(loads.egress),
             ingress=numbers(loads.ingress),
-            links=[
-                (a, b, float(loads.links[a, b])) for a, b in np.argwhere(loads.links > 0).tolist()
-            ],
+            links=_links(loads),
         ),
         value=plain(value),
         words=judge.format(value),
@@ -81,9 +80,28 @@ def placement_part(problem: Problem, shown: Shown, judge: Objective) -> Placemen
         part["bound"] = shown.bound
     if shown.command:
         part["command"] = shown.command
-    if problem.n_operators <= MOST_OF_PASS:
+    if problem.n_operators <= MOST_OPERATORS:
         part["one_pass"] = _pass(problem, placement, judge)
     return part
+
+
+def units_placement_part(
+    problem: Problem, shown: Shown, judge: Objective, units: DeviceLayers
+) -> PlacementPart:
+    """A placement of a graph of which a report shows units."""
+    part = placement_part(problem, shown, judge)
+    part["place"] = units.device.tolist()
+    part["marks"]["operators"] = sorted(set(units.of[part["marks"]["operators"]].tolist()))
+    part["marks"]["streams"] = []
+    part["sources"] = []
+    part.pop("priority", None)
+    return part
+
+
+def _links(loads: "Loads") -> list[tuple[int, int, float]]:
+    """Loads of the links in use."""
+    a, b = np.nonzero(loads.links)
+    return list(zip(a.tolist(), b.tolist(), rounded(loads.links[a, b]), strict=True))
 
 
 def _marks(problem: Problem, placement: Placement, judge: Objective) -> MarksPart:
@@ -116,8 +134,8 @@ def _pass(problem: Problem, placement: Placement, judge: Objective) -> PassPart:
         pause=rules.pause,
         spacing=rules.spacing,
         makespan=plain(schedule.makespan),
-        start=numbers(schedule.start),
-        finish=numbers(schedule.finish),
+        start=rounded(schedule.start),
+        finish=rounded(schedule.finish),
         chain=[
             ChainPiece(what=KINDS[kind.name], operator=v, stream=e, begin=begin, end=end)
             for kind, v, e, begin, end in zip(
@@ -127,6 +145,6 @@ def _pass(problem: Problem, placement: Placement, judge: Objective) -> PassPart:
         ],
     )  # fmt: skip
     if rules.network != "free":
-        part["departure"] = numbers(schedule.departure)
-        part["arrival"] = numbers(schedule.arrival)
+        part["departure"] = rounded(schedule.departure)
+        part["arrival"] = rounded(schedule.arrival)
     return part

@@ -15,7 +15,6 @@ from streamplace.report.document import (
     ConstraintsPart,
     DevicesPart,
     NetworkPart,
-    ObjectivePart,
     OperatorsPart,
     ProblemPart,
     StreamsPart,
@@ -23,14 +22,18 @@ from streamplace.report.document import (
 )
 from streamplace.report.groups import groups_of
 from streamplace.report.layout import layout_part
-from streamplace.report.placements import Shown, placement_part
+from streamplace.report.placements import Shown, placement_part, units_placement_part
+from streamplace.report.results_document import ObjectivePart
+from streamplace.report.units import MOST_OPERATORS, DeviceLayers, units_part
 
 MOST_LINKS = 250_000
 """Links between groups of devices that a document holds."""
 
 
-def graph_part(graph: StreamGraph) -> ProblemPart:
-    """A graph alone."""
+def graph_part(graph: StreamGraph, places: Sequence[Ints] = ()) -> ProblemPart:
+    """A graph without devices; groups of operators that ``places`` separate are left out."""
+    if graph.n_operators > MOST_OPERATORS:
+        return units_part(graph, DeviceLayers(graph))
     return ProblemPart(
         name=graph.name,
         level="operators",
@@ -39,27 +42,45 @@ def graph_part(graph: StreamGraph) -> ProblemPart:
         operators=operators_part(graph),
         streams=streams_part(graph),
         layout=layout_part(graph.n_operators, graph.streams.source, graph.streams.target),
-        groups=groups_of(graph),
+        groups=groups_of(graph, places),
         placements=[],
     )
 
 
 def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
-    """A problem with placements."""
-    part = graph_part(problem.graph)
-    rules = problem.rules
+    """A problem with placements; of a graph that is shown by units, only the first of them."""
+    if problem.n_operators > MOST_OPERATORS:
+        return _large_part(problem, placements, judge)
+    part = graph_part(problem.graph, [shown.placement.index for shown in placements])
     part["what_if"] = ""
-    part["groups"] = groups_of(problem.graph, [shown.placement.index for shown in placements])
-    part["devices"] = devices_part(problem.cluster)
-    part["network"] = network_part(problem.cluster)
-    part["objective"] = objective_part(judge)
-    if rules is not None:
-        part["operators"]["unit"] = rules.unit.tolist()
-        part["constraints"] = _constraints(rules)
+    _add_devices(part, problem, judge)
+    if problem.rules is not None:
+        part["operators"]["unit"] = problem.rules.unit.tolist()
+        part["constraints"] = _constraints(problem.rules)
     if problem.seconds is not None:
         part["seconds"] = [column(problem.seconds[:, d]) for d in range(problem.n_devices)]
     part["placements"] = [placement_part(problem, shown, judge) for shown in placements]
     return part
+
+
+def _large_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
+    shown = placements[0]
+    units = DeviceLayers(problem.graph, shown.placement.index)
+    part = units_part(problem.graph, units)
+    _add_devices(part, problem, judge)
+    part["placements"] = [units_placement_part(problem, shown, judge, units)]
+    return part
+
+
+def _add_devices(part: ProblemPart, problem: Problem, judge: Objective) -> None:
+    cluster = problem.cluster
+    part["devices"] = devices_part(cluster)
+    part["objective"] = objective_part(judge)
+    group = _link_groups(cluster)
+    if (int(group.max()) + 1) ** 2 <= MOST_LINKS:
+        part["network"] = network_part(cluster, group)
+    else:
+        part["what_if"] = f"the cluster has {cluster.n_devices} devices with links of their own"
 
 
 def operators_part(graph: StreamGraph) -> OperatorsPart:
@@ -126,9 +147,8 @@ def devices_part(cluster: Cluster) -> DevicesPart:
     )
 
 
-def network_part(cluster: Cluster) -> NetworkPart:
+def network_part(cluster: Cluster, group: Ints) -> NetworkPart:
     """Links of a cluster, by groups of devices that have the same ones."""
-    group = _link_groups(cluster)
     return NetworkPart(
         group=column(group),
         seconds_per_byte=_by_group(8 / cluster.bandwidth_bps, group),

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamplace.model.arrays import Floats
+from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
+from streamplace.model.report import Report, Sheet, percent
 
 if TYPE_CHECKING:
     from streamplace.learn.history import History
@@ -56,6 +58,16 @@ class Trained:
     def seconds(self) -> float:
         """Time that the epochs took."""
         return sum(epoch.seconds for epoch in self.history.epochs)
+
+    def report(self) -> Report:
+        """Mean reward of the best weights by source rate."""
+        rows = tuple(
+            (f"{rate:g}", str(n), f"{mean:.3f}", "—" if share is None else percent(share))
+            for rate, (n, mean, share) in self.by_rate().items()
+        )
+        head = ("tuples/s", "problems held out", "mean", "of optimum")
+        epochs = counted(len(self.history.epochs), "epoch")
+        return Report((Sheet(head, rows),), f"{self.model}: {epochs}", self)
 
     def by_rate(self) -> dict[float, tuple[int, float, float | None]]:
         """Number of validation problems, mean reward and share of the optimum, by source rate."""

@@ -19,6 +19,7 @@ def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(
     folder = tmp_path / "streamplace-demo"
     assert {file.name for file in folder.iterdir()} == {
         "graph.json", "round-robin.json", "metis.json", "auto.json", "placements.svg",
+        "report.html",
     }  # fmt: skip
     assert (folder / "placements.svg").read_text().count("b1s2") >= 3
 

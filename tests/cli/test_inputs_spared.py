@@ -23,6 +23,7 @@ LINES = [
     ["flink", "profile", "--cacert", "graph.json", "-o", "graph.json"],
     ["flink", "config", "--cluster", "folder", "-o", "folder"],
     ["flink", "jar", "placement.json", "--placement", "graph.json", "-o", "graph.json"],
+    ["flink", "move", "graph.json", "--placement", "placement.json", "-o", "placement.json"],
     ["flink", "split", "placement.json", "-o", "placement.json"],
     ["flink", "union", "graph.json", "--weight", "g=2", "-o", "graph.json"],
     ["flink", "watch", "j", "--placement", "graph.json", "--spare", "d1", "-o", "graph.json"],

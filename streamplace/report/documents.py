@@ -1,0 +1,113 @@
+"""The document of a report from what the report is about."""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import printable
+from streamplace.model.report import Report
+from streamplace.placers.registry import Result
+from streamplace.placers.verdict import bound_in_words, verdict
+from streamplace.report.document import VERSION, ReportDocument
+from streamplace.report.moves import PlannedMoves
+from streamplace.report.placements import Shown
+from streamplace.report.problems import graph_part, problem_part
+from streamplace.report.results_document import MovePart
+from streamplace.report.units import MOST_OPERATORS
+from streamplace.report.words import words_part
+
+Add = Callable[[ReportDocument, Any], None]
+"""Adds to a document what a report is about."""
+
+
+def document_of(report: Report) -> ReportDocument:
+    """Document of a report."""
+    subject = report.subject
+    words = _words_of_result(subject) if isinstance(subject, Result) else report
+    document = ReportDocument(
+        version=VERSION,
+        made_by=f"streamplace {version('streamplace')}",
+        title=printable(_name(subject) or words.title or "Report"),
+        words=words_part(words),
+        notes=[],
+        problems=[],
+    )
+    if subject is not None:
+        _added_by(subject)(document, subject)
+    for problem in document["problems"]:
+        if problem["level"] == "units":
+            boxes = "A box stands for the operators of some layers on one device, because"
+            document["notes"].append(f"{boxes} {problem['what_if']}.")
+    return document
+
+
+def _added_by(subject: object) -> Add:
+    """Function that adds what a report is about; results of other packages are loaded last."""
+    plain: Mapping[type, Add] = {
+        StreamGraph: _add_graph,
+        NamedPlacements: _add_placements,
+        Result: _add_result,
+        PlannedMoves: _add_moves,
+    }
+    for kind, add in plain.items():
+        if isinstance(subject, kind):
+            return add
+    from streamplace.report.results import add_results
+
+    return add_results
+
+
+def _name(subject: object) -> str:
+    """Name of the graph that a report is about; empty where it is about several or none."""
+    if isinstance(subject, NamedPlacements | Result):
+        return subject.problem.graph.name
+    return subject.name if isinstance(subject, StreamGraph) else ""
+
+
+def _words_of_result(result: Result) -> Report:
+    """What a placement reaches, what limits it, and what to move: nothing that a clock decides."""
+    explanation = result.explain()
+    large = result.problem.n_operators > MOST_OPERATORS
+    report = explanation.brief() if large else explanation.report()
+    bound = bound_in_words(result.judge, result.value, result.bound)
+    parts = (
+        *report.parts,
+        *([] if bound is None else [bound]),
+        f"Verdict: {verdict(result.value, result.bound, explanation)}",
+    )
+    return Report(parts, report.title)
+
+
+def _add_graph(document: ReportDocument, graph: StreamGraph) -> None:
+    document["problems"] = [graph_part(graph)]
+
+
+def _add_placements(document: ReportDocument, subject: NamedPlacements) -> None:
+    shown = [Shown(name, placement) for name, placement in subject.placements]
+    document["problems"] = [problem_part(subject.problem, shown, subject.judge)]
+    if subject.judge.relocation is not None:
+        before = subject.judge.relocation.before
+        document["moves"] = [
+            MovePart(operator=name, source={before[name]: 1}, target={device: 1})
+            for name, device in subject.placements[0][1].items()
+            if name in before and before[name] != device
+        ]
+
+
+def _add_moves(document: ReportDocument, moves: PlannedMoves) -> None:
+    if moves.placed is not None:
+        _add_placements(document, moves.placed)
+    document["moves"] = [
+        MovePart(operator=name, source=dict(before), target=dict(after))
+        for name, (before, after) in moves.moved.items()
+    ]
+
+
+def _add_result(document: ReportDocument, result: Result) -> None:
+    named = NamedPlacements(result.problem, ((result.placer, result.placement),), result.judge)
+    _add_placements(document, named)
+    if result.bound is not None:
+        for placement in document["problems"][0]["placements"]:
+            placement["bound"] = result.bound

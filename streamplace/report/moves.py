@@ -1,0 +1,31 @@
+"""A move of a running job: what a report can say of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.model.display import Displayed
+from streamplace.model.report import Report, Sheet
+
+MovedSubtasks = Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]]
+"""Subtasks by device before and after, for every operator of which some move."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMoves(Displayed):
+    """Operators that move, and the placement that they move to, where the job was measured."""
+
+    moved: MovedSubtasks
+    placed: NamedPlacements | None = None
+
+    def report(self) -> Report:
+        """Operators with their devices before and after."""
+        rows = tuple(
+            (name, _words(before), _words(after)) for name, (before, after) in self.moved.items()
+        )
+        parts = () if self.placed is None else self.placed.report().parts
+        return Report((Sheet(("moves", "from", "to"), rows, names=0), *parts), "", self)
+
+
+def _words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{d} × {n}" if n > 1 else d for d, n in sorted(counts.items())) or "—"

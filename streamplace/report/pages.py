@@ -1,0 +1,33 @@
+"""Reports as pages: files, and elements of notebooks."""
+
+from pathlib import Path
+
+from streamplace.errors import FormatError
+from streamplace.io.files import write_text
+from streamplace.model.report import Report
+from streamplace.report.documents import document_of
+from streamplace.report.html import as_frame, as_page
+
+SUFFIX = ".html"
+
+
+def page_of(report: Report) -> str:
+    """Page of a report: the text of one HTML file."""
+    return as_page(document_of(report))
+
+
+def frame_of(report: Report) -> str:
+    """Page of a report as an element of a notebook."""
+    return as_frame(page_of(report))
+
+
+def check_page(path: Path) -> None:
+    """Raise FormatError where the name of a file is not that of a page."""
+    if path.suffix != SUFFIX:
+        raise FormatError(f"{path}: the name of a report must end in {SUFFIX}")
+
+
+def save_page(report: Report, path: Path) -> None:
+    """Write the page of a report to a file whose name ends in .html."""
+    check_page(path)
+    write_text(path, page_of(report))

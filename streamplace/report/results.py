@@ -1,0 +1,194 @@
+"""What a report says of comparisons, plans and trainings."""
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.comparison_report import as_document
+from streamplace.evaluate.graph_results import GraphResults
+from streamplace.evaluate.objective_results import ObjectiveResults
+from streamplace.evaluate.results import ResultColumns
+from streamplace.model.arrays import Floats
+from streamplace.model.expansion import named_problem
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import DEFAULT, OBJECTIVES
+from streamplace.planning.curve import PlanCurve
+from streamplace.planning.result import PlanResult, PlanStep, contents_of
+from streamplace.report.columns import finite, plain
+from streamplace.report.document import ProblemPart, ReportDocument
+from streamplace.report.placements import Shown
+from streamplace.report.problems import objective_part, problem_part
+from streamplace.report.results_document import (
+    ComparedPart,
+    ComparisonPart,
+    FrontierPart,
+    MachinesPart,
+    PlanPart,
+    PlanStepPart,
+    TrainingPart,
+)
+from streamplace.training.trained import Trained
+
+CURVES = (
+    "reward", "best", "validation", "of_optimum", "loss", "gradient", "entropy", "learning_rate",
+    "seconds",
+)  # fmt: skip
+
+
+def add_results(document: ReportDocument, subject: object) -> None:
+    """Add a comparison, a plan, a curve of plans or a training to a document."""
+    if isinstance(subject, Comparison):
+        document["comparison"], document["problems"] = comparison_part(subject)
+        if subject.graphs is not None and subject.graphs.left_out:
+            document["notes"].append(
+                f"The values of {subject.graphs.left_out} further graphs are in the tables alone."
+            )
+    elif isinstance(subject, Trained):
+        document["training"] = training_part(subject)
+    elif isinstance(subject, PlanResult):
+        document["plan"], document["problems"] = plan_part([subject])
+    elif isinstance(subject, PlanCurve):
+        document["plan"], document["problems"] = plan_part(subject.results)
+    else:
+        raise TypeError(f"a report cannot be about {type(subject).__name__}")
+
+
+def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[ProblemPart]]:
+    """A comparison, and its first graphs with their placements."""
+    graphs = comparison.graphs or GraphResults()
+    judges = {result.judge.name: result.judge for result in comparison.results}
+    problems = [
+        problem_part(
+            problem, _placed(graphs, row, problem), judges[graphs.placed[row][0].objective]
+        )
+        for row, problem in sorted(graphs.problems.items())
+    ]
+    number = {row: i for i, row in enumerate(sorted(graphs.problems))}
+    part = ComparisonPart(
+        graphs=graphs.names,
+        problem=[number.get(row) for row in range(len(graphs.names))],
+        reference=comparison.reference,
+        aliases=dict(comparison.aliases),
+        results=[part for result in comparison.results for part in _compared(result, graphs)],
+        failures=dict(comparison.failures),
+    )
+    return part, problems
+
+
+def _placed(graphs: GraphResults, row: int, problem: Problem) -> list[Shown]:
+    return [
+        Shown(record.label, record.placement(problem), record.bound)
+        for record in graphs.placed[row]
+    ]
+
+
+def _compared(result: ObjectiveResults, graphs: GraphResults) -> Iterable[ComparedPart]:
+    """Part of one objective for every rate."""
+    table = result.results.table()
+    document = as_document([result])["rates"]
+    for (rate, by_placer), facts in zip(sorted(table.items()), document.values(), strict=True):
+        rows = facts["placers"]
+        values, times = {}, {}
+        optimum: list[float | None] = [None] * len(graphs.names)
+        for placer, columns in by_placer.items():
+            values[placer] = _by_graph(columns, columns.value, graphs)
+            times[placer] = _by_graph(columns, columns.milliseconds.astype(np.float64), graphs)
+            optima = _by_graph(columns, result.optima.at(columns.problem), graphs)
+            optimum = [a if b is None else b for a, b in zip(optimum, optima, strict=True)]
+        yield ComparedPart(
+            objective=objective_part(result.judge),
+            rate=rate,
+            placers=list(by_placer),
+            rows=[{"placer": placer, **_numbers(rows[placer])} for placer in by_placer],
+            values=list(values.values()),
+            milliseconds=[[value or 0 for value in column] for column in times.values()],
+            optimum=optimum,
+        )
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """Row of a table with names of numbers as texts."""
+    return {
+        key: {str(name): count for name, count in value.items()}
+        if isinstance(value, dict)
+        else value
+        for key, value in row.items()
+    }
+
+
+def _by_graph(columns: ResultColumns, values: Floats, graphs: GraphResults) -> list[float | None]:
+    """Values of results by graph."""
+    by_graph: list[float | None] = [None] * len(graphs.names)
+    for problem, value in zip(columns.problem.tolist(), values.tolist(), strict=True):
+        row = graphs.row.get(problem)
+        if row is not None and isfinite(value):
+            by_graph[row] = plain(float(f"{value:.12g}"))
+    return by_graph
+
+
+def plan_part(results: Sequence[PlanResult]) -> tuple[PlanPart, list[ProblemPart]]:
+    """A plan and its problem; of several, the one for the highest rate, and the frontier."""
+    plan = max(results, key=lambda result: result.rate)
+    judge = OBJECTIVES[DEFAULT]
+    problem = planned_problem(plan)
+    part = PlanPart(
+        rate=plain(plan.rate),
+        cost=plain(plan.cost),
+        bound=plain(float(plan.bound)),
+        gap=plan.gap,
+        cheapest=plan.is_cheapest,
+        priced=plan.priced,
+        machines=[
+            MachinesPart(name=name, number=number, price=None, contents=contents_of(plan, name))
+            for name, number in plan.machines.items()
+        ],
+        parallelism=dict(plan.parallelism),
+        free=dict(plan.free),
+        carries=finite(plan.carries),
+        cheaper=_step(plan.cheaper),
+        dearer=_step(plan.dearer),
+        frontier=[
+            FrontierPart(
+                rate=plain(result.rate),
+                cost=plain(result.cost),
+                bound=plain(float(result.bound)),
+                gap=result.gap,
+                machines=dict(result.machines),
+            )
+            for result in results
+            if len({result.rate for result in results}) > 1
+        ],
+    )
+    return part, [problem_part(problem, [Shown("plan", plan.placement)], judge)]
+
+
+def planned_problem(plan: PlanResult) -> Problem:
+    """Problem of the subtasks of a plan on its machines."""
+    return named_problem(Problem(plan.graph, plan.cluster), plan.placement)
+
+
+def _step(step: PlanStep | None) -> PlanStepPart | None:
+    if step is None:
+        return None
+    return PlanStepPart(machines=dict(step.machines), cost=plain(step.cost), rate=plain(step.rate))
+
+
+def training_part(trained: Trained) -> TrainingPart:
+    """Curves of a training."""
+    history = trained.history
+    curves = {name: [getattr(epoch, name) for epoch in history.epochs] for name in CURVES}
+    return TrainingPart(
+        model=trained.model,
+        objective=trained.objective,
+        epochs=[epoch.epoch for epoch in history.epochs],
+        curves={
+            name: values
+            for name, values in curves.items()
+            if any(value is not None for value in values)
+        },
+        before=history.before,
+        best=history.best,
+    )

@@ -1,0 +1,105 @@
+"""Graphs of too many operators: what a report shows instead of them.
+
+Operators on one device and in neighbouring layers are one row. Nothing can be computed of such
+rows, so that they have the sums of what their operators take and send.
+"""
+
+import numpy as np
+
+from streamplace.drawing.layout import layers
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.graph import StreamGraph
+from streamplace.report.columns import numbers
+from streamplace.report.document import OperatorsPart, ProblemPart, StreamsPart
+from streamplace.report.layout import grid_layout
+
+MOST_OPERATORS = 20_000
+"""Operators up to which each has a row."""
+MOST_UNITS = 3_000
+"""Rows that stand for more operators than that."""
+
+
+class DeviceLayers:
+    """Rows that stand for several operators each.
+
+    Attributes
+    ----------
+    of
+        [N] row of every operator.
+    first, count
+        [U] first operator of every row, and how many operators it stands for.
+    band
+        [U] its layers, counted from the sources.
+    device
+        [U] device of its operators; 0 without a placement.
+    """
+
+    def __init__(self, graph: StreamGraph, place: Ints | None = None) -> None:
+        n, streams = graph.n_operators, graph.streams
+        device = np.zeros(n, np.int64) if place is None else place.astype(np.int64)
+        layer = np.array(layers(n, streams.source, streams.target))
+        n_layers, n_devices = int(layer.max()) + 1, int(device.max()) + 1
+        n_bands = max(1, min(n_layers, MOST_UNITS // n_devices))
+        band = layer * n_bands // n_layers
+        _, self.first, self.of, self.count = np.unique(
+            band * n_devices + device, return_index=True, return_inverse=True, return_counts=True
+        )
+        self.band = band[self.first].astype(np.int32)
+        self.device = device[self.first].astype(np.int32)
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def summed(self, values: Floats) -> Floats:
+        """Sum of the values of all operators of each row."""
+        return np.bincount(self.of, values, len(self)).astype(np.float64)
+
+
+def units_part(graph: StreamGraph, units: DeviceLayers) -> ProblemPart:
+    """A graph whose rows are units."""
+    sums = units.summed(graph.input_rate * graph.operators.ipt / 1e6)
+    memory = units.summed(graph.operators.memory)
+    names = graph.operators.name
+    first = units.first.tolist()
+    return ProblemPart(
+        name=graph.name,
+        level="units",
+        count=units.count.tolist(),
+        what_if=f"the graph has {graph.n_operators} operators, more than {MOST_OPERATORS}",
+        operators=OperatorsPart(
+            name=[
+                f"{names[row]} +{count - 1}" if count > 1 else names[row]
+                for row, count in zip(first, units.count.tolist(), strict=True)
+            ],
+            kind="",
+            ipt=0,
+            rate=0,
+            parallelism=1,
+            joins=0,
+            memory=numbers(memory),
+            work=numbers(sums),
+        ),
+        streams=_streams(graph, units),
+        layout=grid_layout(units.band, units.device),
+        groups=[],
+        placements=[],
+    )
+
+
+def _streams(graph: StreamGraph, units: DeviceLayers) -> StreamsPart:
+    """Streams from one row to another, with the traffic of all that they stand for."""
+    flow, streams = graph.flow, graph.streams
+    tuples = np.empty(graph.n_streams)
+    tuples[flow.stream_index] = flow.tuples
+    pair = units.of[streams.source].astype(np.int64) * len(units) + units.of[streams.target]
+    ends, of = np.unique(pair, return_inverse=True)
+    traffic = np.bincount(of, tuples * streams.bytes_per_tuple(), len(ends))
+    source, target = np.divmod(ends, len(units))
+    away = source != target
+    return StreamsPart(
+        source=source[away].tolist(),
+        target=target[away].tolist(),
+        selectivity=1,
+        payload=0,
+        traffic=numbers(traffic[away]),
+    )

@@ -1,0 +1,158 @@
+"""The file of a report: nothing from outside, no name that is anything but text, equal bytes."""
+
+import json
+from base64 import b64encode
+from collections import Counter
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hostile import FRAGMENTS
+from report_document import check_document
+from report_example import example, example_problem
+
+from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.errors import FormatError
+from streamplace.model.devices import Device, Devices
+from streamplace.model.report import Bar, Heading, Report, Sheet
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.html import SCRIPT, STYLE, as_json, as_page, page_file
+
+MARKUP = (
+    "</script><script>alert(1)</script>", "<script>", "</title>", "</style>", "<!-- <script>",
+    "<img src=x onerror=alert(1)>", "&lt;script&gt;", "&", "<", ">", '"><svg onload=alert(1)>',
+    "javascript:alert(1)", "</SCRIPT >", "<![CDATA[", " ", "\u200f",
+    "{{7*7}}", "${7*7}", "__proto__", "constructor", "toString", "hasOwnProperty", "NaN", "\\",
+    "\\u003c/script>", "'-alert(1)-'", "%3Cscript%3E", "x" * 100_000, "é", "日本", "🦄", "\u0301",
+    "<style>*{display:none}</style>", "</main>", "</body>", "</html>", "<base href=//x>",
+    "<a href=javascript:alert(1)>", "<object data=x>", "<embed src=//x>", "<svg/onload=alert(1)>",
+    "<link rel=stylesheet href=//x>", "<math><mtext></script>", "]]></script>", "\ufffd",
+    "<meta http-equiv=refresh content=0>", "<iframe srcdoc=x>", "onclick=alert(1)",
+)  # fmt: skip
+"""Names that mean something to a browser."""
+HOSTILE = tuple(dict.fromkeys((*MARKUP, *FRAGMENTS)))
+
+
+class Elements(HTMLParser):
+    """Elements of a page with their attributes, and the texts of some of them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self._open = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        given = dict(attrs)
+        self.elements.append((tag, given))
+        self._open = f"{tag}#{given['id']}" if given.get("id") else tag
+
+    def handle_data(self, data: str) -> None:
+        """Note the text of the element that began last."""
+        self.texts[self._open] = self.texts.get(self._open, "") + data
+
+
+def pipe(graph: str, first: str, second: str, device: str) -> Report:
+    """Report about two operators of these names."""
+    operators = [Operator(first, ipt=1e5, rate=1e4, kind=graph), Operator(second, ipt=2e5)]
+    stream_graph = StreamGraph.of(graph, operators, [Stream(first, second)])
+    devices = Devices.of([Device(device), Device(f"{device}'")])
+    problem = Problem(stream_graph, Cluster(devices, [[1e9, 1e9]] * 2, [[0, 0]] * 2))
+    placed = ((second, problem.placement([0, 1])),)
+    return NamedPlacements(problem, placed, OBJECTIVES["throughput"]).report()
+
+
+def test_a_page_loads_nothing_and_runs_nothing_but_its_script() -> None:
+    """Policy, one style sheet, the document and one script; no address and no handler anywhere."""
+    page = as_page(example())
+    seen = Elements(page)
+    policy = next(given["content"] for tag, given in seen.elements if "http-equiv" in given)
+    hashes = {
+        name: b64encode(sha256(page_file(name).encode()).digest()).decode()
+        for name in (SCRIPT, STYLE)
+    }
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{hashes[SCRIPT]}'; style-src "
+        f"'sha256-{hashes[STYLE]}'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    assert page.index("Content-Security-Policy") < page.index("<style>")
+    tags = Counter(tag for tag, _ in seen.elements)
+    assert (tags["style"], tags["script"]) == (1, 2)
+    for _, given in seen.elements:
+        assert not {"src", "href", "style", "action", "srcdoc"} & given.keys()
+        assert not any(name.startswith("on") for name in given)
+    assert page.count(f"<script>{page_file(SCRIPT)}</script>") == 1
+    assert "</script" not in page_file(SCRIPT).lower()
+    assert "</style" not in page_file(STYLE).lower()
+    assert json.loads(seen.texts["script#report"]) == json.loads(json.dumps(example()))
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_every_hostile_name_is_text(name: str) -> None:
+    """As many elements as with plain names, and the document has the names as they are."""
+    usual = [tag for tag, _ in Elements(pipe("graph", "first", "second", "device").html()).elements]
+    report = pipe(name, f"{name}1", f"{name}2", f"{name}d")
+    seen = Elements(report.html())
+    assert [tag for tag, _ in seen.elements] == usual
+    document = check_document(seen.texts["script#report"])
+    (problem,) = document["problems"]
+    assert problem["operators"]["name"] == [f"{name}1", f"{name}2"]
+    assert problem["devices"]["name"][0] == f"{name}d"
+    report.html().encode("utf-8")
+
+
+def test_there_are_hostile_names_enough() -> None:
+    assert len(HOSTILE) >= 131
+
+
+def test_equal_problems_make_equal_pages() -> None:
+    """Neither a clock, nor a random number, nor the order of a set has a part in a page."""
+    problem, other = example_problem(), example_problem()
+    pages = {
+        NamedPlacements(p, (("a", p.placement([0, 1, 1, 1, 1, 2, 2])),), OBJECTIVES["throughput"])
+        .report()
+        .html()
+        for p in (problem, other, problem)
+    }
+    assert len(pages) == 1
+
+
+def test_words_are_readable_without_a_script() -> None:
+    """Sentences, headings and tables are elements; a load is a percentage."""
+    parts = ("One & all.", Heading("g", ": x"), Sheet(("device", "load"), (("d<0", Bar(0.5)),)))
+    page = Report(parts, "Title").html()
+    assert "<h1>Title</h1><p>One &amp; all.</p><p><strong>g</strong>: x</p>" in page
+    assert "<tr><td>d&lt;0</td><td>50.0 %</td></tr>" in page
+    assert "<noscript>" in page
+
+
+def test_notebooks_show_a_frame_and_tables_without_a_subject() -> None:
+    """The page is an attribute of the frame, in which nothing ends it."""
+    frame = pipe("g", "a", 'b"><script>', "d")._repr_html_()
+    ((tag, given),) = Elements(frame).elements
+    assert tag == "iframe"
+    assert given["sandbox"] == "allow-scripts allow-downloads"
+    assert given["srcdoc"] == pipe("g", "a", 'b"><script>', "d").html()
+    assert Report(("Fine.",))._repr_html_().startswith("<div")
+
+
+def test_a_report_has_the_name_of_a_page(tmp_path: Path) -> None:
+    """Another ending is refused, and nothing is written."""
+    report = pipe("g", "a", "b", "d")
+    with pytest.raises(FormatError, match=r"must end in \.html"):
+        report.save(tmp_path / "report.htm")
+    assert not list(tmp_path.iterdir())
+    report.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.html()
+
+
+def test_json_is_ascii_and_ends_no_element() -> None:
+    texts = [*HOSTILE, "\ud800", "\udfff\ud800", ""]
+    text = as_json(texts)
+    assert text.isascii()
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == texts

@@ -1,0 +1,221 @@
+"""Reports of everything that has one, as the commands and the verbs write them."""
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from report_document import check_document
+
+import streamplace
+from streamplace import Cluster, Problem, StreamGraph
+from streamplace.model.operators import Operators
+from streamplace.model.streams import Streams
+from streamplace.report.document import ReportDocument
+from streamplace.report.documents import document_of
+from streamplace.report.html import as_json
+from streamplace.report.problems import problem_part
+from streamplace.report.units import MOST_OPERATORS
+
+TASKS = Path(__file__).parents[2] / "examples" / "tasks.json"
+
+
+def read(page: Path) -> dict[str, Any]:
+    """Document of a page."""
+    text = page.read_text(encoding="utf-8")
+    begin = text.index('id="report">') + len('id="report">')
+    return check_document(text[begin : text.index("</script>", begin)])
+
+
+def random_problem(n: int, devices: int, seed: int = 0) -> Problem:
+    """Graph of n operators, each fed by up to two of the hundred before it."""
+    rng = np.random.default_rng(seed)
+    pairs = {(int(rng.integers(max(0, v - 100), v)), v) for v in range(1, n) for _ in range(2)}
+    source, target = np.array(sorted(pairs)).T
+    rate = np.zeros(n)
+    rate[0] = 1e4
+    operators = Operators(
+        tuple(f"operator-{v}" for v in range(n)),
+        ipt=rng.integers(1000, 90_000, n),
+        payload=rng.integers(10, 900, n),
+        rate=rate,
+    )
+    streams = Streams(operators, source, target, selectivity=rng.uniform(0.2, 0.8, len(source)))
+    return Problem(StreamGraph("random", operators, streams), Cluster.uniform(devices))
+
+
+def report_of(problem: Problem) -> ReportDocument:
+    """Document of a result of a placer that takes no time."""
+    return document_of(streamplace.place(problem, placer="round-robin").report())
+
+
+@pytest.fixture
+def graph(run: Callable) -> str:
+    """File of a graph of eight operators."""
+    command = ("generate", "branched", "--branches", "2", "--depth", "3", "--devices", "2")
+    assert run(*command, "--copies", "1", "-o", "graphs.jsonl").status == 0
+    Path("graph.json").write_text(Path("graphs.jsonl").read_text(), encoding="utf-8")
+    return "graph.json"
+
+
+def test_commands_write_reports(run: Callable, graph: str) -> None:
+    """Of a placement, of a simulation with moves and queues, of drawings."""
+    assert run("place", graph, "--placer", "metis", "-o", "a.json").status == 0
+    answer = run("place", graph, "--placer", "metis", "-o", "place.html")
+    assert answer.err.endswith("report → place.html\n")
+    (problem,) = read(Path("place.html"))["problems"]
+    assignment = json.loads(Path("a.json").read_text())["assignment"]
+    names = problem["operators"]["name"]
+    devices = [problem["devices"]["name"][d] for d in problem["placements"][0]["place"]]
+    assert dict(zip(names, devices, strict=True)) == assignment
+    assert (
+        run("simulate", graph, "a.json", "--engine", "--duration", "1", "-o", "s.html").status == 0
+    )
+    words = read(Path("s.html"))["words"]
+    assert any(str(part).startswith("With queues") for part in words["parts"])
+    assert run("draw", graph, "-o", "g.html").status == 0
+    assert read(Path("g.html"))["problems"][0]["placements"] == []
+    assert run("draw", graph, "a.json", "a.json", "-o", "d.html", "--json").status == 0
+    assert len(read(Path("d.html"))["problems"][0]["placements"]) == 2
+
+
+def test_a_report_spares_what_its_command_reads(run: Callable, graph: str) -> None:
+    """Even where a graph has the name of a page."""
+    Path("page.html").write_text(Path(graph).read_text(), encoding="utf-8")
+    before = Path("page.html").read_bytes()
+    for command in (("place", "page.html"), ("draw", "page.html")):
+        answer = run(*command, "-o", "page.html")
+        assert (answer.status, answer.err.count("\n")) == (2, 1)
+        assert "overwrite" in answer.err
+    assert Path("page.html").read_bytes() == before
+
+
+def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
+    """The makespan and the critical chain of a task graph, under the rules of the objective."""
+    tasks = str(TASKS)
+    assert run("place", tasks, "--placer", "heft", "--devices", "3", "-o", "p.json").status == 0
+    command = ("simulate", tasks, "p.json", "--devices", "3", "--preset", "doppler")
+    assert run(*command, "-o", "r.html").status == 0
+    document = json.loads(run(*command, "--json").out)
+    (problem,) = read(Path("r.html"))["problems"]
+    (placement,) = problem["placements"]
+    one_pass = placement["one_pass"]
+    assert (one_pass["network"], one_pass["makespan"]) == ("link", document["makespan"])
+    assert placement["value"] == document["makespan"]
+    assert one_pass["chain"][-1]["end"] == pytest.approx(one_pass["makespan"], rel=1e-12)
+    assert len(one_pass["arrival"]) == len(problem["streams"]["source"])
+
+
+def test_moves_are_listed(run: Callable) -> None:
+    """What leaves the placement that a task graph has now."""
+    tasks = str(TASKS)
+    assert run("place", tasks, "--placer", "single", "--devices", "3", "-o", "p.json").status == 0
+    command = ("place", tasks, "--devices", "3", "--from", "p.json", "--passes", "1e6")
+    assert run(*command, "--evaluations", "200", "-o", "r.html").status == 0
+    document = read(Path("r.html"))
+    (problem,) = document["problems"]
+    before = json.loads(Path("p.json").read_text())["assignment"]
+    names, devices = problem["operators"]["name"], problem["devices"]["name"]
+    moved = {
+        name: devices[d]
+        for name, d in zip(names, problem["placements"][0]["place"], strict=True)
+        if before[name] != devices[d]
+    }
+    assert {move["operator"]: next(iter(move["target"])) for move in document["moves"]} == moved
+
+
+def test_a_comparison_tells_graphs_apart(run: Callable, tmp_path: Path) -> None:
+    """Values of every placer on every graph, and placements of the first graphs."""
+    command = ("generate", "branched", "--branches", "2", "--depth", "2", "--devices", "2")
+    assert run(*command, "--copies", "5", "-o", "set.jsonl").status == 0
+    compare = ("compare", "set.jsonl", "--placers", "metis,round-robin", "--rate", "10000")
+    assert run(*compare, "--rate", "20000", "-o", "out", "--jobs", "1").status == 0
+    document = read(Path("out/report.html"))
+    comparison = document["comparison"]
+    assert len(comparison["graphs"]) == 5
+    assert comparison["problem"] == [0, 1, 2, 3, 4]
+    rates = {result["rate"]: result for result in comparison["results"]}
+    assert set(rates) == {10000, 20000}
+    for g, problem in enumerate(document["problems"]):
+        assert problem["name"] == comparison["graphs"][g]
+        values = [row[g] for row in rates[10000]["values"]]
+        assert [p["value"] for p in problem["placements"]] == pytest.approx(values, rel=1e-9)
+        assert [p["name"] for p in problem["placements"]] == rates[10000]["placers"]
+    for result in rates.values():
+        means = [row["mean"] for row in result["rows"]]
+        assert np.mean(result["values"], axis=1) == pytest.approx(means)
+
+
+OFFERS = """
+[[offers]]
+name = "small"
+price = 0.2
+cores = 2
+"""
+
+
+def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:
+    """The plan's own numbers and its subtasks on its machines; a frontier has a row per rate."""
+    Path("offers.toml").write_text(OFFERS, encoding="utf-8")
+    plan = ("plan", graph, "--offers", "offers.toml", "--evaluations", "200")
+    assert run(*plan, "--rate", "5000", "-o", "plan").status == 0
+    document = read(Path("plan/report.html"))
+    written = json.loads(Path("plan/plan.json").read_text())
+    shared = ("rate", "cost", "bound", "cheapest", "parallelism", "free")
+    assert {key: document["plan"][key] for key in shared} == {key: written[key] for key in shared}
+    (problem,) = document["problems"]
+    assert len(problem["devices"]["name"]) == sum(written["machines"].values())
+    assert problem["placements"][0]["throughput"] == 1
+    assert run(*plan, "--rate", "5000..9000", "-o", "frontier.html").status == 0
+    frontier = read(Path("frontier.html"))["plan"]["frontier"]
+    assert [point["rate"] for point in frontier] == np.linspace(5000, 9000, 9).tolist()
+    assert all(Fraction(point["bound"]) <= Fraction(point["cost"]) for point in frontier)
+
+
+def test_sizes_are_within_their_limits() -> None:
+    """500 kB for 100 operators; the page's own files included."""
+    page = streamplace.place(random_problem(100, 8), placer="round-robin").report().html()
+    assert len(page.encode()) <= 500_000
+
+
+@pytest.mark.slow
+def test_5000_operators_fit_in_two_megabytes() -> None:
+    """On a hundred devices, whose links are used by almost every stream."""
+    page = streamplace.place(random_problem(5000, 100), placer="round-robin").report().html()
+    assert len(page.encode()) <= 2_000_000
+
+
+def test_more_operators_than_can_be_shown_are_units() -> None:
+    """Devices and layers with the sums of what their operators do; a note says so."""
+    problem = random_problem(MOST_OPERATORS + 1, 7)
+    document = report_of(problem)
+    check_document(as_json(document))
+    (part,) = document["problems"]
+    assert part["level"] == "units"
+    assert str(MOST_OPERATORS + 1) in part["what_if"]
+    assert part["what_if"] in document["notes"][0]
+    assert isinstance(part["count"], list)
+    assert sum(part["count"]) == problem.n_operators
+    work = part["operators"]["work"]
+    assert sum(work) == pytest.approx(
+        (problem.graph.input_rate * problem.graph.operators.ipt).sum() / 1e6
+    )
+    (placement,) = part["placements"]
+    loads = np.bincount(placement["place"], work, 7) / 2500
+    assert loads == pytest.approx(placement["loads"]["devices"])
+
+
+def test_the_layout_has_every_operator_once() -> None:
+    """Layers rise along every stream, and no two boxes overlap."""
+    problem = random_problem(300, 4)
+    part = problem_part(problem, [], streamplace.place(problem, placer="single").judge)
+    layout, streams = part["layout"], part["streams"]
+    x, layer = np.array(layout["x"]), np.array(layout["layer"])
+    assert (layer[streams["source"]] < layer[streams["target"]]).all()
+    assert (x[streams["source"]] + layout["width"] <= x[streams["target"]]).all()
+    for of_layer in range(layer.max() + 1):
+        y = np.sort(np.array(layout["y"])[layer == of_layer])
+        assert (np.diff(y) >= layout["height"]).all()
