@@ -229,7 +229,7 @@ def main(arguments: list[str]) -> int:
         print("accepted:", check(arguments))
     except Exception as error:  # whatever is wrong with a file of a stranger, it is refused
         message = f"refused: {error or 'no reason given'} ({type(error).__name__})"
-        print(ascii(message[:300])[1:-1])
+        print(ascii(message)[1:-1][:300])
         return 1
     finally:
         signal.alarm(0)

@@ -88,3 +88,13 @@ def test_the_demo_works_after_an_installation(python: Path, tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, env=environment(python), capture_output=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "streamplace-demo" / "placements.svg").is_file()
+
+
+def test_the_library_and_its_checker_are_installed(python: Path, tmp_path: Path) -> None:
+    """From any folder, with the checker of the installation."""
+    command = [python.parent / "streamplace", "library", "check", "random-00"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(python), capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("accepted: random-00/") == 2

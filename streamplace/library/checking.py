@@ -86,7 +86,7 @@ def check_files(
         )
         output.seek(0)
         printed = output.read(MOST_PRINTED).decode(errors="replace")
-    return _result(printed.strip(), usage)
+    return result_of(printed.strip(), usage)
 
 
 def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
@@ -113,7 +113,8 @@ def is_list_of_files(words: Sequence[str]) -> bool:
     return bool(paths)
 
 
-def _result(printed: str, usage: ResourceUsage) -> CheckResult:
+def result_of(printed: str, usage: ResourceUsage) -> CheckResult:
+    """Result of what the checker printed and how it ended."""
     line = printed.splitlines()[-1] if printed else "the checker printed nothing"
     if usage.reason:
         limit = {"time": "takes too long", "memory": "takes too much memory"}

@@ -141,13 +141,13 @@ def reap(child: int) -> int | None:
 
 
 def begin(command: list[str], memory: int, core: int, report: int) -> int:
-    """Start the command in a session of its own; return its process id."""
+    """Start the command in a process group of its own; return its process id."""
     child = os.fork()
     if child:
         return child
     try:
         ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
-        os.setsid()
+        os.setpgid(0, 0)
         os.close(report)
         os.sched_setaffinity(0, {core})
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -13,6 +13,7 @@ from typing import Any
 from engine_deployments import DEPLOYMENTS
 from fuzz.documents import CLUSTER, CONSTRAINTS, GRAPH, PLACEMENT, document_of, to_json, to_toml
 from fuzz.flink_answers import answer_readers
+from fuzz.library_files import library_readers
 from fuzz.models import checkpoints, resumed, weights
 from fuzz.resumptions import resumption_readers
 
@@ -100,6 +101,7 @@ def targets() -> list[Target]:
         *_small(),
         *(Target(name, read, seeds) for name, (read, seeds) in answer_readers().items()),
         *(Target(name, *reader, cost=20) for name, reader in resumption_readers().items()),
+        *(Target(name, *reader) for name, reader in library_readers().items()),
         *(part for name in MODELS for part in _model(name)),
     ]
 

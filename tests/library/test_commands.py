@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamplace.library import check_files, open_library
+from streamplace.library.confined import RunLimits
 
 
 def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None:
@@ -106,3 +107,25 @@ def test_a_field_that_the_library_does_not_have_is_named(run: Callable, folder: 
     answer = run("library", "list", "--library", str(folder))
     assert answer.status == 2
     assert "best.jsonl:1: from is not a known field" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("content", "limits", "message"),
+    [
+        (b"[" + b"0," * 2**22 + b"0]", RunLimits(60, 2**27), "MemoryError"),
+        (b"[" * 2**16, RunLimits(60, 2**27), "RecursionError"),
+        (b"{}", RunLimits(0.001, 2**27), "takes too long"),
+        (b"\x1b[2J\n", RunLimits(60, 2**27), "refused"),
+    ],
+    ids=["long", "deep", "slow", "terminal"],
+)
+def test_a_check_is_bounded_in_time_and_memory(
+    folder: Path, content: bytes, limits: RunLimits, message: str
+) -> None:
+    instance = open_library(folder).instance_file("random-00")
+    file = folder / "hostile.json"
+    file.write_bytes(content)
+    result = check_files(instance, file, limits=limits)
+    assert not result.accepted
+    assert message in f"refused: {result.text}"
+    assert result.text.isprintable()

@@ -116,6 +116,21 @@ def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
     assert record.memory > 2**25
 
 
+def test_the_programs_of_the_benchmark_answer(folder: Path) -> None:
+    """Those whose packages streamplace itself needs; the model of OR-tools finds the best."""
+    programs = Path(__file__).parents[2] / "benchmarks/library_programs"
+    commands = [
+        f"metis={sys.executable} {programs}/partition.py metis {{problem}} {{answer}}",
+        f"cpsat={sys.executable} {programs}/cpsat.py {{objective}} {{problem}} {{answer}}",
+    ]
+    library = open_library(folder)
+    for record in run_methods(commands=commands, seconds=2, library=folder):
+        assert record.status == "answered", record.error
+        entry = library.entry(record.instance, record.objective)
+        if record.method == "cpsat":
+            assert gap_between(entry, record.value, entry.value) < 1e-4
+
+
 def test_two_methods_need_two_names(folder: Path) -> None:
     with pytest.raises(SettingError, match="two methods are called 'a'"):
         run_methods(commands=["a=x {problem} {answer}", "a=y {problem} {answer}"], library=folder)

@@ -1,0 +1,84 @@
+"""Schedulers of SAGA as programs for ``streamplace library run``, for makespans.
+
+    python saga_schedulers.py Heft|Cpop|…|all PROBLEM ANSWER
+
+The interpreter needs the package anrg-saga. SAGA's networks have a speed for every node and link,
+so times of devices are those of the mean operator, and latencies become part of the data. ``all``
+runs all schedulers but those that enumerate or need a solver, and writes the shortest schedule.
+"""
+
+import argparse
+import sys
+from itertools import combinations
+from statistics import mean
+
+sys.path.pop(0)
+from saga import Network, TaskGraph, schedulers
+
+sys.path.insert(0, __file__.rpartition("/")[0])
+from native import Instance
+
+LEFT_OUT = ("BruteForce", "SMT", "Hybrid")
+
+
+def problem_of(instance):
+    """Network and task graph of SAGA."""
+    work, send = instance.one_pass()
+    devices = range(len(instance.devices))
+    speeds = [1 / max(mean(row[d] for row in work), 1e-300) for d in devices]
+    costs = [mean(row[d] * speeds[d] for d in devices) for row in work]
+    sizes = [tuples * size / max(instance.sources) for _, _, tuples, size in instance.streams]
+    pairs = list(combinations(devices, 2))
+    usual = sum(map(mean_time, send)) or 1.0
+    links = [
+        (instance.devices[a], instance.devices[b], sum(sizes) / between if between else 1e18)
+        for a, b in pairs
+        for between in [sum(times[a, b] + times[b, a] for times in send) / 2]
+    ]
+    names = instance.operators
+    network = Network.create(list(zip(instance.devices, speeds, strict=True)), links)
+    graph = TaskGraph.create(
+        list(zip(names, (max(cost, 1e-12) for cost in costs), strict=True)),
+        [
+            (names[u], names[v], max(size, 1e-12 * usual))
+            for (u, v, _, _), size in zip(instance.streams, sizes, strict=True)
+        ],
+    )
+    return network, graph
+
+
+def mean_time(times):
+    """Mean time of a transfer."""
+    return mean(times.values())
+
+
+def main():
+    """Schedule an instance and write placement and order."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("scheduler")
+    parser.add_argument("problem")
+    parser.add_argument("answer")
+    options = parser.parse_args()
+    instance = Instance(options.problem)
+    network, graph = problem_of(instance)
+    names = [f"{options.scheduler}Scheduler"]
+    if options.scheduler == "all":
+        names = [n for n in schedulers.__all__ if n.removesuffix("Scheduler") not in LEFT_OUT]
+    best = None
+    for name in names:
+        try:
+            schedule = getattr(schedulers, name)().schedule(network, graph)
+        except Exception as error:  # some do not take every graph
+            print(f"{name}: {error!r}", file=sys.stderr)
+            continue
+        if best is None or schedule.makespan < best.makespan:
+            best = schedule
+    if best is None:
+        raise SystemExit("no scheduler has an answer")
+    runs = {run.name: run for line in best.mapping.values() for run in line}
+    devices = [instance.devices.index(runs[name].node) for name in instance.operators]
+    instance.write(options.answer, devices, [runs[name].start for name in instance.operators])
+
+
+if __name__ == "__main__":
+    main()

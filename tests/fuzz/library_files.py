@@ -1,0 +1,160 @@
+"""Files of strangers for the library: the checker's three, and what `submit` and `table` take."""
+
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from streamplace.library.checking import CheckResult, result_of
+from streamplace.library.confined import ResourceUsage
+from streamplace.library.entries import LibraryEntry
+from streamplace.library.folder import Library, checker_file, open_library
+from streamplace.library.runs import read_runs
+from streamplace.library.submission import submit
+from streamplace.library.tables import table_report
+
+sys.path.insert(0, str(checker_file().parent))
+import check
+
+PARTS = ("instance", "solution", "certificate")
+NODES = 100
+"""Nodes of a search; what needs more is refused as well."""
+LONGEST = 400
+
+Reader = Callable[[bytes, Path], Any]
+Seeds = Callable[[], Sequence[bytes]]
+
+
+def library_readers() -> dict[str, tuple[Reader, Seeds]]:
+    """Reader and valid contents of every kind of file, for each kind of proof."""
+    readers: dict[str, tuple[Reader, Seeds]] = {}
+    for entry in _smallest():
+        for part in PARTS:
+            name = f"library {part} {entry.objective} {entry.proof}"
+            readers[name] = partial(_check, entry, part), partial(_content, entry, part)
+    entry = next(entry for entry in _smallest() if entry.proof == "search")
+    for part in PARTS[1:]:
+        readers[f"library submit {part}"] = (
+            partial(_submit, entry),
+            partial(_submitted, entry, part),
+        )
+    readers["library table"] = (
+        _read_library,
+        lambda: [(_library().folder / "best.jsonl").read_bytes()],
+    )
+    readers["library runs"] = _read_results, lambda: [RUN]
+    return readers
+
+
+RUN = json.dumps(
+    {
+        "instance": "random-00", "objective": "throughput", "digest": "0" * 64, "method": "m",
+        "limit": 1.0, "seed": 0, "status": "answered", "value": 0.5, "seconds": 0.5,
+        "elapsed": 0.5, "memory": 1000, "error": None,
+    }
+).encode() + b"\n"  # fmt: skip
+
+
+@cache
+def _library() -> Library:
+    return open_library()
+
+
+@cache
+def _smallest() -> tuple[LibraryEntry, ...]:
+    """Entry of the smallest files for each objective and kind of proof."""
+    library, kinds = _library(), dict[tuple[str, str], tuple[int, LibraryEntry]]()
+    for entry in library.entries:
+        size = sum(path.stat().st_size for path in library.files(entry))
+        kind = entry.objective, entry.proof
+        if kind not in kinds or size < kinds[kind][0]:
+            kinds[kind] = size, entry
+    return tuple(entry for _, entry in kinds.values())
+
+
+def _content(entry: LibraryEntry, part: str) -> Sequence[bytes]:
+    return [_library().files(entry)[PARTS.index(part)].read_bytes()]
+
+
+def _checked(paths: Sequence[Path]) -> tuple[int, str]:
+    """Exit status and line of the checker in this process."""
+    with redirect_stdout(io.StringIO()) as out, patch.object(_searches(), "NODES", NODES):
+        status = check.main([str(path) for path in paths])
+    (line,) = out.getvalue().splitlines()
+    assert status == (0 if line.startswith("accepted: ") else 1), line
+    assert line.isascii(), line
+    assert line.isprintable(), line
+    assert len(line) <= LONGEST, line
+    return status, line
+
+
+def _searches() -> Any:
+    """Module of the checker that counts the nodes of a search."""
+    return sys.modules.get("check_search", check)
+
+
+def _check(entry: LibraryEntry, part: str, content: bytes, folder: Path) -> None:
+    """Have the checker read a content beside the two valid files."""
+    paths = _library().files(entry)
+    paths[PARTS.index(part)] = file = folder / f"{part}.json"
+    file.write_bytes(content)
+    _checked(paths)
+
+
+def _submitted(entry: LibraryEntry, part: str) -> Sequence[bytes]:
+    document = json.loads(_content(entry, part)[0])
+    return [json.dumps({**document, "graph": entry.instance}).encode()]
+
+
+def _small_library(entry: LibraryEntry, folder: Path) -> Library:
+    """Library of one instance."""
+    target, source = folder / "library", _library().folder
+    if not target.exists():
+        target.mkdir()
+        shutil.copytree(source / entry.instance, target / entry.instance)
+        manifest = json.loads((source / "manifest.json").read_bytes())
+        rows = {entry.instance: manifest["instances"][entry.instance]}
+        (target / "manifest.json").write_text(json.dumps({"instances": rows}))
+        lines = [e for e in _library().entries if e.instance == entry.instance]
+        text = "".join(json.dumps(line.document()) + "\n" for line in lines)
+        (target / "best.jsonl").write_text(text)
+    return Library(target)
+
+
+def _submit(entry: LibraryEntry, content: bytes, folder: Path) -> None:
+    """Submit a content; whatever comes of it, the library is not worse."""
+    before = _small_library(entry, folder).entry(entry.instance, entry.objective)
+    file = folder / "submitted.json"
+    file.write_bytes(content)
+    try:
+        with patch("streamplace.library.submission.check_files", _check_in_process):
+            submit(file, library=folder / "library")
+    finally:
+        after = _small_library(entry, folder).entry(entry.instance, entry.objective)
+        assert after.sense * (after.value - before.value) >= 0
+        assert after.sense * (before.bound - after.bound) >= 0
+
+
+def _check_in_process(*paths: Path) -> CheckResult:
+    status, line = _checked(paths)
+    return result_of(line, ResourceUsage(status, "", 0.0, 0.0, 0))
+
+
+def _read_library(content: bytes, folder: Path) -> None:
+    (folder / "best.jsonl").write_bytes(content)
+    (folder / "manifest.json").write_bytes((_library().folder / "manifest.json").read_bytes())
+    library = open_library(folder)
+    for entry in library.entries:
+        library.files(entry)
+
+
+def _read_results(content: bytes, folder: Path) -> None:
+    file = folder / "results.jsonl"
+    file.write_bytes(content)
+    table_report(_library(), read_runs(file))
