@@ -24,7 +24,7 @@ export interface ChartOptions {
 const W = 520;
 const H = 300;
 const LEFT = 58;
-const RIGHT = 14;
+const RIGHT = 28;
 const TOP = 14;
 const BOTTOM = 44;
 

@@ -11,7 +11,7 @@ import type { View } from "./view";
 
 export class Compare {
   readonly element = h("div", { class: "original", role: "region", "aria-label": "Original placement" });
-  private readonly table = h("div", { class: "scroll" });
+  readonly table = h("div", { class: "scroll numbers-table", hidden: true });
   private readonly frame = h("div", { class: "stage still" });
   private sheet: Sheet | undefined;
   private scene: Scene | undefined;
@@ -20,8 +20,14 @@ export class Compare {
     private readonly view: View,
     private readonly look: (scene: Scene) => Look,
   ) {
-    this.element.append(h("p", { class: "caption" }, "Original"), this.frame, this.table);
+    this.element.append(h("p", { class: "caption" }, "Original"), this.frame);
     view.onChange(() => this.redraw());
+  }
+
+  /** As high as the stage beside it. */
+  resize(height: number): void {
+    this.frame.style.height = `${height}px`;
+    this.redraw();
   }
 
   show(scene: Scene): void {

@@ -57,7 +57,9 @@ export class DeviceList {
         situation.egress(a) > 0 && `sends ${percent(situation.egress(a))}`,
         situation.ingress(a) > 0 && `receives ${percent(situation.ingress(a))}`,
       ].filter(Boolean);
-      const parts = [counted(counts[a], "operator"), ...cards, limits && "bottleneck"];
+      const { kind, device } = situation.bottleneck;
+      const fullest = !limits && device === a && kind === "device" && load > 0 && "fullest";
+      const parts = [counted(counts[a], "operator"), ...cards, limits && "bottleneck", fullest];
       row.words.textContent = parts.filter(Boolean).join(" · ");
     });
   }

@@ -45,6 +45,12 @@ export class Facts {
     return instance ? instance.load[v * instance.d + device] : 0;
   }
 
+  /** Share of one core that the busiest subtask of an operator takes at full rate. */
+  core(v: number, device: number): number {
+    const { instance } = this;
+    return instance ? instance.coreLoad[v * instance.d + device] : 0;
+  }
+
   inputRate(v: number): number | undefined {
     return this.instance?.flow.inputRate[v];
   }

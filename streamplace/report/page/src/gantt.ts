@@ -140,7 +140,7 @@ export class Gantt {
     const step = [1, 2, 5, 10].map((k) => k * size).find((candidate) => candidate >= raw) ?? raw;
     for (let time = Math.ceil(this.begin / step) * step; time <= this.end * (1 + 1e-9); time += step) {
       pen.line([x(time), AXIS - 6, x(time), height], { colour: look.line, width: 1 });
-      pen.text(x(time) + 4, 10, seconds(Math.abs(time) < step / 1e6 ? 0 : time), 11, look.soft);
+      pen.text(Math.min(x(time) + 4, w - 52), 10, seconds(Math.abs(time) < step / 1e6 ? 0 : time), 11, look.soft);
     }
   }
 

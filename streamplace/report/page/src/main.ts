@@ -4,6 +4,7 @@ import { comparisonSection } from "./comparison";
 import { choice, h, put, replace } from "./dom";
 import type { ProblemPart, ReportDocument } from "./document";
 import { differences } from "./check";
+import { forgetTheme } from "./palette";
 import { movesSection, planSection, trainingSection } from "./results";
 import { counted, shown } from "./text";
 import { Workbench } from "./workbench";
@@ -24,11 +25,20 @@ function start(): void {
     explain(main, `This browser lacks ${missing.join(" and ")}, so the report is shown as text.`);
     return;
   }
-  try {
+  const words = document.getElementById("words");
+  guarded(main, words, () => {
     const text = document.getElementById("report")?.textContent ?? "";
-    show(main, JSON.parse(text) as ReportDocument);
+    show(main, JSON.parse(text) as ReportDocument, words);
+  });
+}
+
+/** Do something; where that fails, say so above the report in words. */
+function guarded(main: HTMLElement, words: HTMLElement | null, act: () => void): void {
+  try {
+    act();
   } catch (error) {
     const why = error instanceof Error ? ` (${error.message})` : "";
+    if (words) main.append(words);
     explain(main, `The interactive report could not be shown${why}; this is its text.`);
   }
 }
@@ -48,8 +58,7 @@ function explain(main: HTMLElement, sentence: string): void {
   main.insertBefore(notice, main.firstChild);
 }
 
-function show(main: HTMLElement, report: ReportDocument): void {
-  const words = document.getElementById("words");
+function show(main: HTMLElement, report: ReportDocument, words: HTMLElement | null): void {
   const header = h(
     "header",
     {},
@@ -57,6 +66,13 @@ function show(main: HTMLElement, report: ReportDocument): void {
     h("p", { class: "made" }, report.made_by),
   );
   const notes = report.notes.map((note) => h("p", { class: "notice" }, h("bdi", {}, shown(note, 600))));
+  replace(main, header, ...notes);
+  document.documentElement.classList.add("ready");
+  // What is above is seen before the rest is computed.
+  requestAnimationFrame(() => window.setTimeout(() => guarded(main, words, () => fill(main, report, words))));
+}
+
+function fill(main: HTMLElement, report: ReportDocument, words: HTMLElement | null): void {
   const parts: Node[] = [];
   const problems = report.problems.length > 0 ? new Problems(report.problems) : undefined;
   const open = (problem: number, placer: string): void => problems?.open(problem, placer);
@@ -66,9 +82,9 @@ function show(main: HTMLElement, report: ReportDocument): void {
   if (problems) parts.push(problems.element);
   if (report.moves && report.moves.length > 0) parts.push(movesSection(report.moves));
   if (words) parts.push(h("details", { class: "block words" }, h("summary", {}, "The report in words"), words));
-  replace(main, header, ...notes, ...parts);
-  document.documentElement.classList.add("ready");
+  put(main, ...parts);
   problems?.appear();
+  main.setAttribute("data-shown", "");
 }
 
 /** One problem at a time, made when it is shown first. */
@@ -88,7 +104,10 @@ class Problems {
     if (problems.length > 1) put(this.element, h("div", { class: "chooser" }, h("h2", {}, "Graph"), this.chooser));
     put(this.element, this.body);
     this.show(0);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.bench.restyle());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      forgetTheme();
+      this.bench.restyle();
+    });
   }
 
   appear(): void {

@@ -36,11 +36,13 @@ export interface Visible {
 }
 
 const STRIP = 26;
+/** Load above which a resource is too small. */
+const FULL = 1 + 1e-9;
 
 export function paint(pen: Pen, look: Look, view: Visible): void {
   paintLanes(pen, look, view);
   const lines = look.scene.lines.filter((line) => meets(look.scene, line, view));
-  const detailed = view.scale > 0.35 && lines.length < 3000;
+  const detailed = view.scale > 0.3 && lines.length < 3000;
   const limits = lines.filter((line) => isLimit(look, line));
   for (const line of lines) if (!isLimit(look, line)) paintLine(pen, look, line, detailed, view);
   for (const line of limits) paintLine(pen, look, line, detailed, view);
@@ -106,13 +108,14 @@ function paintLine(pen: Pen, look: Look, line: Line, detailed: boolean, view: Vi
   const load = loadOf(look, line);
   const limit = isLimit(look, line);
   const remote = load >= 0;
+  const faint = detailed ? 1 : 0.4;
   const colour = limit
     ? theme.limit
     : touches
       ? theme.accent
       : remote
-        ? mixed(mixed(theme.paper, theme.ink, 0.45), theme.limit, Math.min(1, Math.max(0, load - 0.4)))
-        : mixed(theme.paper, theme.ink, theme.dark ? 0.3 : 0.24);
+        ? mixed(mixed(theme.paper, theme.ink, 0.45 * faint), theme.limit, Math.min(1, Math.max(0, load - 0.4)))
+        : mixed(theme.paper, theme.ink, (theme.dark ? 0.3 : 0.24) * faint);
   const traffic = line.streams.reduce((sum, e) => sum + look.traffic[e], 0);
   const wide = Math.log1p(traffic) / Math.log1p(Math.max(1, look.mostTraffic));
   const width = (remote ? 1 + 3 * wide : 1 + wide) * (limit ? 1.5 : 1);
@@ -143,7 +146,7 @@ function loadOf(look: Look, line: Line): number {
 
 function isLimit(look: Look, line: Line): boolean {
   const limit = look.situation?.bottleneck;
-  if (!limit || limit.load <= 0 || limit.kind === "device" || limit.kind === "core") return false;
+  if (!limit || limit.load <= FULL || limit.kind === "device" || limit.kind === "core") return false;
   return line.streams.some((e) => {
     const a = look.situation?.place[look.source[e]];
     const b = look.situation?.place[look.target[e]];
@@ -154,7 +157,7 @@ function isLimit(look: Look, line: Line): boolean {
 }
 
 export function isDeviceLimit(limit: LimitPart | undefined, device: number): boolean {
-  if (!limit || limit.load <= 0) return false;
+  if (!limit || limit.load <= FULL) return false;
   return (limit.kind === "device" || limit.kind === "core") && limit.device === device;
 }
 
@@ -175,7 +178,7 @@ function inkOf(look: Look, box: Box, b: number): Ink {
   const several = box.operators.some((v) => situation.place[v] !== device);
   const limits =
     box.operators.some((v) => look.marked.has(v)) ||
-    (!several && isDeviceLimit(situation.bottleneck, device));
+    (!several && situation.bottleneck.kind === "device" && isDeviceLimit(situation.bottleneck, device));
   const colour = several ? mixed(theme.paper, theme.ink, 0.25) : deviceColour(device);
   return { device: several ? -2 : device, colour, limits, dim };
 }

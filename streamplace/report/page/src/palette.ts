@@ -25,7 +25,19 @@ export interface Theme {
   readonly limit: string;
 }
 
+let current: Theme | undefined;
+
+/** The colours of now; read anew after the page has changed between light and dark. */
 export function theme(): Theme {
+  current ??= readTheme();
+  return current;
+}
+
+export function forgetTheme(): void {
+  current = undefined;
+}
+
+function readTheme(): Theme {
   const style = getComputedStyle(document.documentElement);
   const of = (name: string): string => style.getPropertyValue(`--${name}`).trim();
   return {

@@ -14,8 +14,8 @@ const REST_MS = 90;
 export interface Sheet {
   readonly element: HTMLElement | SVGElement;
   draw(look: Look): void;
-  /** Follow the view. */
-  follow(look: Look): void;
+  /** Follow the view; the look is made only where all is drawn anew. */
+  follow(look: () => Look): void;
 }
 
 export function sheetFor(size: number, view: View): Sheet {
@@ -72,14 +72,14 @@ class CanvasSheet implements Sheet {
     this.picture.width = 0;
   }
 
-  follow(look: Look): void {
+  follow(look: () => Look): void {
     if (!this.heavy) {
-      this.draw(look);
+      this.draw(look());
       return;
     }
     this.shift();
     if (this.rest !== undefined) clearTimeout(this.rest);
-    this.rest = window.setTimeout(() => this.draw(look), REST_MS);
+    this.rest = window.setTimeout(() => this.draw(look()), REST_MS);
   }
 
   /** Show the last picture where the view is now. */

@@ -77,10 +77,19 @@ export class Stage {
   }
 
   fit(whole: boolean): void {
-    const { clientWidth: w, clientHeight: h } = this.element;
+    const w = this.element.clientWidth;
     if (w === 0) return;
+    this.element.style.height = `${this.heightFor(w)}px`;
+    const h = this.element.clientHeight;
     if (whole) this.view.fit(this.scene.width, this.scene.height, w, h);
     else this.view.fitWidth(this.scene.width, this.scene.height, w, h);
+  }
+
+  /** As high as the scene needs at a readable size. */
+  private heightFor(w: number): number {
+    const scale = Math.max(0.6, Math.min(1.15, (w - 32) / this.scene.width));
+    const most = Math.max(320, Math.min(620, 0.68 * window.innerHeight));
+    return Math.min(most, Math.max(370, this.scene.height * scale + 72));
   }
 
   zoom(factor: number): void {
@@ -97,8 +106,8 @@ export class Stage {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      const look = this.actions.look(this.scene);
-      if (this.dirty) this.sheet.draw(look);
+      const look = (): Look => this.actions.look(this.scene);
+      if (this.dirty) this.sheet.draw(look());
       else this.sheet.follow(look);
       this.dirty = false;
     });

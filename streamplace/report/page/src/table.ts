@@ -27,12 +27,13 @@ export function sortable(options: TableOptions): HTMLElement {
   let wanted = "";
   const body = h("tbody");
   const rest = h("p", { class: "hint", "aria-live": "polite" });
+  const numeric = options.head.map((_, i) => options.rows.some((row) => row[i]?.value !== undefined));
   const heads = options.head.map((name, i) => {
     const sort = h("button", { type: "button", class: "sort" }, name);
     const cell = h("th", { scope: "col", "aria-sort": "none" }, sort);
-    if (options.rows.some((row) => row[i]?.value !== undefined)) cell.classList.add("number");
+    if (numeric[i]) cell.classList.add("number");
     sort.addEventListener("click", () => {
-      falling = column === i ? !falling : options.rows.some((row) => row[i]?.value !== undefined);
+      falling = column === i ? !falling : numeric[i];
       column = i;
       heads.forEach((head) => head.setAttribute("aria-sort", "none"));
       cell.setAttribute("aria-sort", falling ? "descending" : "ascending");
@@ -56,7 +57,7 @@ export function sortable(options: TableOptions): HTMLElement {
       (row) => !wanted || row.some((cell) => cell.text.toLowerCase().includes(wanted)),
     );
     if (column >= 0) rows.sort((a, b) => (falling ? -1 : 1) * order(a[column], b[column], falling));
-    replace(body, ...rows.slice(0, MOST).map(rowElement));
+    replace(body, ...rows.slice(0, MOST).map((row) => rowElement(row, numeric)));
     const more = rows.length - MOST;
     rest.textContent = more > 0 ? `${counted(more, "row")} more; filter to see them.` : "";
   }
@@ -72,9 +73,9 @@ function order(a: Cell | undefined, b: Cell | undefined, falling: boolean): numb
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-function rowElement(row: readonly Cell[]): HTMLElement {
+function rowElement(row: readonly Cell[], numeric: readonly boolean[]): HTMLElement {
   const cells = row.map((cell, i) => {
-    const classes = [cell.value !== undefined && "number", cell.best && "best"].filter(Boolean);
+    const classes = [numeric[i] && "number", cell.best && "best"].filter(Boolean);
     const content = cell.open
       ? h("button", { type: "button", class: "link" }, h("bdi", {}, cell.text))
       : h("bdi", {}, cell.text);

@@ -17,7 +17,7 @@ interface Card {
   readonly label: string;
   readonly value: string;
   readonly note: string;
-  readonly main?: boolean;
+  readonly lead?: boolean;
 }
 
 export class Verdict {
@@ -40,7 +40,7 @@ export class Verdict {
       this.objective(placement, before !== undefined),
     ].filter((card): card is Card => card !== undefined);
     if (this.isPass) cards.sort((a, b) => Number(b.label === "One pass") - Number(a.label === "One pass"));
-    replace(this.cards, ...cards.map((card, i) => element({ ...card, main: i === 0 })));
+    replace(this.cards, ...cards.map((card, i) => element({ ...card, lead: i === 0 })));
     this.sentence.textContent = this.facts.sentence(now.situation.bottleneck);
     this.sentence.classList.toggle("over", now.situation.bottleneck.load > 1);
   }
@@ -88,6 +88,7 @@ export class Verdict {
     const { bound } = placement;
     if (objective.name === "throughput" || this.isPass) {
       if (this.isPass || bound === undefined) return undefined;
+      if (changed) return { label: "Proven bound", value: percent(bound), note: "of the original problem" };
       const gap = bound > 0 ? `this placement reaches ${percent(placement.throughput / bound)} of it` : "";
       return { label: "Proven bound", value: percent(bound), note: gap };
     }
@@ -99,7 +100,7 @@ export class Verdict {
 function element(card: Card): HTMLElement {
   return h(
     "div",
-    { class: card.main ? "card main" : "card" },
+    { class: card.lead ? "card lead" : "card" },
     h("dt", {}, card.label),
     h("dd", { class: "figure" }, card.value),
     h("dd", { class: "note" }, card.note),

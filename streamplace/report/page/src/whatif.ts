@@ -23,6 +23,8 @@ export interface State {
 export class WhatIf {
   private states: State[];
   private at = 0;
+  /** Whether the last step changed the rate or a speed. */
+  rescaled = false;
   private readonly data: ProblemData;
   private instance: Instance;
   private loads: Loads;
@@ -211,7 +213,8 @@ export class WhatIf {
   }
 
   private apply(from: State, to: State): void {
-    if (from.rate !== to.rate || from.speed.some((factor, a) => factor !== to.speed[a])) {
+    this.rescaled = from.rate !== to.rate || from.speed.some((f, a) => f !== to.speed[a]);
+    if (this.rescaled) {
       this.instance = instanceOf(this.data, { rate: to.rate, speed: to.speed });
       this.loads = new Loads(this.instance, to.place);
       this.filling = new Filling(this.instance);

@@ -44,6 +44,7 @@ export class Workbench {
   private selected = -1;
   private matches: Set<number> | undefined;
   private placement: PlacementPart | undefined;
+  private given: Situation | undefined;
   private whatif: WhatIf | undefined;
   private base: Scene;
   private scene: Scene;
@@ -81,7 +82,7 @@ export class Workbench {
       key: (event) => this.key(event),
     });
     this.compare = new Compare(this.view, (scene) =>
-      this.look(scene, this.placement && situationOfDocument(this.placement)),
+      this.look(scene, this.given),
     );
     this.toolbar = new Toolbar(problem, this);
     this.build();
@@ -92,7 +93,7 @@ export class Workbench {
 
   /** Called when the element is in the page, and whenever it may have another size. */
   appear(): void {
-    this.stage.fit(false);
+    this.fitStage();
     this.stage.redraw();
   }
 
@@ -104,6 +105,7 @@ export class Workbench {
 
   usePlacement(index: number): void {
     this.placement = this.problem.placements[index];
+    this.given = situationOfDocument(this.placement);
     this.whatif = undefined;
     this.facts.change(1, undefined);
     if (!this.off) {
@@ -116,7 +118,7 @@ export class Workbench {
   setMode(mode: Mode): void {
     this.mode = mode;
     this.toolbar.showMode(mode);
-    this.stage.element.hidden = mode === "pass";
+    this.main.classList.toggle("passing", mode === "pass");
     this.gantt.element.hidden = mode !== "pass";
     if (mode === "pass") this.gantt.show();
     else this.relay(true);
@@ -148,10 +150,11 @@ export class Workbench {
 
   setCompare(on: boolean): void {
     this.compare.element.hidden = !on;
+    this.compare.table.hidden = !on;
     this.main.classList.toggle("comparing", on);
     if (on && this.placement) this.compare.show(this.originalScene());
     this.refresh();
-    requestAnimationFrame(() => this.stage.fit(false));
+    requestAnimationFrame(() => this.fitStage());
   }
 
   zoom(factor: number): void {
@@ -172,9 +175,14 @@ export class Workbench {
     return this.placement;
   }
 
+  private fitStage(): void {
+    this.stage.fit(false);
+    this.compare.resize(this.stage.element.clientHeight);
+  }
+
   private get situation(): Situation | undefined {
     if (this.whatif) return this.whatif.situation;
-    return this.placement && situationOfDocument(this.placement);
+    return this.given;
   }
 
   private get times(): Times | undefined {
@@ -183,10 +191,11 @@ export class Workbench {
 
   private build(): void {
     const { problem } = this;
-    const stages = h("div", { class: "stages" }, this.compare.element, this.stage.element);
-    put(this.main, stages, this.gantt.element, this.tray.element, this.tip);
+    const now = h("div", { class: "now" }, h("p", { class: "caption" }, "Now"), this.stage.element);
+    const stages = h("div", { class: "stages" }, this.compare.element, now);
+    put(this.main, stages, this.gantt.element, this.compare.table, this.tray.element, this.tip);
     const side = h("aside", { class: "side", "aria-label": "Devices and operator" });
-    if (this.facts.devices.length > 0) put(side, this.detail.element, this.devices.element, this.rate);
+    if (this.facts.devices.length > 0) put(side, this.devices.element, this.rate, this.detail.element);
     else put(side, this.detail.element);
     const why = this.off && h("p", { class: "notice" }, this.off);
     put(
@@ -204,7 +213,6 @@ export class Workbench {
 
   private look(scene: Scene, situation: Situation | undefined): Look {
     const { problem, facts } = this;
-    const others = problem.objective && problem.objective.name !== "throughput" && !this.whatif?.changed;
     return {
       scene,
       theme: theme(),
@@ -216,10 +224,23 @@ export class Workbench {
       selected: this.selected,
       matches: this.matches,
       focused: document.activeElement === this.stage.element,
-      marked: new Set(others ? this.placement?.marks.operators : []),
+      marked: this.marked(situation),
       source: problem.streams.source,
       target: problem.streams.target,
     };
+  }
+
+  /** Operators that limit: by a single core, or as Python marks them for another objective. */
+  private marked(situation: Situation | undefined): ReadonlySet<number> {
+    const { objective } = this.problem;
+    if (objective && objective.name !== "throughput") {
+      return new Set(this.whatif?.changed ? [] : this.placement?.marks.operators);
+    }
+    const limit = situation?.bottleneck;
+    if (!situation || !limit || limit.kind !== "core" || limit.load <= 1) return new Set();
+    const full = limit.load * (1 - 1e-9);
+    const rows = Array.from({ length: situation.place.length }, (_, v) => v);
+    return new Set(rows.filter((v) => this.facts.core(v, situation.place[v]) >= full));
   }
 
   private originalScene(): Scene {
@@ -234,12 +255,12 @@ export class Workbench {
     this.scene = lanes ? laneScene(this.base, place, this.facts.devices.length) : this.base;
     this.stage.show(this.scene);
     if (!this.compare.element.hidden) this.compare.show(this.originalScene());
-    if (fit) requestAnimationFrame(() => this.stage.fit(false));
+    if (fit) requestAnimationFrame(() => this.fitStage());
   }
 
   private changed(): void {
     const { whatif } = this;
-    if (whatif) this.facts.change(whatif.state.rate, whatif.state.speed);
+    if (whatif?.rescaled) this.facts.change(whatif.state.rate, whatif.state.speed);
     this.refresh();
     if (this.mode === "lanes") this.relay(false);
   }
@@ -252,7 +273,7 @@ export class Workbench {
       const before = this.whatif?.changed ? this.before(placement) : undefined;
       this.verdict.show(placement, this.outcome(situation), before);
       if (!this.compare.element.hidden) {
-        this.compare.describe(this.facts, situationOfDocument(placement), situation);
+        this.compare.describe(this.facts, this.given ?? situation, situation);
       }
     }
     this.showRate();
@@ -268,7 +289,7 @@ export class Workbench {
   }
 
   private before(placement: PlacementPart): Outcome {
-    const situation = situationOfDocument(placement);
+    const situation = this.given ?? situationOfDocument(placement);
     return { situation, times: timesOfDocument(placement), rate: 1, cost: this.whatif?.originalCost };
   }
 

@@ -1,0 +1,212 @@
+"""The page in Chromium: what it shows, what it computes, and how it is used."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import CANARY, FRAGMENTS
+from report_browser import BROWSER, DRIVER, Browser, browser
+from report_example import example as example_document
+from report_example import example_problem
+from report_vectors import GOLDEN
+from streamsim import throughput as python_throughput
+
+import streamplace.report
+from streamplace import Cluster, Device, Operator, Problem, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.html import as_page
+from streamplace.report.placements import Shown
+from streamplace.report.problems import problem_part
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (BROWSER and DRIVER), reason="needs chromium and chromedriver"),
+]
+AXE = Path(streamplace.report.__file__).parent / "page" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as session:
+        session.size(1280, 900)
+        yield session
+
+
+@pytest.fixture
+def example() -> Any:
+    return example_document()
+
+
+def shown(chromium: Browser, document: Any, folder: Path) -> None:
+    """Open the page of a document; nothing but its file is asked for, and nothing complains."""
+    file = folder / "report.html"
+    file.write_text(as_page(document), encoding="utf-8")
+    chromium.log("browser"), chromium.requests()
+    chromium.open(file)
+    for _ in range(100):
+        time.sleep(0.1)
+        if chromium.run("return document.querySelector('#page[data-shown]') !== null"):
+            break
+    time.sleep(0.3)
+    assert chromium.requests() == [file.as_uri()]
+    assert chromium.log("browser") == []
+
+
+def throughput(chromium: Browser) -> float:
+    """The throughput that the page shows, as a share."""
+    text = chromium.run("return document.querySelector('.card .figure').textContent")
+    return float(text.split()[0]) / 100
+
+
+def centres(
+    chromium: Browser, operator: str, device: int
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Points inside the box of an operator and inside a device of the list."""
+    script = """
+        const texts = [...document.querySelectorAll('.now .stage text')];
+        const box = texts.find((t) => t.textContent === arguments[0]).getBoundingClientRect();
+        const to = document.querySelector(`.device[data-device="${arguments[1]}"] summary`);
+        const end = to.getBoundingClientRect();
+        return [[box.x + 5, box.y + box.height / 2], [end.x + 20, end.y + end.height / 2]];
+    """
+    start, end = chromium.run(script, operator, device)
+    return tuple(start), tuple(end)
+
+
+def test_every_part_is_shown_without_a_request(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    shown(chromium, example, tmp_path)
+    heads = chromium.run("return [...document.querySelectorAll('h2')].map((h) => h.textContent)")
+    assert {"Plan", "Comparison", "Training", "Moves"} <= set(heads)
+
+
+def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_path: Path) -> None:
+    problem = example["problems"][0]
+    document = {key: example[key] for key in ("version", "made_by", "title", "words", "notes")}
+    shown(chromium, document | {"problems": [problem]}, tmp_path)
+    assert throughput(chromium) == pytest.approx(problem["placements"][0]["throughput"], abs=5e-4)
+    chromium.drag(*centres(chromium, "parse", 3))
+    moved = _python_after(problem, operator=2, device=3)
+    assert throughput(chromium) == pytest.approx(moved, abs=5e-4)
+    chromium.press("Control+z")
+    assert throughput(chromium) == pytest.approx(problem["placements"][0]["throughput"], abs=5e-4)
+
+
+def _python_after(problem: Any, operator: int, device: int) -> float:
+    place = list(problem["placements"][0]["place"])
+    place[operator] = device
+    return float(python_throughput(example_problem().instance, [place])[0])
+
+
+def test_the_keyboard_alone_moves_an_operator(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    problem = example["problems"][0]
+    document = {key: example[key] for key in ("version", "made_by", "title", "words", "notes")}
+    shown(chromium, document | {"problems": [problem]}, tmp_path)
+    for _ in range(40):
+        chromium.press("Tab")
+        if chromium.run("return document.activeElement.matches('.now .stage')"):
+            break
+    chromium.press("Right", "Right", "4")
+    assert throughput(chromium) == pytest.approx(
+        _python_after(problem, operator=2, device=3), abs=5e-4
+    )
+    said = chromium.run(
+        "return document.querySelector('[aria-live=polite].visually-hidden').textContent"
+    )
+    assert said.startswith("parse is on big. Throughput 45.0 %")
+
+
+def test_the_models_agree_with_python_in_chromium(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    shown(chromium, example, tmp_path)
+    problems = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    assert chromium.run("return window.streamplace.differences(arguments[0])", problems) == []
+
+
+def test_a_page_that_computes_otherwise_switches_what_if_off(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    example["problems"][0]["placements"][0]["throughput"] += 1e-8
+    shown(chromium, example, tmp_path)
+    text = chromium.run("return document.querySelector('.workbench .notice').textContent")
+    assert "computes another value for the throughput" in text
+    assert chromium.run("return document.querySelectorAll('.detail select').length") == 0
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="needs `make page` once")
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_serious(
+    chromium: Browser, example: Any, tmp_path: Path, dark: bool
+) -> None:
+    chromium.size(1280, 900, dark=dark)
+    shown(chromium, example, tmp_path)
+    chromium.call("POST", "/execute/sync", {"script": AXE.read_text("utf-8"), "args": []})
+    script = "const done = arguments[0]; axe.run().then((r) => done(r.violations.map((v) => \
+        [v.id, v.impact, v.nodes.map((n) => n.html.slice(0, 200)).slice(0, 3)])));"
+    found = chromium.wait(script)
+    assert [violation for violation in found if violation[1] in ("serious", "critical")] == []
+
+
+def test_a_browser_without_a_feature_gets_a_sentence(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    hide = {"source": "delete window.ResizeObserver"}
+    name = chromium.chromium("Page.addScriptToEvaluateOnNewDocument", hide)["identifier"]
+    file = tmp_path / "report.html"
+    file.write_text(as_page(example), encoding="utf-8")
+    chromium.open(file)
+    chromium.chromium("Page.removeScriptToEvaluateOnNewDocument", {"identifier": name})
+    text = chromium.run("return document.getElementById('page').innerText")
+    assert text.startswith("This browser lacks ResizeObserver")
+    assert "Verdict: an example." in text
+
+
+def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path) -> None:
+    tags = ("<script>", "<img src=x onerror=pwned=1>", "</script><script>pwned=1</script>")
+    names = [*FRAGMENTS, *tags, "", "\udc00", "a" * 100_000]
+    operators = [Operator(name or " ", ipt=1.0, rate=1.0) for name in names[:-3]]
+    problem = Problem(StreamGraph.of("<b>", operators, []), Cluster.of([Device("<i>d</i>")]))
+    shown_part = Shown("<u>", problem.placement([0] * len(operators)))
+    part = problem_part(problem, [shown_part], OBJECTIVES["throughput"])
+    part["operators"]["name"] = [*part["operators"]["name"][:-3], *names[-3:]]
+    example["problems"] = [part]
+    for key in ("comparison", "plan", "training", "moves"):
+        example.pop(key)
+    shown(chromium, example, tmp_path)
+    assert not chromium.run(f"return 'pwned' in window || Boolean(window.{CANARY})")
+    assert chromium.run("return document.querySelectorAll('main script, main img').length") == 0
+    texts = chromium.run(
+        "return [...document.querySelectorAll('.now .stage text')].map((t) => t.textContent)"
+    )
+    assert len(texts) == 2 * len(part["operators"]["name"])
+    assert not any(character in text for text in texts for character in "\x00\x1b\n\u202e\u2066")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(
+    chromium: Browser, example: Any, tmp_path: Path, width: int
+) -> None:
+    chromium.size(width, 900, mobile=width < 500)
+    shown(chromium, example, tmp_path)
+    assert chromium.run("return document.documentElement.scrollWidth") <= width
+    chromium.size(1280, 900)
+
+
+def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) -> None:
+    shown(chromium, example, tmp_path)
+    for label in ("Devices", "Pass", "Graph", "Compare", "Devices", "Compare"):
+        chromium.run(
+            "[...document.querySelectorAll('button')]"
+            ".find((b) => b.textContent === arguments[0]).click()",
+            label,
+        )
+        time.sleep(0.2)
+    assert chromium.log("browser") == []
+    assert "critical path" in chromium.run("return document.querySelector('.gantt').ariaLabel")
