@@ -45,7 +45,9 @@ class Task:
     def besides(self, e: int, a: int, b: int) -> float:
         """Seconds that stream e takes before and after the channel."""
         latency = self.problem.latency[a][b] if self.problem.latency else 0.0
-        besides = latency + self.flows[e][1] * (2 * self.problem.overhead)
+        size, tuples = self.flows[e]
+        problem = self.problem
+        besides = latency + 2 * (tuples * problem.overhead + size * problem.overhead_per_byte)
         return besides * self.send_factor[e]
 
 

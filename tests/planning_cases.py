@@ -37,7 +37,8 @@ def catalogues(draw: st.DrawFn, most: int = 3) -> Catalogue:
                 at_most=MOST_MACHINES,
             )
         )
-    return Catalogue.of(offers, draw(st.sampled_from([0.0, 1e-4])))
+    costs = draw(st.sampled_from([0.0, 1e-4])), draw(st.sampled_from([0.0, 3e-5]))
+    return Catalogue.of(offers, *costs)
 
 
 @st.composite
@@ -61,6 +62,7 @@ def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
             f"v{v}",
             draw(st.sampled_from([0.5, 1.0, 2.0])),
             partitioning=draw(st.sampled_from(["", "rebalance", "hash"])),
+            ipt=draw(st.sampled_from([0, 300])),
         )
         for v in range(1, n)
     ]

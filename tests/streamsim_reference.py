@@ -32,8 +32,9 @@ def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource
             loads["link", a, b][s] += tuples * F(problem.gap)
             loads["egress", a, -1][s] += traffic * F(problem.egress[a])
             loads["ingress", b, -1][s] += traffic * F(problem.ingress[b])
-            loads["device", a, -1][s] += tuples * F(problem.overhead) / problem.cores[a]
-            loads["device", b, -1][s] += tuples * F(problem.overhead) / problem.cores[b]
+            handling = tuples * F(problem.overhead) + traffic * F(problem.overhead_per_byte)
+            loads["device", a, -1][s] += handling / problem.cores[a]
+            loads["device", b, -1][s] += handling / problem.cores[b]
     return loads
 
 

@@ -33,6 +33,7 @@ class Description:
     gap: float
     windows: tuple[WindowedOperator, ...] = ()
     joins: tuple[bool, ...] | None = None
+    overhead_per_byte: float = 0.0
 
     @property
     def instance(self) -> Instance:
@@ -107,6 +108,7 @@ def descriptions(
         ingress=each(nic, d) if costs and not alike else free,
         overhead=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
         gap=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
+        overhead_per_byte=draw(_some(0.0, 1e-4, 1e-3)) if costs else 0.0,
     )
 
 

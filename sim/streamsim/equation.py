@@ -50,9 +50,11 @@ def nic_load(traffic: float, seconds_per_byte: float) -> float:
 
 
 @inlined_kernel
-def handling_load(tuples: float, overhead: float, cores: float) -> float:
-    """Load of a device that sends or receives so many remote tuples/s."""
-    return tuples * overhead / cores
+def handling_load(
+    tuples: float, traffic: float, overhead: float, overhead_per_byte: float, cores: float
+) -> float:
+    """Load of a device that sends or receives so many remote tuples/s, of so many bytes/s."""
+    return (tuples * overhead + traffic * overhead_per_byte) / cores
 
 
 def link_loads(traffic: Floats, tuples: Floats, seconds_per_byte: ArrayLike, gap: float) -> Floats:

@@ -14,7 +14,7 @@ from streamsim.arrays import Bools, Floats, Ints
 from streamsim.equation import egress_at, ingress_at, link_at, n_resources
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
-from streamsim.loads import add_operator, add_stream, core_load, stream_loads
+from streamsim.loads import add_operator, add_stream, core_load, handles, stream_loads
 
 #: Resources that fill up within this fraction of one another are full at once.
 TIE = 1e-12
@@ -170,7 +170,7 @@ def _meets_full(instance: Instance, e: int, a: int, b: int, full: Bools) -> bool
         (full[link_at(d, a, b)] and link > 0)
         or (full[egress_at(d, a)] and egress > 0)
         or (full[ingress_at(d, b)] and ingress > 0)
-        or (instance.overhead > 0 and (full[a] or full[b]))
+        or (handles(instance) and (full[a] or full[b]))
     )
 
 

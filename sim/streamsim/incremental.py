@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats, Ints
 from streamsim.equation import (
     egress_at,
-    handling_load,
     ingress_at,
     link_at,
     link_load,
@@ -26,8 +25,10 @@ from streamsim.instance import Instance, writable
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import (
     core_load,
+    handles,
     has_several_cores,
     only_devices_and_links,
+    stream_handling,
     stream_loads,
 )
 
@@ -233,10 +234,9 @@ def _reroute(instance: Instance, state: LoadState, e: int, a: int, b: int, sign:
     _shift(state, link_at(d, a, b), sign * link)
     _shift(state, egress_at(d, a), sign * egress)
     _shift(state, ingress_at(d, b), sign * ingress)
-    if instance.overhead > 0:
-        tuples = sign * instance.tuples[e]
-        _shift(state, a, handling_load(tuples, instance.overhead, instance.cores[a]))
-        _shift(state, b, handling_load(tuples, instance.overhead, instance.cores[b]))
+    if handles(instance):
+        _shift(state, a, stream_handling(instance, e, a, sign))
+        _shift(state, b, stream_handling(instance, e, b, sign))
 
 
 @inlined_kernel

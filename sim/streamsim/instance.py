@@ -69,6 +69,7 @@ class Instance(NamedTuple):
     egress: Floats  # [D] seconds per byte sent, 0 where the NIC is uncapped
     ingress: Floats  # [D] seconds per byte received, 0 where the NIC is uncapped
     overhead: float  # core seconds per remote tuple, at each end (o)
+    overhead_per_byte: float  # core seconds per remote byte, at each end
     gap: float  # link seconds per remote tuple (g)
 
     @property
@@ -106,6 +107,7 @@ def build_instance(
     egress: ArrayLike | None = None,
     ingress: ArrayLike | None = None,
     overhead: float = 0.0,
+    overhead_per_byte: float = 0.0,
     gap: float = 0.0,
 ) -> Instance:
     """Derive rates, loads and adjacency from the plain description of a problem.
@@ -143,6 +145,7 @@ def build_instance(
         egress=egress,
         ingress=ingress,
         overhead=overhead,
+        overhead_per_byte=overhead_per_byte,
         gap=gap,
     )
 
@@ -160,6 +163,7 @@ def instance_of(
     egress: ArrayLike | None = None,
     ingress: ArrayLike | None = None,
     overhead: float = 0.0,
+    overhead_per_byte: float = 0.0,
     gap: float = 0.0,
 ) -> Instance:
     """Put the flow of a graph on a cluster.
@@ -208,6 +212,7 @@ def instance_of(
         egress=_filled(egress, len(types), 0.0),
         ingress=_filled(ingress, len(types), 0.0),
         overhead=float(overhead),
+        overhead_per_byte=float(overhead_per_byte),
         gap=float(gap),
     )
 

@@ -6,14 +6,15 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats, Ints
 from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
-from streamsim.passes.sending import fixed_seconds, sending_seconds
+from streamsim.passes.sending import sending_seconds
 
 
 def latencies(instance: Instance, placements: ArrayLike) -> Floats:
     """Seconds from a source to the sink that is reached last, for each placement [B, N].
 
-    T(v) = c(v) + max over streams (u, v) of T(u) + L + g + 2·o + payload · G, where the network's
-    terms are 0 within a device. Windows are taken to emit at once.
+    T(v) = c(v) + max over streams (u, v) of T(u) + L + g + 2·o + payload · (G + 2·o'), where the
+    network's terms are 0 within a device, and o' is the overhead per byte. Windows are taken to
+    emit at once.
 
     Examples
     --------
@@ -34,7 +35,7 @@ def latencies(instance: Instance, placements: ArrayLike) -> Floats:
 def _latencies(instance: Instance, placements: Ints, out: Floats) -> None:
     n = len(instance.rate)
     arrival = np.empty(n)
-    fixed_s = fixed_seconds(1.0, instance.gap, instance.overhead)
+    per_tuple, per_byte = instance.gap + 2.0 * instance.overhead, 2.0 * instance.overhead_per_byte
     for i in range(len(placements)):
         place = placements[i]
         arrival[:] = 0.0
@@ -47,6 +48,8 @@ def _latencies(instance: Instance, placements: Ints, out: Floats) -> None:
                 at = done
                 if a != b:
                     latency, wire = instance.latency[a, b], instance.seconds_per_byte[a, b]
-                    at += sending_seconds(latency, instance.payload[e], wire, fixed_s)
+                    size = instance.payload[e]
+                    fixed_s = per_tuple + size * per_byte
+                    at += sending_seconds(latency, size, wire, fixed_s)
                 arrival[instance.target[e]] = max(arrival[instance.target[e]], at)
         out[i] = last

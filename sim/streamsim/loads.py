@@ -22,6 +22,22 @@ def stream_loads(instance: Instance, e: int, a: int, b: int) -> tuple[float, flo
 
 
 @inlined_kernel
+def stream_handling(instance: Instance, e: int, d: int, share: float) -> float:
+    """Load of device d, one of the ends of stream e, that sends or receives a share of it."""
+    tuples, traffic = share * instance.tuples[e], share * instance.traffic[e]
+    overhead, per_byte = instance.overhead, instance.overhead_per_byte
+    load: float = handling_load(tuples, traffic, overhead, per_byte, instance.cores[d])
+    return load
+
+
+@inlined_kernel
+def handles(instance: Instance) -> bool:
+    """Whether sending or receiving loads devices."""
+    costly: bool = instance.overhead > 0 or instance.overhead_per_byte > 0
+    return costly
+
+
+@inlined_kernel
 def add_operator(instance: Instance, loads: Floats, v: int, d: int, share: float) -> None:
     """Put ``share`` of the flow of operator v on device d."""
     loads[d] += share * instance.load[v, instance.device_type[d]]
@@ -34,9 +50,8 @@ def add_stream(instance: Instance, loads: Floats, e: int, a: int, b: int, share:
         return
     d = len(instance.device_type)
     link, egress, ingress = stream_loads(instance, e, a, b)
-    tuples = share * instance.tuples[e]
-    loads[a] += handling_load(tuples, instance.overhead, instance.cores[a])
-    loads[b] += handling_load(tuples, instance.overhead, instance.cores[b])
+    loads[a] += stream_handling(instance, e, a, share)
+    loads[b] += stream_handling(instance, e, b, share)
     loads[link_at(d, a, b)] += share * link
     loads[egress_at(d, a)] += share * egress
     loads[ingress_at(d, b)] += share * ingress
@@ -56,9 +71,8 @@ def full_rate_loads(instance: Instance, placement: Ints, loads: Floats) -> None:
 
 def only_devices_and_links(instance: Instance) -> bool:
     """Whether tuples cost nothing beyond CPU and bytes on links: no NIC caps, overhead or gap."""
-    return not (
-        instance.overhead or instance.gap or instance.egress.any() or instance.ingress.any()
-    )
+    per_tuple = instance.overhead or instance.overhead_per_byte or instance.gap
+    return not (per_tuple or instance.egress.any() or instance.ingress.any())
 
 
 def has_several_cores(instance: Instance) -> bool:

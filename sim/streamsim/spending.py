@@ -59,8 +59,9 @@ def _spend(
             a, b = place[instance.source[e]], place[instance.target[e]]
             if a != b:
                 tuples, size = seconds * instance.tuples[e], seconds * instance.traffic[e]
-                core[i, a] += tuples * instance.overhead
-                core[i, b] += tuples * instance.overhead
+                handling = tuples * instance.overhead + size * instance.overhead_per_byte
+                core[i, a] += handling
+                core[i, b] += handling
                 link[i] += instance.latency[a, b] + tuples * instance.gap
                 link[i] += size * instance.seconds_per_byte[a, b]
                 sent[i] += size

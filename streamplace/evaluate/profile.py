@@ -227,7 +227,7 @@ def _ccr(problem: Problem) -> float:
     size, fixed_s = 0.0, 0.0
     if problem.graph.n_streams:
         size = float(tasks.streams["size"].mean())
-        fixed_s = float(fixed_times(tasks.streams["tuples"], tasks.gap, tasks.overhead).mean())
+        fixed_s = float(fixed_times(tasks).mean())
     latency, wire = tasks.links["latency"][remote], tasks.links["seconds_per_byte"][remote]
     sending = sending_times(latency, size, wire, fixed_s)
     return float(sending.mean()) / computing if computing and remote.any() else 0.0

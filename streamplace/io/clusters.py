@@ -82,9 +82,10 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
     bandwidth = wire * _matrix(devices, tables, "bandwidth", bandwidth_bps, 1e9)
     latency = _matrix(devices, tables, "latency", seconds, 0.0)
     costs = {}
-    for cost in ("overhead", "gap"):
+    fields = {"overhead": "overhead_s", "overhead_per_byte": "overhead_s_per_byte", "gap": "gap_s"}
+    for cost, name in fields.items():
         with located(cost):
-            costs[f"{cost}_s"] = seconds(tables.get(cost, 0.0))
+            costs[name] = seconds(tables.get(cost, 0.0))
     energy = tables.get("joules_per_byte", 0.0)
     return Cluster(devices, bandwidth, latency, **costs, joules_per_byte=energy)
 
@@ -107,7 +108,8 @@ def cluster_to_tables(cluster: Cluster) -> dict[str, Any]:
         tables["links"] = [
             {"from": names[a], "to": names[b], **facts} for (a, b), facts in unusual.items()
         ]
-    costs = {"overhead": cluster.overhead_s, "gap": cluster.gap_s}
+    costs = {"overhead": cluster.overhead_s, "overhead_per_byte": cluster.overhead_s_per_byte}
+    costs["gap"] = cluster.gap_s
     costs["joules_per_byte"] = cluster.joules_per_byte
     return {**tables, **{key: plain(cost) for key, cost in costs.items() if cost}}
 

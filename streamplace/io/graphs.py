@@ -185,6 +185,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         payload=lines.numbers("payload", size_bytes, math.nan),
         partitioning=lines.column("partitioning", ""),
         input=lines.column("input", ""),
+        ipt=lines.numbers("ipt"),
     )
     if document.get("fires") == ALL:
         operators, streams = rated(operators, streams)
@@ -256,6 +257,8 @@ def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
         row["partitioning"] = streams.partitioning[i]
     if streams.input[i]:
         row["input"] = streams.input[i]
+    if streams.ipt[i]:
+        row["ipt"] = plain(streams.ipt[i])
     return row
 
 

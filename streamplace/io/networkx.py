@@ -25,7 +25,13 @@ NODE: dict[str, Any] = {
 """Attributes of every node, with their defaults."""
 RARE: dict[str, Any] = {"requires": [], "window": None, "fires": "each"}
 """Attributes that all nodes have where one of them does; GraphML cannot hold all of these."""
-EDGE: dict[str, Any] = {"selectivity": 1.0, "payload": nan, "partitioning": "", "input": ""}
+EDGE: dict[str, Any] = {
+    "selectivity": 1.0,
+    "payload": nan,
+    "partitioning": "",
+    "input": "",
+    "ipt": 0.0,
+}
 """Attributes of every edge, with their defaults."""
 
 

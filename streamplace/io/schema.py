@@ -92,7 +92,16 @@ StreamJson = TypedDict(
                 _Quantity, Field(description="bytes per tuple, if not the payload of the sender")
             ]
         ],
-        "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash"]],
+        "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash", "chained"]],
+        "ipt": NotRequired[
+            Annotated[
+                _Number,
+                Field(
+                    description="instructions per tuple to hand it to another thread, half at "
+                    "each end; none where the stream is chained"
+                ),
+            ]
+        ],
         "input": NotRequired[
             Annotated[
                 str, Field(description="input of an operator that fires all; one name, one input")
@@ -179,6 +188,12 @@ class PlacementJson(TypedDict):
             Field(description="number of subtasks of operators that have several"),
         ]
     ]
+    max_parallelism: NotRequired[
+        Annotated[
+            dict[str, Annotated[int, Field(ge=1, le=MOST_KEY_GROUPS)]],
+            Field(description="key groups by which tuples are dealt to the subtasks of operators"),
+        ]
+    ]
     assignment: Annotated[_Dict[str], Field(description="operator name → device name")]
 
 
@@ -242,6 +257,9 @@ class ClusterToml(TypedDict):
     overhead: NotRequired[
         Annotated[_Quantity, Field(description="core seconds per remote tuple, at either end")]
     ]
+    overhead_per_byte: NotRequired[
+        Annotated[_Quantity, Field(description="core seconds per remote byte, at either end")]
+    ]
     gap: NotRequired[
         Annotated[
             _Quantity, Field(description="link seconds per remote tuple, in addition to its bytes")
@@ -304,6 +322,9 @@ class OffersToml(TypedDict):
 
     overhead: NotRequired[
         Annotated[_Quantity, Field(description="core seconds per remote tuple, at either end")]
+    ]
+    overhead_per_byte: NotRequired[
+        Annotated[_Quantity, Field(description="core seconds per remote byte, at either end")]
     ]
     offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
 

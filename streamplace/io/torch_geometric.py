@@ -32,7 +32,7 @@ NODES = ("ipt", "payload", "rate", "memory", "parallelism", "max_parallelism")
 WHERE = "torch-geometric data"
 DEVICES = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
 NETWORK = ("bandwidth_bps", "latency_s")
-COSTS = ("overhead_s", "gap_s", "joules_per_byte")
+COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
 REST = "rest"
 """Attribute of what is no number, as JSON: names, kinds, tags, windows, constraints."""
 

@@ -34,6 +34,10 @@ def instance_document(problem: Problem) -> dict[str, Any]:
     graph, instance = native["graph"], problem.instance
     if any("input" in stream for stream in graph["streams"]):
         raise ProblemError("streams share an input, which library instances cannot express")
+    if problem.graph.streams.ipt.any() or problem.graph.streams.chained().any():
+        raise ProblemError("streams cost CPU or are chained, which an instance cannot express")
+    if instance.overhead_per_byte:
+        raise ProblemError("remote bytes cost CPU, which library instances cannot express")
     parallelism = _whole(instance.parallelism)
     operators = [_part(row, OPERATOR) for row in graph["operators"]]
     for row, subtasks in zip(operators, parallelism, strict=True):

@@ -22,7 +22,7 @@ def stream_uses(instance: Instance, e: int, a: int, b: int) -> list[tuple[Resour
     if a == b:
         return []
     tuples, traffic = float(instance.tuples[e]), float(instance.traffic[e])
-    at_ends = tuples * instance.overhead
+    at_ends = tuples * instance.overhead + traffic * instance.overhead_per_byte
     return [
         (("link", a, b), tuples * instance.gap + traffic * float(instance.seconds_per_byte[a, b])),
         (("egress", a), traffic * float(instance.egress[a])),

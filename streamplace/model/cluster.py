@@ -36,6 +36,8 @@ class Cluster(Displayed):
         device is free) and are stored as infinite and 0.
     overhead_s
         Core seconds that each remote tuple costs at both ends (LogP's o).
+    overhead_s_per_byte
+        Core seconds that each of its bytes costs in addition, at both ends.
     gap_s
         Link seconds that each remote tuple costs besides its bytes (LogP's g).
     joules_per_byte
@@ -56,6 +58,7 @@ class Cluster(Displayed):
     overhead_s: float
     gap_s: float
     joules_per_byte: float
+    overhead_s_per_byte: float
     interchangeable: Ints = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -66,6 +69,7 @@ class Cluster(Displayed):
         overhead_s: float = 0.0,
         gap_s: float = 0.0,
         joules_per_byte: float = 0.0,
+        overhead_s_per_byte: float = 0.0,
     ) -> None:
         put = partial(object.__setattr__, self)
         put("devices", devices)
@@ -77,6 +81,7 @@ class Cluster(Displayed):
         for column, (values, least, diagonal) in network.items():
             put(column, self._checked(column, values, least=least, diagonal=diagonal))
         costs = {"overhead_s": overhead_s, "gap_s": gap_s, "joules_per_byte": joules_per_byte}
+        costs["overhead_s_per_byte"] = overhead_s_per_byte
         for cost, value in costs.items():
             if not 0 <= value <= LARGEST:
                 raise ClusterError(f"{cost} is {value}; it must be between 0 and {LARGEST:g}")
@@ -111,6 +116,7 @@ class Cluster(Displayed):
         overhead: Quantity = 0.0,
         gap: Quantity = 0.0,
         joules_per_byte: float = 0.0,
+        overhead_per_byte: Quantity = 0.0,
     ) -> "Cluster":
         """Cluster of the given devices; bandwidth and latency are one quantity or a matrix."""
         columns = Devices.of(devices)
@@ -122,6 +128,7 @@ class Cluster(Displayed):
             seconds(overhead),
             seconds(gap),
             joules_per_byte,
+            seconds(overhead_per_byte),
         )
 
     @property

@@ -18,7 +18,7 @@ from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.streams import Streams
+from streamplace.model.streams import CHAINED, Streams
 
 MOST_SUBTASKS = 10_000_000
 MOST_STREAMS = 50_000_000
@@ -174,10 +174,10 @@ def named_problem(problem: Problem, names: Iterable[str]) -> Problem:
 def expand(graph: StreamGraph) -> Expansion:
     """Return the graph of subtasks of a graph; see `Expansion`.
 
-    A "forward" stream joins subtask i to subtask i; "rebalance" and "hash" join every subtask to
-    every subtask of the target, each with its part of the selectivity: an even one, or with "hash"
-    by the key groups of the target. "" means hash where the target has key groups, else forward
-    between equal parallelisms and rebalance otherwise.
+    A "forward" or "chained" stream joins subtask i to subtask i; "rebalance" and "hash" join every
+    subtask to every subtask of the target, each with its part of the selectivity: an even one, or
+    with "hash" by the key groups of the target. "" means hash where the target has key groups, else
+    forward between equal parallelisms and rebalance otherwise.
 
     Raises
     ------
@@ -205,15 +205,16 @@ def _forward(graph: StreamGraph, p: Longs) -> Bools:
     kind = np.array(streams.partitioning, dtype="U9")
     equal = p[streams.source] == p[streams.target]
     dealt = graph.operators.max_parallelism[streams.target] > 0
-    wrong = (kind == "forward") & ~equal
+    straight = (kind == "forward") | (kind == CHAINED)
+    wrong = straight & ~equal
     if wrong.any():
         e = int(np.argmax(wrong))
         raise GraphError(
-            f"stream {streams.label(e)} is partitioned 'forward' from "
+            f"stream {streams.label(e)} is partitioned '{kind[e]}' from "
             f"{p[streams.source[e]]} to {p[streams.target[e]]} subtasks; "
             "use equal parallelisms or 'rebalance'"
         )
-    return np.asarray(equal & ((kind == "forward") | ((kind == "") & ~dealt)))
+    return np.asarray(equal & (straight | ((kind == "") & ~dealt)))
 
 
 def _parts(graph: StreamGraph) -> Floats:
@@ -298,6 +299,7 @@ def _subtask_streams(
         payload=streams.payload[stream],
         partitioning=[streams.partitioning[e] for e in stream.tolist()],
         input=_inputs(graph, stream.tolist()),
+        ipt=streams.ipt[stream],
     )
 
 

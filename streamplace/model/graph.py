@@ -126,6 +126,19 @@ class StreamGraph(Pictured):
         return frozen(self.flow.input_rate.view())
 
     @property
+    def charged_ipt(self) -> Floats:
+        """Instructions per input tuple of each operator, with its part of the streams' ``ipt``."""
+        streams, flow, ipt = self.streams, self.flow, self.operators.ipt
+        if not streams.ipt.any():
+            return ipt
+        each = np.where(streams.chained(), 0.0, streams.ipt)[flow.stream_index]
+        half = 0.5 * flow.tuples * each
+        work = np.bincount(flow.source, half, self.n_operators)
+        work += np.bincount(flow.target, half, self.n_operators)
+        more = np.divide(work, flow.input_rate, out=np.zeros_like(work), where=flow.input_rate > 0)
+        return frozen(np.asarray(ipt + more, np.float64))
+
+    @property
     def sources(self) -> Ints:
         """Rows of the operators that generate tuples."""
         return np.flatnonzero(self.operators.rate > 0).astype(np.int32)

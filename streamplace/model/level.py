@@ -45,6 +45,7 @@ class Level(NamedTuple):
     egress: Floats  # [D] seconds per byte, 0 where uncapped
     ingress: Floats  # [D]
     overhead: float
+    overhead_per_byte: float
     gap: float
     memory: Floats  # [U] bytes, or [0] where memory does not limit
     room: Floats  # [D] bytes
@@ -84,6 +85,7 @@ def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
         egress=instance.egress,
         ingress=instance.ingress,
         overhead=instance.overhead,
+        overhead_per_byte=instance.overhead_per_byte,
         gap=instance.gap,
         memory=np.zeros(0),
         room=np.zeros(0),
@@ -181,6 +183,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
         egress=level.egress,
         ingress=level.ingress,
         overhead=level.overhead,
+        overhead_per_byte=level.overhead_per_byte,
         gap=level.gap,
         memory=memory,
         room=level.room,

@@ -258,6 +258,12 @@ class Operators:
         return {self.name[i]: int(self.parallelism[i]) for i in rows}
 
     @property
+    def key_groups(self) -> dict[str, int]:
+        """Operators with a maximum parallelism, and what it is."""
+        rows = (self.max_parallelism > 0).nonzero()[0].tolist()
+        return {self.name[i]: int(self.max_parallelism[i]) for i in rows}
+
+    @property
     def balanced_parallelism(self) -> Floats:
         """Number of equal subtasks whose load would be that of the busiest subtask, [N].
 

@@ -247,6 +247,7 @@ class Problem(Pictured):
             egress=8 / devices.egress_bps,
             ingress=8 / devices.ingress_bps,
             overhead=cluster.overhead_s,
+            overhead_per_byte=cluster.overhead_s_per_byte,
             gap=cluster.gap_s,
         )
 
@@ -263,11 +264,11 @@ class Problem(Pictured):
 
     def _costs(self) -> tuple[Floats, Ints]:
         """Core seconds per tuple, operators × device types, and the type of each device."""
+        devices, ipt = self.cluster.devices, self.graph.charged_ipt
         if self.seconds is not None:
-            return self.seconds, np.arange(self.n_devices, dtype=np.int32)
-        devices = self.cluster.devices
-        per_tuple = self.graph.operators.ipt[:, None] / (devices.mips[devices.example] * 1e6)
-        return per_tuple, devices.kind
+            more = (ipt - self.graph.operators.ipt)[:, None] / (devices.mips * 1e6)
+            return self.seconds + more, np.arange(self.n_devices, dtype=np.int32)
+        return ipt[:, None] / (devices.mips[devices.example] * 1e6), devices.kind
 
     def _classes(self) -> Ints:
         """Split the cluster's classes by what this problem says of single devices."""

@@ -18,6 +18,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rivals_of
 from streamplace.model.memory import left_over, made_room, most, needed, packed, used
 from streamplace.model.messages import listed, quoted
+from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
 
 
@@ -144,10 +145,11 @@ def compile_rules(
     """
     tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
     c = constraints
-    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or tagged)
+    chains = _chains(graph)
+    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or tagged or chains)
     if unruled and not graph.operators.memory.any():
         return None
-    unit = _units(graph, c.colocate)
+    unit = _units(graph, [*c.colocate, *chains])
     need = needed(graph, cluster, unit)
     if unruled and need is None:
         return None
@@ -214,6 +216,19 @@ def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
         if name not in graph.operators:
             raise ProblemError(f"{what} names the unknown operator {quoted(name)}; correct it")
     return sorted(graph.operators.index(name) for name in names)
+
+
+def _chains(graph: StreamGraph) -> list[frozenset[str]]:
+    """Pairs of operators that run in one thread."""
+    streams, name = graph.streams, graph.operators.name
+    if CHAINED not in streams.partitioning:
+        return []
+    ends = zip(streams.source.tolist(), streams.target.tolist(), strict=True)
+    return [
+        frozenset({name[u], name[v]})
+        for (u, v), kind in zip(ends, streams.partitioning, strict=True)
+        if kind == CHAINED
+    ]
 
 
 def _units(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import (
     float_column,
     int_column,
@@ -20,7 +20,8 @@ from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators
 from streamplace.model.units import LARGEST, size_bytes
 
-PARTITIONINGS = ("", "forward", "rebalance", "hash")
+CHAINED = "chained"
+PARTITIONINGS = ("", "forward", "rebalance", "hash", CHAINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,16 @@ class Stream:
         payload; None inherits it.
     partitioning
         How tuples reach the subtasks of the target: "forward" (one to one), "rebalance"
-        (evenly to all), "hash" (to all, by the key groups of the target). "" means hash where the
-        target has key groups, else forward between equal parallelisms and rebalance otherwise.
+        (evenly to all), "hash" (to all, by the key groups of the target), "chained" (one to one,
+        by a call in one thread, so subtasks share a device). "" means hash where the target has key
+        groups, else forward between equal parallelisms and rebalance otherwise.
     input
         Which input of a target that fires "all" this is; streams that name the same one are merged
         into it. "" is an input of its own.
+    ipt
+        Instructions per tuple to write it for another thread and to read it there, half at each
+        end, on one device or between two. Chained streams cost none. Sending to another device
+        costs the ``overhead`` of the cluster in addition.
     """
 
     source: str
@@ -49,9 +55,10 @@ class Stream:
     payload: float | None = None
     partitioning: str = ""
     input: str = ""
+    ipt: float = 0.0
 
     def __post_init__(self) -> None:
-        for column, parse in (("selectivity", None), ("payload", size_bytes)):
+        for column, parse in (("selectivity", None), ("payload", size_bytes), ("ipt", None)):
             value = getattr(self, column)
             if value is not None and (type(value) is not float or not 0.0 <= value <= LARGEST):
                 owner = f"stream {shown(str(self.source))}→{shown(str(self.target))}"
@@ -80,6 +87,7 @@ class Streams:
     payload: Floats
     partitioning: tuple[str, ...]
     input: tuple[str, ...]
+    ipt: Floats
 
     def __init__(
         self,
@@ -90,6 +98,7 @@ class Streams:
         payload: ArrayLike | None = None,
         partitioning: Sequence[str] | None = None,
         input: Sequence[str] | None = None,
+        ipt: ArrayLike | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         put("operators", operators)
@@ -103,6 +112,7 @@ class Streams:
         put("payload", float_column(payload, size, np.nan, fail, unset=True))
         put("partitioning", self._checked_partitioning(partitioning, size))
         put("input", text_column(input, size, partial(self._bad, "input")))
+        put("ipt", float_column(ipt, size, 0.0, partial(self._bad, "ipt")))
 
     @classmethod
     def of(cls, operators: Operators, streams: Iterable[Stream]) -> "Streams":
@@ -116,6 +126,7 @@ class Streams:
             payload=[np.nan if row.payload is None else row.payload for row in rows],
             partitioning=[row.partitioning for row in rows],
             input=[row.input for row in rows],
+            ipt=[row.ipt for row in rows],
         )
 
     @classmethod
@@ -128,13 +139,14 @@ class Streams:
         payload: ArrayLike | None = None,
         partitioning: Sequence[str] | None = None,
         input: Sequence[str] | None = None,
+        ipt: ArrayLike | None = None,
     ) -> "Streams":
         """Columns whose ends are operator names instead of rows."""
         try:
             rows = operators.rows(sources), operators.rows(targets)
         except GraphError:
             raise _unknown_end(operators, sources, targets) from None
-        return cls(operators, *rows, selectivity, payload, partitioning, input)
+        return cls(operators, *rows, selectivity, payload, partitioning, input, ipt)
 
     def __repr__(self) -> str:
         return f"<Streams: {len(self)}>"
@@ -151,6 +163,7 @@ class Streams:
             None if np.isnan(payload) else payload,
             self.partitioning[i],
             self.input[i],
+            float(self.ipt[i]),
         )
 
     def __iter__(self) -> Iterator[Stream]:
@@ -170,6 +183,10 @@ class Streams:
     def bytes_per_tuple(self) -> Floats:
         """Payload of every stream, its own or that of its source."""
         return np.where(np.isnan(self.payload), self.operators.payload[self.source], self.payload)
+
+    def chained(self) -> Bools:
+        """Whether the ends of each stream run in one thread."""
+        return np.array([kind == CHAINED for kind in self.partitioning], np.bool_)
 
     def inputs(self) -> Ints | None:
         """Number per stream, equal for streams that name the same input; None if no stream does."""

@@ -40,6 +40,7 @@ class Packing(NamedTuple):
     least: Floats  # [N, P + 1]
     capacity: Floats  # [T, 6] of every resource; that of a core is its speed
     per_tuple: Floats  # [T] instructions that a remote tuple costs at each end
+    per_bit: Floats  # [T] and each of its bits
     allowed: Bools  # [T, N] whether a machine has the tags that an operator requires
     network: bool  # whether remote tuples cost anything
 
@@ -67,8 +68,9 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         shares.least,
         capacity,
         catalogue.overhead * speed,
+        catalogue.overhead_per_byte / 8 * speed,
         allowed(demand, catalogue),
-        catalogue.overhead > 0 or bool(np.isfinite(capacity[:, [EGRESS, INGRESS]]).any()),
+        catalogue.handles or bool(np.isfinite(capacity[:, [EGRESS, INGRESS]]).any()),
     )
 
 
@@ -132,7 +134,9 @@ def _add_streams(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
         else:
             sent = packing.most[u, a] * (1.0 - packing.least[v, b])
             taken = packing.most[v, b] * (1.0 - packing.least[u, a])
-        use[CPU] += packing.per_tuple[kind] * packing.tuples[e] * (sent + taken)
+        handling = packing.per_tuple[kind] * packing.tuples[e]
+        handling += packing.per_bit[kind] * packing.bits[e]
+        use[CPU] += handling * (sent + taken)
         use[EGRESS] += packing.bits[e] * sent
         use[INGRESS] += packing.bits[e] * taken
 

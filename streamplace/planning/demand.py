@@ -6,6 +6,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.streams import CHAINED
 
 ALL_TO_ALL, FORWARD, EITHER = 0, 1, 2
 """How a stream joins subtasks; either is forward where the parallelisms of its ends are equal."""
@@ -96,12 +97,13 @@ def demand_of(graph: StreamGraph, error: float = 0.0, protected: int = 0) -> Dem
     >>> demand.instructions.tolist(), demand.bits.tolist()
     ([500.0, 150.0], [4000.0])
     """
+    graph = _unchained(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
     joined = _joined(graph)[flow.stream_index]
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
-    instructions = flow.input_rate * operators.ipt
+    instructions = flow.input_rate * graph.charged_ipt
     return Demand(
         graph=graph,
         instructions=instructions,
@@ -118,6 +120,15 @@ def demand_of(graph: StreamGraph, error: float = 0.0, protected: int = 0) -> Dem
         bits=8 * flow.tuples * payload,
         joined=joined,
     )
+
+
+def _unchained(graph: StreamGraph) -> StreamGraph:
+    """Return the graph whose chained streams are forward ones, since a plan may part their ends."""
+    streams = graph.streams
+    if CHAINED not in streams.partitioning:
+        return graph
+    kinds = ["forward" if kind == CHAINED else kind for kind in streams.partitioning]
+    return replace(graph, streams=replace(streams, partitioning=tuple(kinds)))
 
 
 def _joined(graph: StreamGraph) -> Ints:

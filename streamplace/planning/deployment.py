@@ -89,7 +89,12 @@ def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
         offer, i = catalogue.offers[kind], number.get(kind, 0)
         number[kind] = i + 1
         devices.append(offer.device(f"{offer.name}-{i}"))
-    return Cluster.of(devices, bandwidth=LARGEST, overhead=catalogue.overhead)
+    return Cluster.of(
+        devices,
+        bandwidth=LARGEST,
+        overhead=catalogue.overhead,
+        overhead_per_byte=catalogue.overhead_per_byte,
+    )
 
 
 def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> list[Ints]:

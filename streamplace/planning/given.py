@@ -99,4 +99,5 @@ def catalogue_of(cluster: Cluster) -> tuple[Catalogue, list[list[int]]]:
         replace(offer, name=cluster.devices.name[numbers[0]], at_most=len(numbers))
         for offer, numbers in kinds.items()
     )
-    return Catalogue(offers, cluster.overhead_s), list(kinds.values())
+    costs = cluster.overhead_s, cluster.overhead_s_per_byte
+    return Catalogue(offers, *costs), list(kinds.values())

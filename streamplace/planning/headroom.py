@@ -71,7 +71,7 @@ class Headroom:
         if self.latency == inf:
             return 0.0
         slowest = min(offer.core_speed for offer in catalogue.offers)
-        seconds = self.variability * float(graph.operators.ipt.max()) / slowest
+        seconds = self.variability * float(graph.charged_ipt.max()) / slowest
         wait = self.latency / _longest_way(graph)
         return seconds / (wait + seconds)
 

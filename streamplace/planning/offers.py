@@ -109,10 +109,13 @@ class Catalogue:
     ----------
     overhead
         Core seconds that each remote tuple costs at both ends.
+    overhead_per_byte
+        Core seconds that each of its bytes costs in addition, at both ends.
     """
 
     offers: tuple[Offer, ...]
     overhead: float = 0.0
+    overhead_per_byte: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.offers:
@@ -128,10 +131,19 @@ class Catalogue:
             )
 
     @classmethod
-    def of(cls, offers: Iterable[Offer], overhead: Quantity = 0.0) -> "Catalogue":
+    def of(
+        cls, offers: Iterable[Offer], overhead: Quantity = 0.0, overhead_per_byte: Quantity = 0.0
+    ) -> "Catalogue":
         """Catalogue of single offers."""
         with located("overhead"):
-            return cls(tuple(offers), seconds(overhead))
+            per_tuple = seconds(overhead)
+        with located("overhead_per_byte"):
+            return cls(tuple(offers), per_tuple, seconds(overhead_per_byte))
+
+    @property
+    def handles(self) -> bool:
+        """Whether sending or receiving takes CPU."""
+        return self.overhead > 0 or self.overhead_per_byte > 0
 
 
 def read_offers(path: Path) -> Catalogue:
@@ -148,7 +160,8 @@ def parse_offers(content: bytes, where: str) -> Catalogue:
     """
     tables = checked(OffersToml, parse_toml_text(content, where), where)
     with located(where):
-        return Catalogue.of(map(_offer, tables["offers"]), tables.get("overhead", 0.0))
+        costs = {key: tables[key] for key in ("overhead", "overhead_per_byte") if key in tables}
+        return Catalogue.of(map(_offer, tables["offers"]), **costs)
 
 
 def _offer(row: OfferToml) -> Offer:

@@ -80,8 +80,9 @@ class Relaxation:
         self.demand = demand
         self._capacity = capacities(catalogue) * float(ROOM)
         ways = self._capacity[:, [EGRESS, INGRESS]]
-        self._network = catalogue.overhead > 0 or bool(np.isfinite(ways).any())
+        self._network = catalogue.handles or bool(np.isfinite(ways).any())
         self._per_tuple = catalogue.overhead * self._capacity[:, CORE]
+        self._per_bit = catalogue.overhead_per_byte / 8 * self._capacity[:, CORE]
         self.whole_groups = np.array(
             [min(d) if len(d) == 1 else 0 for d in demand.dealing], np.int64
         )
@@ -98,7 +99,8 @@ class Relaxation:
         demand, n = self.demand, self.demand.n_operators
         low, high = box or self.boxes[kind]
         room = self._capacity[kind]
-        network = self._per_tuple[kind] > 0 or np.isfinite(room[[EGRESS, INGRESS]]).any()
+        handles = self._per_tuple[kind] > 0 or self._per_bit[kind] > 0
+        network = handles or np.isfinite(room[[EGRESS, INGRESS]]).any()
         streams = np.flatnonzero(demand.tuples > 0).tolist() if network else []
         rows = [
             *self._local_rows(streams, low, high),
@@ -138,7 +140,7 @@ class Relaxation:
 
     def _resource_rows(self, kind: int, streams: list[int]) -> list[Inequality]:
         demand, n, room = self.demand, self.demand.n_operators, self._capacity[kind]
-        cost = self._per_tuple[kind] * demand.tuples
+        cost = self._per_tuple[kind] * demand.tuples + self._per_bit[kind] * demand.bits
         cpu, egress, ingress = demand.instructions.copy(), np.zeros(n), np.zeros(n)
         for e in streams:
             u, v = demand.source[e], demand.target[e]

@@ -81,7 +81,7 @@ def _compiled_tasks(problem: Problem) -> Tasks:
         source=instance.source,
         target=instance.target,
         size=np.array(one_pass.streams["size"]),
-        fixed_s=fixed_times(one_pass.streams["tuples"], one_pass.gap, one_pass.overhead),
+        fixed_s=fixed_times(one_pass),
         latency=np.array(one_pass.links["latency"]),
         wire=np.array(one_pass.links["seconds_per_byte"]),
         core_start=np.concatenate(([0], np.cumsum(one_pass.devices["cores"]))).astype(np.int32),

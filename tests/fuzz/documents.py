@@ -31,6 +31,7 @@ CLUSTER = {
     "bandwidth": "1000 Mbps",
     "latency": 0.001,
     "overhead": "1 us",
+    "overhead_per_byte": "1 ns",
     "gap": 0,
     "devices": [
         {"name": "d", "count": 2, "mips": "2500 MIPS", "cores": 4, "memory": "16 GB"},

@@ -20,6 +20,7 @@ CLUSTER = """
 bandwidth = "1000 Mbps"
 latency = "1 ms"
 overhead = "1 us"
+overhead_per_byte = "2 ns"
 [[devices]]
 name = "cpu"
 count = 2
@@ -55,7 +56,7 @@ def test_a_cluster_is_read(tmp_path: Path) -> None:
     assert cluster.devices["gpu"].tags == {"cuda"}
     assert cluster.bandwidth_bps[0, 2] == 1e8
     assert cluster.bandwidth_bps[2, 0] == 1e9
-    assert cluster.overhead_s == 1e-6
+    assert (cluster.overhead_s, cluster.overhead_s_per_byte) == (1e-6, 2e-9)
     assert cluster.latency_s[0, 1] == 1e-3
 
 

@@ -101,7 +101,7 @@ def test_a_bad_network_is_refused(network: dict[Any, Any], message: str) -> None
         Cluster.of([Device("a"), Device("b")], **network)
 
 
-@pytest.mark.parametrize("cost", ["overhead", "gap"])
+@pytest.mark.parametrize("cost", ["overhead", "overhead_per_byte", "gap"])
 def test_negative_costs_are_refused(cost: str) -> None:
     """By the reader of units."""
     with pytest.raises(UnitError, match="time -1 must be between 0"):

@@ -107,7 +107,14 @@ def clusters(draw: Callable[..., Any], n: int) -> Cluster | None:
     ]
     links = [[8e3 * draw(several) for _ in range(n)] for _ in range(n)]
     overhead, gap = (draw(st.sampled_from([0.0, 0.05])) for _ in range(2))
-    return Cluster.of(devices, bandwidth=np.array(links), overhead=overhead, gap=gap)
+    per_byte = draw(st.sampled_from([0.0, 5e-5]))
+    return Cluster.of(
+        devices,
+        bandwidth=np.array(links),
+        overhead=overhead,
+        gap=gap,
+        overhead_per_byte=per_byte,
+    )
 
 
 @st.composite

@@ -52,6 +52,7 @@ def test_benchmark_graphs_reach_the_steady_state(rate: float, light: float) -> N
     [
         {"latency": 0.03 * REMOTE, "delay": 0.04},
         {"overhead": 2e-5},
+        {"overhead_per_byte": 1e-9},
         {"gap": 1e-4},
         {"cores": np.full(5, 4.0)},
         {"egress": np.full(5, 6e-9)},
@@ -60,7 +61,7 @@ def test_benchmark_graphs_reach_the_steady_state(rate: float, light: float) -> N
     ids=lambda cluster: "+".join(cluster),
 )
 def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster: dict[Any, Any]) -> None:
-    """Latency, LogP overhead and gap, cores and NIC caps bind as the steady state says."""
+    """Latency, overhead, gap, cores and NIC caps bind as the steady state says."""
     found = differences(2, 1e4, light=0.5, **cluster)
     assert found.mean() <= 0.001
     assert found.max() <= 0.02

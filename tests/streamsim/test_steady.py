@@ -81,6 +81,13 @@ def test_overhead_is_paid_at_both_ends_of_a_remote_stream() -> None:
     assert loads.devices.tolist() == pytest.approx([0.8 + 0.1, 0.4 + 0.1])
 
 
+def test_overhead_has_a_part_per_byte() -> None:
+    """The stream into the other device carries 100 tuples/s."""
+    by_tuple = resource_loads(chain(overhead=1e-3), [0, 0, 1])
+    by_byte = resource_loads(chain(overhead_per_byte=1e-7), [0, 0, 1])
+    assert by_byte.devices.tolist() == pytest.approx(by_tuple.devices.tolist())
+
+
 def test_overhead_uses_one_of_several_cores() -> None:
     loads = resource_loads(chain(overhead=1e-3, cores=[4, 4]), [0, 0, 1])
     assert loads.devices.tolist() == pytest.approx([(0.8 + 0.1) / 4, (0.4 + 0.1) / 4])

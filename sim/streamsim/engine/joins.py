@@ -1,6 +1,6 @@
 """Joins: an operator that takes sets of one tuple from every port, equal amounts from each."""
 
-from streamsim.engine.plan import Plan
+from streamsim.arrays import Floats, Ints
 from streamsim.engine.state import EngineState
 from streamsim.engine.turns import BLOCKED, wake
 from streamsim.engine.wiring import Wiring
@@ -39,18 +39,18 @@ def sets_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
 
 
 @inlined_kernel
-def remote_per_set(v: int, wiring: Wiring, plan: Plan, state: EngineState) -> float:
-    """How many tuples of a set came over a link, port by port in proportion to the queues."""
-    remote, i = 0.0, int(wiring.inlet_start[v])
+def received_per_set(v: int, weight: Ints | Floats, wiring: Wiring, state: EngineState) -> float:
+    """Weights of the streams on which a set came, port by port in proportion to the queues."""
+    received, i = 0.0, int(wiring.inlet_start[v])
     while i < wiring.inlet_start[v + 1]:
         end = port_end(i, v, wiring)
         waiting = in_port(i, end, wiring, state)
         for j in range(i, end):
             inlet = wiring.inlets[j]
-            if waiting > 0.0 and inlet < len(plan.remote) and plan.remote[inlet]:
-                remote += state.queued[inlet] / waiting
+            if waiting > 0.0 and inlet < len(weight):
+                received += weight[inlet] * (state.queued[inlet] / waiting)
         i = end
-    return remote
+    return received
 
 
 @inlined_kernel

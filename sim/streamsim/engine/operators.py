@@ -1,6 +1,7 @@
 """Operators: what one operator does with its turn on the CPU."""
 
-from streamsim.engine.joins import draw_sets, remote_per_set, sets_waiting
+from streamsim.arrays import Floats, Ints
+from streamsim.engine.joins import draw_sets, received_per_set, sets_waiting
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
 from streamsim.engine.state import EngineState, Totals
@@ -31,9 +32,7 @@ def process(
     waiting = tuples_waiting(v, wiring, state)
     if waiting <= 0.0:
         return 0.0, 0.0, DONE
-    cost = plan.cost[v]
-    if instance.overhead > 0.0:
-        cost += instance.overhead * remote_share(v, waiting, wiring, plan, state)
+    cost = plan.cost[v] + receiving_cost(v, waiting, instance, wiring, plan, state)
     take, outcome = affordable(v, waiting, cost, limit, plan, state)
     free = fitting(v, take, instance, wiring, plan, state)
     if free < take:
@@ -83,16 +82,32 @@ def tuples_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
 
 
 @inlined_kernel
-def remote_share(v: int, waiting: float, wiring: Wiring, plan: Plan, state: EngineState) -> float:
-    """Tuples that came over a link, per tuple (or set) taken in."""
+def receiving_cost(
+    v: int, waiting: float, instance: Instance, wiring: Wiring, plan: Plan, state: EngineState
+) -> float:
+    """Core seconds for what came over links, per tuple (or set) taken in."""
+    cost = 0.0
+    if instance.overhead > 0.0:
+        cost += instance.overhead * _received(v, waiting, plan.remote, wiring, state)
+    if instance.overhead_per_byte > 0.0:
+        size = _received(v, waiting, plan.remote_payload, wiring, state)
+        cost += instance.overhead_per_byte * size
+    return cost
+
+
+@inlined_kernel
+def _received(
+    v: int, waiting: float, weight: Ints | Floats, wiring: Wiring, state: EngineState
+) -> float:
+    """Weights of the streams on which a tuple (or set) came, in the mean."""
     if wiring.joins[v]:
-        return remote_per_set(v, wiring, plan, state)
-    remote = 0.0
+        return received_per_set(v, weight, wiring, state)
+    received = 0.0
     for i in range(wiring.inlet_start[v], wiring.inlet_start[v + 1]):
         inlet = wiring.inlets[i]
-        if inlet < len(plan.remote) and plan.remote[inlet]:
-            remote += state.queued[inlet]
-    return remote / waiting
+        if inlet < len(weight):
+            received += weight[inlet] * state.queued[inlet]
+    return received / waiting
 
 
 @inlined_kernel

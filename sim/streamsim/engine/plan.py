@@ -31,6 +31,7 @@ class Plan(NamedTuple):
     share: Floats  # [N] core seconds that an operator may use per turn
 
     remote: Ints  # [M] 1 for a stream between two devices
+    remote_payload: Floats  # [M] bytes per tuple of such a stream, 0 elsewhere
     wire: Floats  # [M] seconds that a tuple occupies its link
     delay: Ints  # [M] ticks that a tuple is under way
     link_start: Indices  # [L + 1] streams of the l-th link in use
@@ -61,6 +62,7 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
         bool(np.any(most < np.inf)),
         share,
         remote,
+        remote * instance.payload,
         wire,
         delay,
         link_start,
@@ -120,7 +122,8 @@ def _costs(
     cost = np.empty(n)
     send_cost = np.zeros(n)
     for e in range(len(remote)):
-        send_cost[instance.source[e]] += instance.overhead * instance.selectivity[e] * remote[e]
+        handling = instance.overhead + instance.overhead_per_byte * instance.payload[e]
+        send_cost[instance.source[e]] += handling * instance.selectivity[e] * remote[e]
     for v in range(n):
         cost[v] = instance.seconds[v, instance.device_type[placement[v]]]
         if window_of[v] < 0:

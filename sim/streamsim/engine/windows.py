@@ -6,7 +6,7 @@ from streamsim.engine.operators import (
     draw,
     emit,
     fitting,
-    remote_share,
+    receiving_cost,
     tuples_waiting,
 )
 from streamsim.engine.plan import Plan
@@ -121,7 +121,7 @@ def take_in(
     """Move waiting tuples into the open pane."""
     if waiting <= 0.0:
         return 0.0, 0.0, DONE
-    cost = plan.cost[v] + instance.overhead * remote_share(v, waiting, wiring, plan, state)
+    cost = plan.cost[v] + receiving_cost(v, waiting, instance, wiring, plan, state)
     take, outcome = affordable(v, waiting, cost, limit, plan, state)
     if take <= 0.0:
         return 0.0, 0.0, outcome

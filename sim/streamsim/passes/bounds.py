@@ -83,7 +83,7 @@ def _longest_path(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> 
         longest = max(longest, _run(one_pass, may, begin, v))
         for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):
             size, target = one_pass.streams[e].size, one_pass.streams[e].target
-            fixed_s = fixed_seconds(one_pass.streams[e].tuples, one_pass.gap, one_pass.overhead)
+            fixed_s = fixed_seconds(one_pass, e)
             soonest[:] = begin[v]
             for a in range(d):  # where v may not run, it never ends
                 end = begin[v, a]
@@ -122,7 +122,7 @@ def _longest_path_to_nearest(one_pass: Pass, may: Bools, latency: Floats, wire: 
         longest = max(longest, _run(one_pass, may, begin, v))
         for e in range(one_pass.operators[v].out_start, one_pass.operators[v].out_end):
             stream = one_pass.streams[e]
-            fixed_s = fixed_seconds(stream.tuples, one_pass.gap, one_pass.overhead)
+            fixed_s = fixed_seconds(one_pass, e)
             away = np.inf
             for a in range(d):
                 sending = sending_seconds(latency[a], stream.size, wire[a], fixed_s)

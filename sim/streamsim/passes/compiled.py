@@ -25,6 +25,7 @@ class Pass(NamedTuple):
     stream_index: Ints  # [M] position in the caller's order
     gap: float  # link seconds per tuple
     overhead: float  # seconds per tuple, at each end
+    overhead_per_byte: float  # seconds per byte, at each end
 
     @property
     def n_operators(self) -> int:

@@ -66,6 +66,7 @@ def compile_pass(
         stream_index=instance.stream_index,
         gap=instance.gap,
         overhead=instance.overhead,
+        overhead_per_byte=instance.overhead_per_byte,
     )
     compiled.operators["release"] = _per_operator(release, n)
     compiled.operators["priority"] = (

@@ -21,7 +21,7 @@ def upward_rank(one_pass: Pass) -> Floats:
         links["latency"].sum() / pairs,
         streams["size"],
         links["seconds_per_byte"].sum() / pairs,
-        fixed_times(streams["tuples"], one_pass.gap, one_pass.overhead),
+        fixed_times(one_pass),
     )
     return _longest_to_end(streams, one_pass.work @ share, transfer)
 

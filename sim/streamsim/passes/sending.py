@@ -3,7 +3,7 @@
 A stream of so many bytes in so many tuples takes from device a to another device b
 
     latency(a, b) + size · seconds per byte(a, b) + fixed_s
-    fixed_s = tuples · (gap + 2 · overhead)
+    fixed_s = tuples · (gap + 2 · overhead) + size · 2 · overhead per byte
 
 seconds, and none within a device (LogGP's L + G·k + g + 2·o). Where transfers wait for one another,
 what occupies the channel, size · seconds per byte(a, b) + tuples · gap, is apart from the rest.
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats
 from streamsim.equation import link_load, link_loads
 from streamsim.jit import inlined_kernel
+from streamsim.passes.compiled import Pass
 
 
 @inlined_kernel
@@ -27,9 +28,12 @@ def sending_seconds(latency: float, size: float, seconds_per_byte: float, fixed_
 
 
 @inlined_kernel
-def fixed_seconds(tuples: float, gap: float, overhead: float) -> float:
-    """Seconds of a transfer whatever the link."""
-    return tuples * (gap + 2.0 * overhead)
+def fixed_seconds(one_pass: Pass, e: int) -> float:
+    """Seconds of stream e whatever the link."""
+    stream = one_pass.streams[e]
+    per_tuple = one_pass.gap + 2.0 * one_pass.overhead
+    seconds: float = stream.tuples * per_tuple + stream.size * (2.0 * one_pass.overhead_per_byte)
+    return seconds
 
 
 @inlined_kernel
@@ -39,9 +43,12 @@ def channel_seconds(size: float, seconds_per_byte: float, tuples: float, gap: fl
 
 
 @inlined_kernel
-def unoccupied_seconds(latency: float, tuples: float, overhead: float) -> float:
-    """Seconds of a transfer that occupy no channel: the latency and the work at both ends."""
-    return latency + tuples * (2.0 * overhead)
+def unoccupied_seconds(one_pass: Pass, latency: float, e: int) -> float:
+    """Seconds of stream e that occupy no channel: the latency and the work at both ends."""
+    stream = one_pass.streams[e]
+    at_ends = stream.tuples * (2.0 * one_pass.overhead)
+    seconds: float = latency + at_ends + stream.size * (2.0 * one_pass.overhead_per_byte)
+    return seconds
 
 
 def sending_times(
@@ -52,9 +59,11 @@ def sending_times(
     return np.asarray(np.asarray(latency) + bytes_s + np.asarray(fixed_s), np.float64)
 
 
-def fixed_times(tuples: Floats, gap: float, overhead: float) -> Floats:
-    """`fixed_seconds` of many transfers at once."""
-    return np.asarray(tuples * (gap + 2.0 * overhead), np.float64)
+def fixed_times(one_pass: Pass) -> Floats:
+    """`fixed_seconds` of every stream."""
+    tuples, size = one_pass.streams["tuples"], one_pass.streams["size"]
+    per_tuple = one_pass.gap + 2.0 * one_pass.overhead
+    return np.asarray(tuples * per_tuple + size * (2.0 * one_pass.overhead_per_byte), np.float64)
 
 
 def channel_times(size: Floats, seconds_per_byte: ArrayLike, tuples: Floats, gap: float) -> Floats:

@@ -128,7 +128,7 @@ def _communicate(one_pass: Pass, place: Ints, members: Ints, sent: Floats) -> fl
             if a == b or _is_sent_before(one_pass, place, e):
                 continue
             link = one_pass.links[a, b]
-            apart = max(apart, unoccupied_seconds(link.latency, stream.tuples, one_pass.overhead))
+            apart = max(apart, unoccupied_seconds(one_pass, link.latency, e))
             sent[a * d + b] += channel_seconds(stream.size, link.link, stream.tuples, one_pass.gap)
             sent[d * d + a] += stream.size * one_pass.devices[a].egress
             sent[d * d + d + b] += stream.size * one_pass.devices[b].ingress

@@ -232,7 +232,7 @@ class StretchedPass:
             factor * one.links["latency"],
             factor * one.links["seconds_per_byte"],
             size,
-            factor * fixed_times(streams["tuples"], one.gap, one.overhead),
+            factor * fixed_times(one),
             np.ceil(largest * min(scale, 1.0)).astype(np.int64),
             np.array(one.devices["cores"]),
         )

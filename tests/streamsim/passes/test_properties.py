@@ -31,6 +31,7 @@ def test_scaling_all_times_scales_the_makespan(network: Network, situation: Situ
         devices=one.devices.copy(),
         gap=one.gap * 4,
         overhead=one.overhead * 4,
+        overhead_per_byte=one.overhead_per_byte * 4,
     )
     slower.operators["release"] *= 4
     for name in ("latency", "link", "seconds_per_byte"):

@@ -16,6 +16,11 @@ def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
     assert makespans(one, [[1, 0]])[0] == 1 + (0 + 4 * 0.5 + 0.25 + 2 * 0.5) + 1
 
 
+def test_overhead_has_a_part_per_byte_at_both_ends() -> None:
+    one = compile_pass(tasks([1, 1], [(0, 1)], 4, wire=0.5, overhead_per_byte=0.25))
+    assert makespans(one, [[0, 1]])[0] == 1 + (4 * 0.5 + 2 * 4 * 0.25) + 1
+
+
 def test_a_fork_join_is_as_long_as_its_longest_branch() -> None:
     edges = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)]
     one = compile_pass(tasks([1, 5, 7, 3, 1], edges, devices=3))

@@ -106,7 +106,7 @@ def transfer_seconds(one_pass: Pass, case: Case, e: int, a: int, b: int) -> tupl
     """Seconds that stream e takes from a to b: on the channel, and apart from it."""
     stream, link, factor = one_pass.streams[e], one_pass.links[a, b], case.send_factor[e]
     held = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
-    apart = unoccupied_seconds(link.latency, stream.tuples, one_pass.overhead)
+    apart = unoccupied_seconds(one_pass, link.latency, e)
     return held * factor, apart * factor
 
 

@@ -98,6 +98,14 @@ def excess(load: float, target: float) -> float:
     return over * over
 
 
+@inlined_kernel
+def _handling(level: Level, tuples: float, traffic: float, d: int) -> float:
+    """Load of device d that sends or receives so much."""
+    overhead, per_byte = level.overhead, level.overhead_per_byte
+    load: float = handling_load(tuples, traffic, overhead, per_byte, level.cores[d])
+    return load
+
+
 @borrowing_kernel
 def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
     """Write the load of every resource from scratch."""
@@ -115,8 +123,8 @@ def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
             if not level.plain:
                 loads[egress_at(d, a)] += nic_load(sent, level.egress[a])
                 loads[ingress_at(d, b)] += nic_load(sent, level.ingress[b])
-                loads[a] += handling_load(tuples, level.overhead, level.cores[a])
-                loads[b] += handling_load(tuples, level.overhead, level.cores[b])
+                loads[a] += _handling(level, tuples, sent, a)
+                loads[b] += _handling(level, tuples, sent, b)
 
 
 @patient
@@ -244,10 +252,9 @@ def _flow(
     gain = shift(loads, undone, old, log, link_at(d, a, b), link, target)
     gain += shift(loads, undone, old, log + 1, egress_at(d, a), egress, target)
     gain += shift(loads, undone, old, log + 2, ingress_at(d, b), ingress, target)
-    if level.overhead == 0:
+    if level.overhead == 0 and level.overhead_per_byte == 0:
         return log + 3, gain
-    sender = handling_load(tuples, level.overhead, level.cores[a])
-    receiver = handling_load(tuples, level.overhead, level.cores[b])
+    sender, receiver = _handling(level, tuples, rate, a), _handling(level, tuples, rate, b)
     gain += shift(loads, undone, old, log + 3, a, sender, target)
     gain += shift(loads, undone, old, log + 4, b, receiver, target)
     return log + 5, gain

@@ -8,11 +8,11 @@ along units in decreasing load. Loads are rounded down.
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from streamsim.equation import handling_load, link_load, nic_load
+from streamsim.equation import link_load, nic_load
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.exact.cp_model import PlacementModel
-from streamplace.placers.exact.rate.units import Units
+from streamplace.placers.exact.rate.units import Units, unit_handling
 from streamplace.placers.exact.solver import Effort, solve_model
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ class AssignmentModel(PlacementModel):
         units = self.units
         for d in range(units.n_devices):
             terms = [self.whole(units.load[u, d]) * x[d] for u, x in enumerate(self.x) if d in x]
-            for e, y in enumerate(self.y) if units.overhead else ():
-                tax = self.whole(handling_load(units.tuples[e], units.overhead, units.cores[d]))
+            for e, y in enumerate(self.y) if units.handles else ():
+                tax = self.whole(unit_handling(units, units.tuples[e], units.traffic[e], d))
                 terms += [tax * y[a, b] for a, b in y if a != b and d in (a, b)]
             load = cp_model.LinearExpr.sum(terms)
             self.cp.add(load <= self.peak)

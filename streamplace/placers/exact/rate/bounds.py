@@ -33,7 +33,7 @@ def limits_below(units: Units, cut: float) -> Limits:
     """Limits of a search for placements with all loads below the cut."""
     power, work = powers(units)
     full = np.full(units.n_devices, cut)
-    equal = (units.load == units.load[:, :1]).all() and units.overhead == 0
+    equal = (units.load == units.load[:, :1]).all() and not units.handles
     if equal:
         full[:] = largest_sum(work, cut)
     wire = float(units.seconds_per_byte.max())

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.equation import (
     egress_at,
-    handling_load,
     ingress_at,
     link_at,
     link_load,
@@ -26,7 +25,7 @@ from streamsim.jit import borrowing_kernel
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.devices import SLACK
 from streamplace.placers.exact.rate.device_patterns import Patterns
-from streamplace.placers.exact.rate.units import Units
+from streamplace.placers.exact.rate.units import Units, unit_handling
 
 EXHAUSTED, IMPROVED, PAUSED = 0, 1, 2
 DEPTH, NODES = 0, 1
@@ -126,8 +125,9 @@ def _descend(units: Units, search: Search, t: int, u: int, d: int) -> None:
         if b == d:
             continue
         handled = tuples_out[b] + tuples_in[b]
-        loads[d] += handling_load(handled, units.overhead, units.cores[d])
-        loads[b] += handling_load(handled, units.overhead, units.cores[b])
+        size = out[b] + into[b]
+        loads[d] += unit_handling(units, handled, size, d)
+        loads[b] += unit_handling(units, handled, size, b)
         wire, gap = units.seconds_per_byte, units.gap
         loads[link_at(n, d, b)] += link_load(out[b], tuples_out[b], wire[d, b], gap)
         loads[link_at(n, b, d)] += link_load(into[b], tuples_in[b], wire[b, d], gap)
@@ -273,14 +273,13 @@ def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) 
         if loads[ingress_at(n, b)] + nic_load(out[b], units.ingress[b]) >= cut:
             return False
         both = tuples_out[b] + tuples_in[b]
-        if loads[b] + handling_load(both, units.overhead, units.cores[b]) >= full[b]:
+        if loads[b] + unit_handling(units, both, out[b] + into[b], b) >= full[b]:
             return False
         sent += out[b]
         taken += into[b]
         handled += both
     return (
-        loads[d] + units.load[u, d] + handling_load(handled, units.overhead, units.cores[d])
-        < full[d]
+        loads[d] + units.load[u, d] + unit_handling(units, handled, sent + taken, d) < full[d]
         and loads[egress_at(n, d)] + nic_load(sent, units.egress[d]) < cut
         and loads[ingress_at(n, d)] + nic_load(taken, units.ingress[d]) < cut
         and not _meets_rival(units, search, u, d)

@@ -42,7 +42,7 @@ def no_patterns(units: Units) -> Patterns:
 def patterns_below(units: Units, cut: float) -> Patterns:
     """Patterns for equal devices with all loads below the cut, if they are few; else none."""
     hub = min(hubs_of(units), key=lambda hub: np.prod(hub.counts + 1.0), default=None)
-    if hub is None or units.overhead > 0:
+    if hub is None or units.handles:
         return no_patterns(units)
     hub = _with_itself(hub)
     bits = [int(count).bit_length() + 1 for count in hub.counts]

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.equation import link_loads
+from streamsim.equation import handling_load, link_loads
+from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.memory import most, used
@@ -32,6 +33,7 @@ class Units(NamedTuple):
     egress: Floats  # [D] seconds per byte, 0 where uncapped
     ingress: Floats  # [D]
     overhead: float  # core seconds per remote tuple, at each end
+    overhead_per_byte: float  # core seconds per remote byte, at each end
     cores: Floats  # [D]
     classes: Ints  # [D] interchangeable devices
     memory: Floats  # [U] bytes, or [0] where memory does not limit
@@ -48,9 +50,22 @@ class Units(NamedTuple):
         return len(self.classes)
 
     @property
+    def handles(self) -> bool:
+        """Whether sending or receiving loads devices."""
+        return self.overhead > 0 or self.overhead_per_byte > 0
+
+    @property
     def one_class(self) -> bool:
         """Whether all devices, and so all links, are equal."""
         return bool((self.classes == self.classes[0]).all())
+
+
+@inlined_kernel
+def unit_handling(units: Units, tuples: float, traffic: float, d: int) -> float:
+    """Load of device d that sends or receives so much."""
+    overhead, per_byte = units.overhead, units.overhead_per_byte
+    load: float = handling_load(tuples, traffic, overhead, per_byte, units.cores[d])
+    return load
 
 
 def units_of(problem: Problem) -> tuple[Units, Ints]:
@@ -75,6 +90,7 @@ def units_of(problem: Problem) -> tuple[Units, Ints]:
         egress=instance.egress,
         ingress=instance.ingress,
         overhead=instance.overhead,
+        overhead_per_byte=instance.overhead_per_byte,
         cores=instance.cores,
         classes=problem.interchangeable,
         memory=np.zeros(0),

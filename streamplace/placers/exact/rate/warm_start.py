@@ -3,7 +3,6 @@
 import numpy as np
 from streamsim.equation import (
     egress_at,
-    handling_load,
     ingress_at,
     link_at,
     link_load,
@@ -14,7 +13,7 @@ from streamsim.jit import borrowing_kernel, kernel
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.exact.rate.branch_and_bound import has_memory
-from streamplace.placers.exact.rate.units import Units
+from streamplace.placers.exact.rate.units import Units, unit_handling
 
 SWAPS = 0.3
 HOT, COLD = 0.1, 0.002
@@ -89,8 +88,8 @@ def write_loads(units: Units, place: Ints, loads: Floats) -> float:
         if a == b:
             continue
         traffic, tuples = units.traffic[e], units.tuples[e]
-        loads[a] += handling_load(tuples, units.overhead, units.cores[a])
-        loads[b] += handling_load(tuples, units.overhead, units.cores[b])
+        loads[a] += unit_handling(units, tuples, traffic, a)
+        loads[b] += unit_handling(units, tuples, traffic, b)
         wire = units.seconds_per_byte[a, b]
         loads[link_at(n, a, b)] += link_load(traffic, tuples, wire, units.gap)
         loads[egress_at(n, a)] += nic_load(traffic, units.egress[a])

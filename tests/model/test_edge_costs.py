@@ -1,0 +1,89 @@
+"""What a stream costs: nothing where it is chained, ``ipt`` elsewhere, and overhead to send it."""
+
+import numpy as np
+import pytest
+from streamsim import resource_loads, throughput
+
+from streamplace import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph, place
+from streamplace.errors import GraphError, PlacementError
+from streamplace.model.expansion import expand
+
+
+def pair(partitioning: str = "forward", ipt: float = 0.0, parallelism: int = 1) -> StreamGraph:
+    """A source of 100 tuples/s of 50 bytes, half of which reach a second operator."""
+    ends = [
+        Operator("a", ipt=1e6, payload=50, rate=100, parallelism=parallelism),
+        Operator("b", ipt=4e6, parallelism=parallelism),
+    ]
+    return StreamGraph.of("pair", ends, [Stream("a", "b", 0.5, partitioning=partitioning, ipt=ipt)])
+
+
+def cluster(**costs: float) -> Cluster:
+    """Two devices of 1000 MIPS, with fast links."""
+    return Cluster.of([Device("x", mips=1000), Device("y", mips=1000)], bandwidth="1 Tbps", **costs)
+
+
+def device_loads(graph: StreamGraph, cluster: Cluster, placement: list[int]) -> list[float]:
+    return resource_loads(Problem(graph, cluster).instance, placement).devices.tolist()
+
+
+def test_chained_local_and_remote_tuples_cost_each_their_own() -> None:
+    """50 tuples/s: 0.1 ms of each end to hand over, 1 ms + 50 · 10 µs of each end to send."""
+    remote = cluster(overhead=1e-3, overhead_per_byte=1e-5)
+    assert device_loads(pair("chained", 2e5), remote, [0, 0]) == pytest.approx([0.3, 0])
+    assert device_loads(pair("forward", 2e5), remote, [0, 0]) == pytest.approx([0.31, 0])
+    apart = [0.1 + 0.005 + 0.05 + 0.025, 0.2 + 0.005 + 0.05 + 0.025]
+    assert device_loads(pair("forward", 2e5), remote, [0, 1]) == pytest.approx(apart)
+
+
+def test_streams_without_costs_change_no_digit() -> None:
+    plain, chained = (Problem(pair(kind), cluster()).instance for kind in ("forward", "chained"))
+    assert plain.seconds.tobytes() == chained.seconds.tobytes()
+    assert pair().charged_ipt is pair().operators.ipt or (pair().charged_ipt == [1e6, 4e6]).all()
+
+
+def test_subtasks_share_the_cost_of_a_stream() -> None:
+    """Two of two, on one device as on operators as a whole."""
+    graph = pair("rebalance", 2e5, parallelism=2)
+    whole, split = device_loads(graph, cluster(), [0, 0]), expand(graph).graph
+    assert device_loads(split, cluster(), [0, 0, 0, 0]) == pytest.approx(whole)
+    assert device_loads(split, cluster(), [0, 1, 0, 1]) == pytest.approx([whole[0] / 2] * 2)
+
+
+def test_a_cost_matrix_is_charged_for_streams_as_well() -> None:
+    seconds = np.full((2, 2), 1e-3)
+    instance = Problem(pair("forward", 2e5), cluster(), seconds=seconds).instance
+    assert resource_loads(instance, [0, 0]).devices[0] == pytest.approx(0.1 + 0.05 + 0.01)
+
+
+def test_the_ends_of_a_chained_stream_share_a_device() -> None:
+    """As if they were colocated; a chain of subtasks joins those of one number."""
+    problem = Problem(pair("chained"), cluster())
+    assert problem.legal([[0, 0], [0, 1], [1, 1]]).tolist() == [True, False, True]
+    with pytest.raises(PlacementError, match="'a' and 'b' must share a device"):
+        problem.check(problem.placement([0, 1]))
+    split = expand(pair("chained", parallelism=2)).graph
+    legal = Problem(split, cluster()).legal([[0, 1, 0, 1], [0, 1, 1, 0]])
+    assert legal.tolist() == [True, False]
+
+
+def test_a_chain_of_different_parallelisms_is_refused() -> None:
+    ends = [Operator("a", rate=1), Operator("b", parallelism=2)]
+    graph = StreamGraph.of("odd", ends, [Stream("a", "b", partitioning="chained")])
+    with pytest.raises(GraphError, match="is partitioned 'chained' from 1 to 2 subtasks"):
+        expand(graph)
+
+
+def test_exact_proves_what_the_best_of_all_placements_reaches() -> None:
+    """With costs of every kind; chains narrow the choice."""
+    ends = [Operator(f"v{i}", ipt=4e6, payload=40 * i, rate=0 if i else 150) for i in range(5)]
+    kinds = ["forward", "chained", "hash", ""]
+    streams = [Stream(f"v{i}", f"v{i + 1}", partitioning=k, ipt=8e5) for i, k in enumerate(kinds)]
+    graph = StreamGraph.of("line", ends, streams)
+    problem = Problem(graph, cluster(overhead=1e-3, overhead_per_byte=2e-5), Constraints())
+    every = np.array(np.meshgrid(*[[0, 1]] * 5)).reshape(5, -1).T
+    best = throughput(problem.instance, every[problem.legal(every)]).max()
+    found = place(problem, placer="exact")
+    assert found.value == pytest.approx(best)
+    assert found.bound == pytest.approx(best)
+    assert best < throughput(problem.instance, every).max() or best <= 1
