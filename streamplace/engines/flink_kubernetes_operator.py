@@ -11,10 +11,12 @@ from typing import Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.config import (
+    MAX_PARALLELISM,
     Settings,
     device_settings,
     own_settings,
     shared_settings,
+    usual_max_parallelism,
 )
 from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, rules, sizes
 from streamplace.engines.names import slug
@@ -99,7 +101,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
 def _spec(deployment: Deployment) -> dict[str, Any]:
     devices, graph = list(deployment.problem.cluster.devices), deployment.problem.graph
     cores, memory = [d.cores for d in devices], [mebibytes(d) for d in devices]
-    settings: Settings = {
+    settings: dict[str, str | int | float] = {
         "kubernetes.entry.path": f"{ROOT}/entry/entry.sh",
         "kubernetes.taskmanager.cpu.limit-factor": max(cores) / min(cores),
         "kubernetes.taskmanager.memory.limit-factor": max(memory) / min(memory),
@@ -110,6 +112,8 @@ def _spec(deployment: Deployment) -> dict[str, Any]:
         "execution.checkpointing.savepoint-dir": f"{FOLDER}/savepoints",
         **(shared_settings([device.name for device in devices]) if deployment.is_split else {}),
     }
+    if groups := graph.operators.key_groups:
+        settings[MAX_PARALLELISM] = usual_max_parallelism(groups)
     return {
         "image": IMAGE,
         "flinkVersion": "v2_0",

@@ -1,5 +1,6 @@
 """What stands in the ``config.yaml`` of JobManager and TaskManagers."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from streamplace.engines.flink.names import (
@@ -16,6 +17,7 @@ from streamplace.engines.text import quoted_yaml
 
 Settings = Mapping[str, str | int | float]
 EXTERNAL = "external-resources"
+MAX_PARALLELISM = "pipeline.max-parallelism"
 
 
 def device_settings(
@@ -35,6 +37,16 @@ def device_settings(
     ('a', 1000000)
     """
     return {"taskmanager.resource-id": device, **_amounts(offers(device, devices, layers))}
+
+
+def usual_max_parallelism(groups: Mapping[str, int]) -> int:
+    """Return the maximum parallelism of most operators, the largest of equally many.
+
+    >>> usual_max_parallelism({"src": 8, "map": 128, "join": 128})
+    128
+    """
+    counts = Counter(groups.values())
+    return max(counts, key=lambda number: (counts[number], number))
 
 
 def shared_settings(devices: Sequence[str]) -> dict[str, str | int | float]:

@@ -5,7 +5,11 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.config import cluster_settings
+from streamplace.engines.flink.config import (
+    MAX_PARALLELISM,
+    cluster_settings,
+    usual_max_parallelism,
+)
 from streamplace.engines.flink.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.jars import placed_java
 from streamplace.engines.flink.names import GROUPS, layers_offered
@@ -51,10 +55,12 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
     devices = deployment.problem.cluster.devices.name
     limits = SpreadLimits.untouched(devices, GROUPS)
     answer = pinning(deployment_vectors(deployment), limits)
-    head = [f"{deployment.title}.", *HOW.splitlines(), CHECK]
+    operators = deployment.problem.graph.operators
+    head = [f"{deployment.title}.", *HOW.splitlines(), *_key_groups(operators.key_groups), CHECK]
     placement = {
         "about": head,
-        "parallelism": deployment.problem.graph.operators.parallel,
+        "parallelism": operators.parallel,
+        **_max_parallelism(deployment),
         "assignment": deployment.placement.as_dict(),
     }
     layers = max(layers_offered(len(devices)), limits.layers_taken) if deployment.is_split else 0
@@ -99,10 +105,32 @@ def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
             for group, demands in answer.groups.items()
         ],
         "parallelism": answer.parallelism,
+        **_max_parallelism(deployment),
         "colocate": deployment.colocated,
         "exlocate": deployment.exlocated,
         "tags": {e.device: e.tags for e in deployment.elements if e.tags},
     }
+
+
+def _max_parallelism(deployment: Deployment) -> dict[str, dict[str, int]]:
+    """Operators whose maximum parallelism is known, where there are any."""
+    groups = deployment.problem.graph.operators.key_groups
+    return {"max_parallelism": groups} if groups else {}
+
+
+def _key_groups(groups: Mapping[str, int]) -> list[str]:
+    """What makes Flink deal tuples by the key groups that the placement was computed for."""
+    if not groups:
+        return []
+    usual = usual_max_parallelism(groups)
+    lines = [
+        f"The placement is for a maximum parallelism of {usual}. A job with state keeps its own.",
+        f"Set that of a new job: -D {MAX_PARALLELISM}={usual}",
+    ]
+    others = [f"{name}: {number}" for name, number in groups.items() if number != usual]
+    if others:
+        lines.append(f"and by setMaxParallelism in the program, {', '.join(others)}")
+    return lines
 
 
 def _json(document: object) -> str:
