@@ -12,13 +12,15 @@ from statistics import median
 from typing import Any
 
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
-from streamplace.engines.flink.background import remote_share
+from streamplace.engines.flink.background import remote_shares
 from streamplace.engines.flink.cluster import FRAMING, HEADROOM
+from streamplace.engines.flink.names import FUSED
 from streamplace.engines.flink.pinning import counts
+from streamplace.engines.flink.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.expansion import expand
 
-PROBES = TOGETHER, IN_TURN = "together", "in turn"
+PROBES = TOGETHER, IN_TURN, CHAINED = "together", "in turn", "chained"
 MIPS = 1000.0
 """Speed of a whole core, a unit of account."""
 OFFERED = 1e6
@@ -82,20 +84,42 @@ class Calibration:
         besides = run["besides"] / self.measured(run)
         return {name: cost * (1 + besides / sum(cpu.values())) for name, cost in cpu.items()}
 
+    @cached_property
+    def sizes(self) -> dict[str, float]:
+        """Bytes per tuple that every operator receives."""
+        rates = self.apart["rates"]
+        return {name: seen["bytes"] / (seen["in"] or 1.0) for name, seen in rates.items()}
+
     @property
-    def overhead(self) -> float:
-        """Core seconds per remote tuple and end: what being apart costs, in whatever threads."""
-        apart, ends = self.apart, 0.0
-        for (source, target), tuples in self.flow.items():
+    def remote_flows(self) -> dict[str, RemoteFlow]:
+        """Device → what it sends and receives where operators are dealt out in turn."""
+        apart, rate = self.apart, self.measured(self.apart)
+        tuples: dict[str, float] = defaultdict(float)
+        traffic: dict[str, float] = defaultdict(float)
+        for (source, target), carried in self.flow.items():
             on = [counts(apart["vectors"][name]) for name in (source, target)]
-            ends += 2 * tuples * remote_share(*on)
-        network = apart["network"] / self.measured(apart)
-        dearer = sum(self.seconds(apart).values()) - sum(self.seconds(self.together).values())
-        return (network + max(0.0, dearer)) / ends
+            for device, share in remote_shares(*on).items():
+                tuples[device] += rate * carried * share
+                traffic[device] += rate * carried * share * self.sizes[target]
+        return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
+
+    def chained_streams(self, run: Run) -> list[tuple[str, str]]:
+        """Streams that Flink has chained in a run, so that both ends are one task."""
+        tasks = [name.split(FUSED) for name in run["rates"]]
+        return [ends for ends in self.flow if any({*ends} <= {*task} for task in tasks)]
+
+    def chained_seconds(self, run: Run) -> float:
+        """Core seconds of all operators per tuple that the source lets in, where some are chained.
+
+        The first operator of a task says how many tuples it takes in.
+        """
+        seen = {name.split(FUSED)[0]: one["in"] for name, one in run["rates"].items()}
+        rates = [tuples / self.enters[n] for n, tuples in seen.items() if tuples > LEAST_RATE]
+        return (sum(run["cpu"].values()) + run["besides"]) / median(rates)
 
     def graph(self, run: Run) -> StreamGraph:
         """The job with the parallelism of a placement."""
-        cost, sizes = self.seconds(self.together), self.apart["rates"]
+        cost = self.seconds(self.together)
         fed = {target for _, target in self.flow}
         operators = [
             Operator(
@@ -112,7 +136,7 @@ class Calibration:
                 source,
                 target,
                 tuples / self.enters[source],
-                sizes[target]["bytes"] / (sizes[target]["in"] or 1.0),
+                self.sizes[target],
                 kinds[source, target],
             )
             for (source, target), tuples in self.flow.items()
@@ -130,10 +154,35 @@ class Calibration:
         return OFFERED * simulate(split.graph, assignment, cluster).relative_throughput
 
 
+def sending_of(calibrations: Mapping[str, Calibration]) -> SendingCost:
+    """What remote tuples cost on a cluster, from what its devices sent and received in all jobs."""
+    flows, network = {}, {}
+    for job, seen in calibrations.items():
+        for device, flow in seen.remote_flows.items():
+            flows[f"{job} {device}"] = flow
+            network[f"{job} {device}"] = seen.apart["networks"][device]
+    return sending_cost(network, flows) or SendingCost(0.0, 0.0)
+
+
+def handing_of(calibrations: Mapping[str, Calibration], chained: Mapping[str, Run]) -> SendingCost:
+    """What it costs to hand a tuple to another thread, at each end: what chaining saves."""
+    flows, saved = {}, {}
+    for job, seen in calibrations.items():
+        whole = sum(seen.seconds(seen.together).values())
+        ends = [(seen.flow[e], seen.sizes[e[1]]) for e in seen.chained_streams(chained[job])]
+        if ends:  # of equal weight in relation to what the job costs
+            tuples = sum(2 * tuples for tuples, _ in ends) / whole
+            traffic = sum(2 * tuples * size for tuples, size in ends) / whole
+            flows[job] = RemoteFlow(tuples, traffic)
+            saved[job] = max(0.0, 1 - seen.chained_seconds(chained[job]) / whole)
+    return sending_cost(saved, flows) or SendingCost(0.0, 0.0)
+
+
 def cluster_of(
-    devices: Sequence[str], cores: float, bandwidth: float, java: float, overhead: float
+    devices: Sequence[str], cores: float, bandwidth: float, java: float, sending: SendingCost
 ) -> Cluster:
     """Limited devices, as ``streamplace flink cluster`` writes them."""
+    slow = sending.slower(1 / cores)
     device = {
         "mips": cores * MIPS,
         "reserved": java * MIPS,
@@ -145,7 +194,8 @@ def cluster_of(
             "bandwidth": bandwidth,
             "framing": FRAMING,
             "headroom": HEADROOM,
-            "overhead": overhead,
+            "overhead": slow.per_tuple,
+            "overhead_per_byte": slow.per_byte,
             "devices": [{"name": name, **device} for name in devices],
         }
     )

@@ -21,7 +21,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from calibrating import PROBES, Calibration, Run, bare_cluster, cluster_of, java_of
+from calibrating import (
+    CHAINED,
+    IN_TURN,
+    PROBES,
+    TOGETHER,
+    Calibration,
+    Run,
+    bare_cluster,
+    cluster_of,
+    handing_of,
+    java_of,
+    sending_of,
+)
 
 from streamplace.drawing.figures import GREY, new_figure, save
 from streamplace.engines.flink.apply import apply
@@ -146,18 +158,21 @@ def cpu_seconds(cluster: LocalCluster) -> dict[str, float]:
     }
 
 
-def thread_names(cluster: LocalCluster) -> dict[str, str]:
-    """Full names of all threads, by id."""
-    dumps = [
-        subprocess.Popen(
+def thread_names(cluster: LocalCluster) -> dict[str, dict[str, str]]:
+    """Device → id of a thread → its full name."""
+    dumps = {
+        device: subprocess.Popen(
             ["jcmd", str(cluster.processes[device].pid), "Thread.print"],
             stdout=subprocess.PIPE,
             text=True,
         )
         for device in DEVICES
-    ]
-    found = (re.findall(r'^"(.+?)" .*?nid=(\w+)', d.communicate()[0], re.M) for d in dumps)
-    return {str(int(nid, 0)): name for pairs in found for name, nid in pairs}
+    }
+    pattern = re.compile(r'^"(.+?)" .*?nid=(\w+)', re.M)
+    return {
+        device: {str(int(nid, 0)): name for name, nid in pattern.findall(dump.communicate()[0])}
+        for device, dump in dumps.items()
+    }
 
 
 def shared_out(spent: dict[str, float], tasks: list[FlinkTask]) -> dict[str, Any]:
@@ -204,11 +219,14 @@ def watch(cluster: LocalCluster, rest: Rest, job: str, *, probe: bool) -> dict[s
     }
     if probe:
         spent: dict[str, float] = defaultdict(float)
-        names = thread_names(cluster)
-        for thread, seconds in after.items():
-            if thread in names:
-                spent[names[thread]] += (seconds - before.get(thread, 0.0)) / span
+        networks = dict.fromkeys(DEVICES, 0.0)
+        for device, names in thread_names(cluster).items():
+            for thread, name in names.items():
+                cores = (after.get(thread, 0.0) - before.get(thread, 0.0)) / span
+                spent[name] += cores
+                networks[device] += cores if "Netty" in name else 0.0
         row |= shared_out(spent, tasks)
+        row["networks"] = {device: round(cores, 5) for device, cores in networks.items()}
     return row
 
 
@@ -245,12 +263,13 @@ def placements(job: str, counts: dict[str, int]) -> dict[str, dict[str, list[str
     for name, n in counts.items():
         turn[name] = [DEVICES[(i + j) % len(DEVICES)] for j in range(n)]
         i += n
-    found = dict(zip(PROBES, ({v: [DEVICES[0]] * n for v, n in counts.items()}, turn), strict=True))
+    together = {v: [DEVICES[0]] * n for v, n in counts.items()}
+    found = dict(zip(PROBES, (together, turn, together), strict=True))
     rng = np.random.default_rng(sum(map(ord, job)))
     while len(found) < PLACEMENTS + len(PROBES):
         vectors = drawn(counts, rng)
         if vectors not in found.values():
-            found[str(len(found) - 1)] = vectors
+            found[str(len(found) - len(PROBES) + 1)] = vectors
     return found
 
 
@@ -279,7 +298,9 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
             ).items():
                 if (name, title) in done:
                     continue
-                job = apply(rest, flink, Program(jar, entry, arguments), vectors, seconds=100)
+                chaining = {"pipeline.operator-chaining.enabled": str(title == CHAINED).lower()}
+                program = Program(jar, entry, arguments, settings=chaining)
+                job = apply(rest, flink, program, vectors, seconds=100)
                 time.sleep(WARM_UP)
                 limit(cluster)
                 time.sleep(SETTLE)
@@ -303,13 +324,13 @@ def judged(runs: list[Run]) -> dict[str, np.ndarray]:
     by_job: dict[str, dict[str, Run]] = defaultdict(dict)
     for run in runs:
         by_job[run["job"]].setdefault(run["placement"], run)
-    java, found = java_of(runs), {}
-    for job, seen in by_job.items():
-        if len(seen) < PLACEMENTS + len(PROBES):
-            continue
-        known = Calibration(*(seen[probe] for probe in PROBES))
-        cluster = cluster_of(DEVICES, CORES, BANDWIDTH, java, known.overhead)
-        bare = bare_cluster(DEVICES, CORES, BANDWIDTH)
+    whole = {job: s for job, s in by_job.items() if len(s) >= PLACEMENTS + len(PROBES)}
+    probed = {job: Calibration(seen[TOGETHER], seen[IN_TURN]) for job, seen in whole.items()}
+    cluster = cluster_of(DEVICES, CORES, BANDWIDTH, java_of(runs), sending_of(probed))
+    bare = bare_cluster(DEVICES, CORES, BANDWIDTH)
+    found = {}
+    for job, seen in whole.items():
+        known = probed[job]
         found[job] = np.array(
             [
                 [known.measured(run), known.predicted(run, cluster), known.predicted(run, bare)]
@@ -318,6 +339,25 @@ def judged(runs: list[Run]) -> dict[str, np.ndarray]:
             ]
         )
     return found
+
+
+def edge_costs(runs: list[Run]) -> str:
+    """What tuples between operators cost on this machine, in one sentence."""
+    by_job: dict[str, dict[str, Run]] = defaultdict(dict)
+    for run in runs:
+        by_job[run["job"]].setdefault(run["placement"], run)
+    probed = {
+        job: Calibration(seen[TOGETHER], seen[IN_TURN])
+        for job, seen in by_job.items()
+        if seen.keys() >= {*PROBES}
+    }
+    remote = sending_of(probed)
+    local = handing_of(probed, {job: by_job[job][CHAINED] for job in probed})
+    texts = [
+        f"{1e6 * cost.per_tuple:.2f} µs per tuple and {1e9 * cost.per_byte:.1f} ns per byte"
+        for cost in (local, remote)
+    ]
+    return f"At each end, local {texts[0]}; remote, in addition, {texts[1]}.\n"
 
 
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
@@ -377,7 +417,7 @@ def main() -> None:
     if not given.table:
         measure(find_flink(), given.jobs.split(","), file)
     found = judged(read(file))
-    text = table(found)
+    text = f"{table(found)}\n{edge_costs(read(file))}"
     print(text)
     draw(found, file.with_suffix(".svg"))
     if page.exists():

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--headroom",
     type=click.FloatRange(0, 1, max_open=True),
-    default=0.05,
+    default=0.03,
     show_default=True,
     help="Share of every resource of an offer that stays free.",
 )

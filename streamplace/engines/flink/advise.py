@@ -18,7 +18,6 @@ from streamplace.engines.flink.current_machines import (
     used_machines,
 )
 from streamplace.engines.flink.jobs import other_jobs
-from streamplace.engines.flink.plan import FlinkTask
 from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.source_rates import (
@@ -156,9 +155,9 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     check_rates(seen)
     speed = parsed_mips(settings.mips)
     sources = source_rates(seen)
-    graph = _with_key_groups(_with_offered(seen.graph(speed), sources), seen.tasks)
-    java, overhead = seen.background(len(rest.task_managers()))
-    cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, overhead)
+    graph = _with_offered(seen.graph(speed), sources)
+    java, sending = seen.background(len(rest.task_managers()))
+    cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, sending)
     outage = START_SECONDS + last_checkpoint_seconds(rest, job)
     return _Reading(job, seen, graph, sources, cluster, (java or 0.0) * speed, outage)
 
@@ -171,14 +170,6 @@ def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGr
         for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
     ]
     operators = replace(graph.operators, rate=np.array(rates, np.float64))
-    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
-
-
-def _with_key_groups(graph: StreamGraph, tasks: Sequence[FlinkTask]) -> StreamGraph:
-    """Return the graph whose operators have the maximum parallelism of their tasks."""
-    groups = {task.name: task.max_parallelism for task in tasks}
-    limits = np.array([groups[name] for name in graph.operators.name], np.int32)
-    operators = replace(graph.operators, max_parallelism=limits)
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
@@ -199,7 +190,7 @@ def _planned(
     seed, budget = settings.seed, settings.budget
     if isinstance(machines, Catalogue):
         current = current_machines(reading.cluster, machines, subtasks)
-        offers = left_for_operators(machines, reading.java, reading.cluster.overhead)
+        offers = left_for_operators(machines, reading.java, reading.cluster.sending)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
         asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
         plan = planned(graph, offers, asked)
@@ -245,8 +236,8 @@ def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) 
         notes.append(f"{CONSISTENCY}: {checked}")
     if reading.cluster.java is None:
         notes.append("what Java itself takes of each TaskManager is not measured and left out")
-    given = machines.overhead if isinstance(machines, Catalogue) else 0.0
-    if reading.cluster.overhead is None and not given:
+    given = isinstance(machines, Catalogue) and machines.handles
+    if reading.cluster.sending is None and not given:
         notes.append(
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
             "have it counted, give overhead in the file of offers"

@@ -1,6 +1,7 @@
 """What TaskManagers take besides the tasks of jobs: Java itself, and sending over the network."""
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itsel
 from streamplace.engines.flink.plan import Edge, read_plan
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import Activity, sample
+from streamplace.engines.flink.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.tasks import read_vertices
 
 
@@ -22,38 +24,37 @@ class Background(NamedTuple):
         all TaskManagers the least, for what one takes more is the tasks'. What compiles is not in
         it, for it has little to do once a job has run for a while.
     network
-        Core seconds per second of all threads that send and receive.
-    managers
-        How many there are on this machine; 0 where nothing could be measured.
+        TaskManager of this machine → core seconds per second of its threads that send and receive;
+        empty where nothing could be measured.
     """
 
     java: float
-    network: float
-    managers: int
+    network: Mapping[str, float]
 
 
-def background(rest: Rest, job: str | None, seconds: float) -> tuple[Background, float | None]:
-    """Watch the cluster's TaskManagers for a while; their background, and a remote tuple's cost.
+def background(
+    rest: Rest, job: str | None, seconds: float
+) -> tuple[Background, SendingCost | None]:
+    """Watch the cluster's TaskManagers for a while; their background, and what remote tuples cost.
 
-    The cost is what the network's threads take per tuple and end, in core seconds, averaged over
-    the job's remote streams. It is None where there is not one job alone (unless one is named), no
-    tuple of it goes to another TaskManager, or not all TaskManagers are on this machine.
+    The cost is None where there is not one job alone (unless one is named), no tuple of it goes to
+    another TaskManager, or not all TaskManagers are on this machine.
     """
     processes = processes_of(rest)
     if not processes:
-        return Background(0.0, 0.0, 0), None
+        return Background(0.0, {}), None
     live = rest.live_jobs() if job is None else [job]
     first = {device: java_threads(pid) for device, pid in processes.items()}
     if len(live) == 1:
-        sent = _remote_tuples(rest, live[0], seconds)
+        flows = _remote_flows(rest, live[0], seconds)
     else:
         time.sleep(seconds)
-        sent = 0.0
+        flows = {}
     measured = background_between(
         first, {device: java_threads(pid) for device, pid in processes.items()}
     )
-    is_complete = sent > 0 and measured.managers == len(rest.task_managers())
-    return measured, measured.network / (2 * sent) if is_complete else None
+    is_complete = len(measured.network) == len(rest.task_managers())
+    return measured, sending_cost(measured.network, flows) if is_complete else None
 
 
 def background_between(
@@ -64,46 +65,54 @@ def background_between(
         device: cores_by_kind(spent_between(first[device], second[device]))
         for device in first.keys() & second.keys()
     }
-    network = sum(one.get(NETWORK, 0.0) for one in kinds.values())
-    return Background(java_itself(kinds), network, len(kinds))
+    return Background(java_itself(kinds), {d: one.get(NETWORK, 0.0) for d, one in kinds.items()})
 
 
-def remote_tuples(
+def remote_flows(
     edges: Sequence[Edge],
     seen: Mapping[str, Activity],
     devices: Mapping[str, Mapping[str, int]],
-) -> float:
-    """Tuples/s of a job that go from one TaskManager to another.
+) -> dict[str, RemoteFlow]:
+    """TaskManager → what it sends of a job to others and receives from them.
 
     Parameters
     ----------
     devices
         Task → TaskManager → number of its subtasks there.
     """
-    return sum(
-        seen[edge.target].records_in
-        * share
-        * remote_share(devices[edge.source], devices[edge.target])
-        for edge, share in _shares(edges)
-    )
+    tuples: dict[str, float] = defaultdict(float)
+    traffic: dict[str, float] = defaultdict(float)
+    for edge, share in _shares(edges):
+        target = seen[edge.target]
+        remote = remote_shares(devices[edge.source], devices[edge.target])
+        for device, part in remote.items():
+            tuples[device] += target.records_in * share * part
+            traffic[device] += target.rates.get("numBytesIn", 0.0) * share * part
+    return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
 
 
-def _remote_tuples(rest: Rest, job: str, seconds: float) -> float:
-    """Watch a job for a while; tuples/s that go from one TaskManager to another."""
+def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]:
+    """Watch a job for a while; what its TaskManagers send each other."""
     _, tasks, edges = read_plan(rest, job)
     seen = sample(rest, job, [task.id for task in tasks], seconds)
     devices = {v.id: v.devices for v in read_vertices(rest, job, rest.job(job))}
-    return remote_tuples(edges, seen, devices)
+    return remote_flows(edges, seen, devices)
 
 
-def remote_share(senders: Mapping[str, int], receivers: Mapping[str, int]) -> float:
-    """Part of the tuples between two operators that change devices, if each sends to all alike.
+def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> dict[str, float]:
+    """Device → what it sends to others and receives from them of a stream's tuples.
 
-    >>> remote_share({"a": 1}, {"a": 1, "b": 3})
-    0.75
+    Every sender sends to all receivers alike.
+
+    >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
+    {'a': 0.75, 'b': 0.75}
     """
-    pairs = sum(senders.values()) * sum(receivers.values())
-    return 1.0 - sum(n * receivers.get(device, 0) for device, n in senders.items()) / pairs
+    sent, taken = sum(senders.values()), sum(receivers.values())
+    shares = {}
+    for device in dict.fromkeys([*senders, *receivers]):
+        here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / taken
+        shares[device] = here * (1.0 - there) + there * (1.0 - here)
+    return shares
 
 
 def _shares(edges: Sequence[Edge]) -> Iterator[tuple[Edge, float]]:

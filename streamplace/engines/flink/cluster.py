@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from streamplace.engines.flink.cpu import processes_of
 from streamplace.engines.flink.limits import cpu_limit, whole_cores
 from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_toml
 from streamplace.io.clusters import cluster_from_tables
@@ -18,7 +19,7 @@ from streamplace.model.units import mips as parsed_mips
 
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
-HEADROOM = 0.05
+HEADROOM = 0.03
 """Part of every CPU and link that stays free: bursts leave that much of a full one unused."""
 
 
@@ -56,8 +57,8 @@ class MeasuredCluster:
         Address of the Flink.
     bandwidth
         Of every link, as it was given.
-    overhead
-        Core seconds per remote tuple and end; None where it is not measured.
+    sending
+        What remote tuples cost; None where it is not measured.
     java
         Core seconds per second that Java takes of each besides its tasks; None where it is not
         measured.
@@ -68,7 +69,7 @@ class MeasuredCluster:
     url: str
     bandwidth: str
     devices: tuple[MeasuredDevice, ...]
-    overhead: float | None = None
+    sending: SendingCost | None = None
     java: float | None = None
     reserved_for: str = ""
 
@@ -79,7 +80,7 @@ class MeasuredCluster:
             "framing": FRAMING,
             "headroom": HEADROOM,
             "devices": [_given(asdict(device)) for device in self.devices],
-        } | _given({"overhead": self.overhead})
+        } | self._sending_costs
         where = f"the Flink at {self.url}"
         return cluster_from_tables(parse_tables("cluster", tables, where))
 
@@ -91,10 +92,25 @@ class MeasuredCluster:
             f"framing = {FRAMING}  # headers, per byte of payload\n"
             f"headroom = {HEADROOM}  # part of every CPU and link that stays free, for bursts\n"
         )
-        if self.overhead is not None:
-            text += f"overhead = {self.overhead:.3g}"
-            text += "  # s of a core per remote tuple and end, measured\n"
+        if self.sending is not None:
+            text += (
+                f"overhead = {self.sending.per_tuple:.3g}"
+                "  # s of a core per remote tuple and end, measured\n"
+                f"overhead_per_byte = {self.sending.per_byte:.3g}"
+                "  # s of a core per remote byte and end, in addition, measured\n"
+            )
+            if not self.sending.is_split:
+                text += "# Tuples are of one size: their sum is measured, their ratio assumed.\n"
         return text + "".join(map(self._table, self.devices))
+
+    @property
+    def _sending_costs(self) -> dict[str, Any]:
+        if self.sending is None:
+            return {}
+        return {
+            "overhead": self.sending.per_tuple,
+            "overhead_per_byte": self.sending.per_byte,
+        }
 
     def _table(self, device: MeasuredDevice) -> str:
         limited = "" if device.limit is None else f"  # limited to {device.limit:g} cores"
@@ -114,7 +130,7 @@ def measured_cluster(
     mips: str,
     bandwidth: str,
     java: float | None = None,
-    overhead: float | None = None,
+    sending: SendingCost | None = None,
     beside: Mapping[str, float] | None = None,
 ) -> MeasuredCluster:
     """Cluster of the TaskManagers; what REST does not tell is as given.
@@ -126,8 +142,8 @@ def measured_cluster(
     ----------
     java
         Core seconds per second that Java takes of each besides its tasks; None where unmeasured.
-    overhead
-        Core seconds per remote tuple and end; None where unmeasured.
+    sending
+        What remote tuples cost; None where unmeasured.
     beside
         Device → core seconds per second that jobs take there which stay where they are.
     """
@@ -136,9 +152,9 @@ def measured_cluster(
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(map(_host, managers))
     limits = {device: cpu_limit(pid) for device, pid in processes_of(rest).items()}
-    if overhead is not None:
-        shares = [limit for limit in limits.values() if limit is not None]
-        overhead = float(f"{slowed(overhead, shares):.3g}")
+    if sending is not None:
+        factor = slowness([limit for limit in limits.values() if limit is not None])
+        sending = sending.slower(factor).rounded()
     devices = [
         _device(manager, mips, crowd[_host(manager)], limits.get(manager["id"]))
         for manager in managers
@@ -151,7 +167,7 @@ def measured_cluster(
         ]
     what = "Java takes besides the tasks" if java is not None else ""
     what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
-    return MeasuredCluster(rest.url, bandwidth, tuple(devices), overhead, java, what)
+    return MeasuredCluster(rest.url, bandwidth, tuple(devices), sending, java, what)
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -163,14 +179,14 @@ def unpinnable(rest: Rest) -> list[str]:
     ]
 
 
-def slowed(seconds: float, limits: Sequence[float]) -> float:
-    """Seconds of a core of limited devices, in the mean, for seconds of a whole core.
+def slowness(limits: Sequence[float]) -> float:
+    """Seconds of a core of limited devices, in the mean, for a second of a whole core.
 
-    >>> slowed(1e-6, [0.25, 0.25]), slowed(1e-6, [])
-    (4e-06, 1e-06)
+    >>> slowness([0.25, 0.25]), slowness([])
+    (4.0, 1.0)
     """
     shares = [whole_cores(limit)[1] for limit in limits]
-    return seconds * len(shares) / sum(shares) if shares else seconds
+    return len(shares) / sum(shares) if shares else 1.0
 
 
 def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None) -> MeasuredDevice:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from streamplace.engines.flink.cluster import FRAMING, HEADROOM, slowed
+from streamplace.engines.flink.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.helpers import COMPILERS, GARBAGE, JAVA, NETWORK
 from streamplace.engines.flink.limits import whole_cores
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
@@ -61,14 +62,14 @@ class Present(NamedTuple):
         By TaskManager; those that are not on this machine are missing.
     java
         Cores that Java takes of each TaskManager for itself.
-    overhead
-        Core seconds per remote tuple and end.
+    sending
+        What remote tuples cost; None where none were seen.
     """
 
     devices: Mapping[str, Sequence[str]]
     usage: Mapping[str, Usage]
     java: float
-    overhead: float
+    sending: SendingCost | None = None
 
 
 class Consistency(NamedTuple):
@@ -167,12 +168,15 @@ def _cluster(present: Present, mips: float) -> Cluster:
         cores, share = whole_cores(usage.limit)
         reserved = min(present.java, 0.9 * usage.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
+    factor = slowness([one.limit for one in present.usage.values()])
+    sending = (present.sending or SendingCost(0.0, 0.0)).slower(factor)
     return cluster_from_tables(
         {
             "bandwidth": WIDE,
             "framing": FRAMING,
             "headroom": HEADROOM,
-            "overhead": slowed(present.overhead, [one.limit for one in present.usage.values()]),
+            "overhead": sending.per_tuple,
+            "overhead_per_byte": sending.per_byte,
             "devices": devices,
         }
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.cluster import FRAMING, MeasuredCluster, MeasuredDevice
 from streamplace.engines.flink.rest import FlinkError
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.model.messages import counted, quoted
 from streamplace.model.units import format_bytes
 from streamplace.model.units import mips as parsed_mips
@@ -126,18 +127,20 @@ def _size(device: MeasuredDevice) -> str:
     return size if device.memory is None else f"{size}, {format_bytes(device.memory)}"
 
 
-def left_for_operators(catalogue: Catalogue, java: float, overhead: float | None) -> Catalogue:
+def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost | None) -> Catalogue:
     """Return the offers without what Java itself and the headers of packets take.
 
     Parameters
     ----------
     java
         MIPS that Java takes of each machine besides the operators.
-    overhead
-        Core seconds per remote tuple and end that were measured; used where the offers name none.
+    sending
+        What remote tuples cost, where that was measured; used where the offers say nothing of it.
     """
     offers = tuple(_left(offer, java) for offer in catalogue.offers)
-    return Catalogue(offers, catalogue.overhead or overhead or 0.0)
+    if catalogue.handles or sending is None:
+        return replace(catalogue, offers=offers)
+    return Catalogue(offers, sending.per_tuple, sending.per_byte)
 
 
 def _left(offer: Offer, java: float) -> Offer:

@@ -16,6 +16,7 @@ from streamplace.engines.flink.pinning import Vectors, vectors_of
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import Savepoint, Saving
 from streamplace.engines.flink.transaction import FlinkMoved
@@ -104,9 +105,9 @@ class FlinkEngine:
         seen = profile(self.rest, job, seconds)
         graph = seen.graph(parsed_mips(self.mips))
         if cluster is None:
-            java, overhead = seen.background(len(self.rest.task_managers()))
+            java, sending = seen.background(len(self.rest.task_managers()))
             taken = self._taken(other_jobs(self.rest, job), seconds)
-            cluster = self._cluster(java, overhead, taken).cluster()
+            cluster = self._cluster(java, sending, taken).cluster()
         return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts))
 
     def cluster(
@@ -121,9 +122,9 @@ class FlinkEngine:
         beside
             Jobs that stay where they run: what their tasks take is reserved.
         """
-        seen, overhead = background(self.rest, job, seconds)
-        java = seen.java if seen.managers else None
-        return self._cluster(java, overhead, self._taken(beside, seconds))
+        seen, sending = background(self.rest, job, seconds)
+        java = seen.java if seen.network else None
+        return self._cluster(java, sending, self._taken(beside, seconds))
 
     def advise(
         self,
@@ -214,9 +215,9 @@ class FlinkEngine:
         return cores_taken(self.rest, jobs, seconds)
 
     def _cluster(
-        self, java: float | None, overhead: float | None, taken: Mapping[str, float]
+        self, java: float | None, sending: SendingCost | None, taken: Mapping[str, float]
     ) -> MeasuredCluster:
-        return measured_cluster(self.rest, self.mips, self.bandwidth, java, overhead, taken)
+        return measured_cluster(self.rest, self.mips, self.bandwidth, java, sending, taken)
 
 
 def _vectors(placement: Vectors) -> Vectors:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from streamplace.engines.flink.background import remote_tuples
+from streamplace.engines.flink.background import remote_flows
 from streamplace.engines.flink.consistency import Present, Usage, consistency
 from streamplace.engines.flink.cpu import processes_of, python_workers
 from streamplace.engines.flink.flows import Shares, shares
@@ -15,6 +15,7 @@ from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
 from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
+from streamplace.engines.flink.sending_cost import SendingCost, sending_cost
 from streamplace.engines.flink.task_cpu import (
     PROCESS_CPU,
     ClusterInterval,
@@ -79,16 +80,16 @@ class JobProfile:
             for task in self.sources
         )
 
-    def background(self, managers: int) -> tuple[float | None, float | None]:
-        """Cores that Java takes of each TaskManager, and core seconds per remote tuple and end.
+    def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
+        """Cores that Java takes of each TaskManager, and what remote tuples cost.
 
         Either is None where it is not measured; the second where one of the cluster's TaskManagers,
         whose number is given, is not on this machine.
         """
         if self.present is None or not self.present.usage:
             return None, None
-        is_complete = self.present.overhead > 0 and len(self.present.usage) == managers
-        return self.present.java, self.present.overhead if is_complete else None
+        is_complete = len(self.present.usage) == managers
+        return self.present.java, self.present.sending if is_complete else None
 
     def graph(self, mips: float) -> StreamGraph:
         """Stream graph whose instructions are those of cores of ``mips``.
@@ -141,7 +142,8 @@ class JobProfile:
         if not tuples:
             self.doubts.append(f"ipt of {task.name}: it received no tuples")
         ipt = self.cpu[task.id].cores / tuples * mips * 1e6 if tuples else 0.0
-        return Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
+        operator = Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
+        return replace(operator, max_parallelism=task.max_parallelism)
 
     def _rate(self, source: FlinkTask) -> float:
         if not self.tuples[source.id]:
@@ -320,13 +322,12 @@ def _present(
         )
         for device, pid in processes.items()
     }
-    sent = remote_tuples(edges, activity, {v: Counter(where) for v, where in devices.items()})
-    network = sum(one.get(NETWORK, 0.0) for one in kinds.values())
+    flows = remote_flows(edges, activity, {v: Counter(where) for v, where in devices.items()})
     return Present(
         {task.name: devices[task.id] for task in tasks},
         usage,
         java_itself(kinds),
-        network / (2 * sent) if sent else 0.0,
+        sending_cost({d: one.get(NETWORK, 0.0) for d, one in kinds.items()}, flows),
     )
 
 

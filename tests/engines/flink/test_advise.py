@@ -14,6 +14,7 @@ from streamplace.engines.flink import cluster as clusters
 from streamplace.engines.flink.advice import Advice
 from streamplace.engines.flink.advise import AdviceSettings, advise
 from streamplace.engines.flink.rest import FlinkError
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.steady import GARBAGE_TIME, UnsteadyJob, seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model import Cluster
@@ -317,7 +318,9 @@ def test_java_takes_its_part_of_every_offer(
     """An offer that Java itself fills is refused."""
     from streamplace.engines.flink.profile import JobProfile
 
-    monkeypatch.setattr(JobProfile, "background", lambda self, managers: (0.6, 1e-6))
+    monkeypatch.setattr(
+        JobProfile, "background", lambda self, managers: (0.6, SendingCost(1e-6, 0.0))
+    )
     assert set(advised(shop()).plan.cluster.devices.mips.tolist()) == {1000.0}
     with pytest.raises(FlinkError, match=r"Java itself takes 1500 MIPS .* offer 'tiny'"):
         advised(shop(), machines=Catalogue.of([Offer("tiny", 0.1, mips=1000)]))

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from streamplace.engines.flink import background, cluster, cpu
-from streamplace.engines.flink.background import background_between
-from streamplace.engines.flink.cluster import measured_cluster
+from streamplace.engines.flink.background import background_between, remote_flows
+from streamplace.engines.flink.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.cpu import JavaThread, listening_ports
+from streamplace.engines.flink.plan import Edge
+from streamplace.engines.flink.sampling import Activity
+from streamplace.engines.flink.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.io.clusters import parse_cluster
 
 MANAGER = {
@@ -45,8 +48,7 @@ def test_the_background_is_the_least_of_the_task_managers_seen_twice() -> None:
     }
     found = background_between(first, second)
     assert found.java == pytest.approx(0.04)
-    assert found.network == pytest.approx(0.05 + 0.1)
-    assert found.managers == 2
+    assert found.network == pytest.approx({"a": 0.05, "b": 0.1})
 
 
 def test_ports_of_a_process_are_those_it_listens_on() -> None:
@@ -64,18 +66,19 @@ def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatc
     """Nor waited for, nor taken for those of another cluster on this machine."""
     monkeypatch.setattr(cpu, "local_task_managers", lambda: [os.getpid()])
     monkeypatch.setattr(background, "time", None)
-    found, overhead = background.background(flink(MANAGER), None, 60.0)
-    assert (found.managers, overhead) == (0, None)
+    found, sending = background.background(flink(MANAGER), None, 60.0)
+    assert (found.network, sending) == ({}, None)
 
 
 def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:
     """In MIPS, beside the headers, the headroom and the cost of a remote tuple."""
-    measured = measured_cluster(flink(MANAGER), "1000 MIPS", "106 Mbps", java=0.03, overhead=5e-6)
+    sending = SendingCost(5e-6, 2e-9)
+    measured = measured_cluster(flink(MANAGER), "1000 MIPS", "106 Mbps", java=0.03, sending=sending)
     text = measured.as_toml()
     assert "reserved = 30 " in text
     parsed = parse_cluster(text.encode(), "c")
-    assert parsed.devices.mips.tolist() == pytest.approx([0.95 * 970])
-    assert parsed.overhead_s == 5e-6
+    assert parsed.devices.mips.tolist() == pytest.approx([(1 - HEADROOM) * 970])
+    assert (parsed.overhead_s, parsed.overhead_s_per_byte) == (5e-6, 2e-9)
     assert measured.cluster() == parsed
 
 
@@ -85,5 +88,34 @@ def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cluster, "processes_of", lambda rest: {"a": 1, "b": 2})
     monkeypatch.setattr(cluster, "cpu_limit", {1: 0.25, 2: None}.get)
     devices = measured_cluster(flink(MANAGER, two), "1000 MIPS", "1 Gbps").cluster().devices
-    assert devices.mips.tolist() == pytest.approx([0.95 * 250, 0.95 * 1000])
+    assert devices.mips.tolist() == pytest.approx([(1 - HEADROOM) * speed for speed in (250, 1000)])
     assert devices.cores.tolist() == [1, 2]
+
+
+def test_what_a_task_manager_sends_and_receives_counts_for_it() -> None:
+    """Both ends of a stream, in tuples and in bytes; what stays on a TaskManager does not count."""
+    seen = {"v": Activity({"numRecordsIn": 100.0, "numBytesIn": 5000.0}, 1.0)}
+    devices = {"u": {"a": 1}, "v": {"a": 1, "b": 3}}
+    flows = remote_flows([Edge("u", "v", "hash")], seen, devices)
+    assert flows == {"a": RemoteFlow(75.0, 3750.0), "b": RemoteFlow(75.0, 3750.0)}
+
+
+def test_costs_per_tuple_and_per_byte_are_told_apart_by_sizes() -> None:
+    """Exactly where sizes differ; neither is ever negative."""
+    flows = {"a": RemoteFlow(5e4, 1e6), "b": RemoteFlow(1e3, 8e6), "c": RemoteFlow(2e4, 2e6)}
+    network = {device: 1e-6 * flow.tuples + 5e-9 * flow.traffic for device, flow in flows.items()}
+    found = sending_cost(network, flows)
+    assert found is not None
+    assert found[:2] == pytest.approx((1e-6, 5e-9))
+    by_bytes = sending_cost({"a": 0.001, "b": 0.04, "c": 0.002}, flows)
+    assert by_bytes is not None
+    assert min(by_bytes[:2]) == 0
+
+
+def test_costs_of_tuples_of_one_size_are_split_as_assumed() -> None:
+    """Their sum is what was measured."""
+    found = sending_cost({"a": 0.2, "b": 0.1}, {d: RemoteFlow(1e4, 1e6) for d in "ab"})
+    assert found is not None
+    assert not found.is_split
+    assert 2 * (1e4 * found.per_tuple + 1e6 * found.per_byte) == pytest.approx(0.3)
+    assert sending_cost({"a": 0.2}, {}) is None

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from flink_graphs import pipeline
 
+from streamplace.engines.flink.cluster import HEADROOM
 from streamplace.engines.flink.consistency import Consistency, Present, Usage, consistency
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
@@ -41,7 +43,7 @@ def checked(
         {"a": ["tm-0", "tm-0"], "b": ["tm-1"]},
         {"tm-0": top, "tm-1": usage(0.1)},
         java=0.01,
-        overhead=0.0001,
+        sending=SendingCost(0.0001, 0.0),
     )
     found = consistency(GRAPH, present, tuples, is_blocked=is_blocked)
     assert found is not None
@@ -51,7 +53,7 @@ def checked(
 def test_the_prediction_is_what_is_left_of_the_limit_over_the_cost() -> None:
     """Java and the headroom are taken off, and sending costs something."""
     found = checked(usage(1.0))
-    left = 0.95 * (0.25 - 0.01)
+    left = (1 - HEADROOM) * (0.25 - 0.01)
     assert found.predicted == pytest.approx(left / (COST + 0.0001 * left / 0.25))
     assert found.measured == pytest.approx(RATE)
 
