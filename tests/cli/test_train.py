@@ -68,6 +68,7 @@ def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Pat
     assert document["validation"]["10000"]["of_optimum"] is not None
     assert document["weights"] == "x/best.safetensors"
     assert (tmp_path / "x" / "curve.png").stat().st_size > 1000
+    assert '"validation":[' in (tmp_path / "x" / "report.html").read_text(encoding="utf-8")
 
 
 def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) -> None:

@@ -12,11 +12,13 @@ from report_document import check_document
 
 import streamplace
 from streamplace import Cluster, Problem, StreamGraph
+from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
 from streamplace.report.document import ReportDocument
 from streamplace.report.documents import document_of
 from streamplace.report.html import as_json
+from streamplace.report.moves import PlannedMoves
 from streamplace.report.problems import problem_part
 from streamplace.report.units import MOST_OPERATORS
 
@@ -125,6 +127,20 @@ def test_moves_are_listed(run: Callable) -> None:
         if before[name] != devices[d]
     }
     assert {move["operator"]: next(iter(move["target"])) for move in document["moves"]} == moved
+
+
+def test_a_move_of_a_job_has_its_subtasks() -> None:
+    """Counted by device, with the measured job where it was placed anew, and alone where not."""
+    moved = {"map": ({"tm-1": 2}, {"tm-1": 1, "tm-2": 1})}
+    alone = document_of(PlannedMoves(moved).report())
+    check_document(as_json(alone))
+    assert alone["moves"] == [
+        {"operator": "map", "source": {"tm-1": 2}, "target": {"tm-1": 1, "tm-2": 1}}
+    ]
+    assert alone["problems"] == []
+    result = streamplace.place(random_problem(5, 2), placer="round-robin")
+    placed = NamedPlacements(result.problem, (("p", result.placement),), result.judge)
+    assert len(document_of(PlannedMoves(moved, placed).report())["problems"]) == 1
 
 
 def test_a_comparison_tells_graphs_apart(run: Callable, tmp_path: Path) -> None:
