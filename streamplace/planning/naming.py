@@ -59,6 +59,7 @@ def result_of(
         cheaper=cheaper,
         dearer=dearer,
         seed=seed,
+        prices={offer.name: float(offer.price) for offer in catalogue.offers},
     )
 
 

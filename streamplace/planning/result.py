@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isfinite
 from os import PathLike
@@ -122,6 +122,8 @@ class PlanResult(Pictured):
         Seed of the search.
     priced
         Whether machines have prices; else the cost is their number.
+    prices
+        Price per hour of a machine of each type; none where machines have no prices.
     hours
         What each hour of a trace would need alone; none where the plan is for one rate.
     """
@@ -143,6 +145,7 @@ class PlanResult(Pictured):
     dearer: PlanStep | None
     seed: int
     priced: bool = True
+    prices: Mapping[str, float] = field(default_factory=dict)
     hours: tuple[PlanHour, ...] = ()
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.result import PlanResult, PlanStep, contents_of
-from streamplace.report.columns import finite, plain
+from streamplace.report.columns import column, finite, plain
 from streamplace.report.document import ProblemPart, ReportDocument
 from streamplace.report.placements import Shown
 from streamplace.report.problems import objective_part, problem_part
@@ -142,7 +142,12 @@ def plan_part(results: Sequence[PlanResult]) -> tuple[PlanPart, list[ProblemPart
         cheapest=plan.is_cheapest,
         priced=plan.priced,
         machines=[
-            MachinesPart(name=name, number=number, price=None, contents=contents_of(plan, name))
+            MachinesPart(
+                name=name,
+                number=number,
+                price=plan.prices.get(name) if plan.priced else None,
+                contents=contents_of(plan, name),
+            )
             for name, number in plan.machines.items()
         ],
         parallelism=dict(plan.parallelism),
@@ -162,7 +167,16 @@ def plan_part(results: Sequence[PlanResult]) -> tuple[PlanPart, list[ProblemPart
             if len({result.rate for result in results}) > 1
         ],
     )
-    return part, [problem_part(problem, [Shown("plan", plan.placement)], judge)]
+    described = problem_part(problem, [Shown("plan", plan.placement)], judge)
+    if plan.priced and plan.prices and "devices" in described:
+        offers = [offer_of(plan, machine) for machine in plan.cluster.devices.name]
+        described["devices"]["price"] = column([plan.prices.get(offer, 0.0) for offer in offers])
+    return part, [described]
+
+
+def offer_of(plan: PlanResult, machine: str) -> str:
+    """Type of a machine, which is named after it, with a number where there are several."""
+    return machine if machine in plan.machines else machine.rpartition("-")[0]
 
 
 def planned_problem(plan: PlanResult) -> Problem:
