@@ -1,14 +1,16 @@
 """Registries: one file with one registered function adds a placer, objective, format or family.
 
-The modules of the registry's package are imported at the first look, which runs their decorators;
-third parties join through an entry-point group of the same name as the package.
+Importing a module of the registry's package runs its decorators. A name is first looked up in the
+module of that name; all modules are imported if it is not there, or if all names are asked for.
+Third parties join through an entry-point group of the same name as the package.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
+from importlib.util import find_spec
 from typing import Generic, TypeVar, cast
 
 from streamplace.errors import SettingError
@@ -51,8 +53,7 @@ class Registry(Generic[T]):
         return thing
 
     def __getitem__(self, name: str) -> T:
-        self._load()
-        if name not in self._found:
+        if name not in self:
             raise SettingError(self._unknown(name))
         return self._found[name]
 
@@ -61,8 +62,28 @@ class Registry(Generic[T]):
         return iter(sorted(self._found))
 
     def __contains__(self, name: object) -> bool:
-        self._load()
+        return self._find(str(name))
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Import what these names need, so that nothing is imported while a clock runs."""
+        for name in names:
+            self._find(name)
+
+    def _find(self, name: str) -> bool:
+        """Whether there is this name; its module is imported, and all modules where need be."""
+        if name not in self._found:
+            self._load_module(name.replace("-", "_"))
+        if name not in self._found:
+            self._load()
         return name in self._found
+
+    def _load_module(self, name: str) -> None:
+        """Import one module, if the package has it: far quicker than all of them."""
+        path = f"{self._package}.{name}"
+        if not name.isidentifier() or (spec := find_spec(path)) is None:
+            return
+        inside = spec.submodule_search_locations is not None and self._module is not None
+        importlib.import_module(f"{path}.{self._module}" if inside else path)
 
     def _load(self) -> None:
         if self._loaded:

@@ -130,3 +130,11 @@ def test_two_forms_cannot_be_read_back_from_one_kind_of_file() -> None:
         export("own", suffix=".csv", read=lambda content, where: {})(write)
     assert "own" not in EXPORTS
     assert READERS._found == before
+
+
+def test_a_name_is_looked_up_in_the_module_of_that_name(registry: Registry) -> None:
+    """So that a command loads what it runs; any other name needs all modules."""
+    assert registry["bubble"] == 6
+    assert "sorts.quick" not in sys.modules
+    assert "merge" not in registry
+    assert "sorts.quick" in sys.modules

@@ -25,7 +25,11 @@ DOES = {
 }
 
 
-@click.command("demo", epilog="Example: streamplace demo -o first-steps")
+@click.command(
+    "demo",
+    short_help="Show on an example what streamplace does.",
+    epilog="Example: streamplace demo -o first-steps",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @writes("The folder to write to.", default=Path("streamplace-demo"), show_default=True)
 def command(as_json: bool, output: Path) -> None:

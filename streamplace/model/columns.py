@@ -122,7 +122,7 @@ def name_column(
         raise error(f"{what} has an empty name (number {column.index('')}); give it a name")
     if len(position) < len(column):
         twice = quoted(_first_twice(column))
-        raise error(f"{what} is called {twice} and so is another; names must differ")
+        raise error(f"the name of {what} is not unique: {twice} occurs twice; rename one")
     return column, position
 
 

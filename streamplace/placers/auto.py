@@ -27,6 +27,8 @@ PROVABLE = 200
 EASILY_PROVABLE = 40
 """up to this many it mostly does, and gets most of the budget."""
 SEARCH_FIRST, SEARCH_MOSTLY = 0.3, 0.7
+SCHEDULES = ("foresight", "cpop", "duplex", "sufferage", "etf")
+"""Schedules for one pass; the first on graphs of any size."""
 REBUILT = 1000
 """Schedules that are rebuilt where evaluations are counted; beyond these, search needs less."""
 
@@ -34,6 +36,9 @@ REBUILT = 1000
 @placer("auto")
 def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Portfolio, local search, and a proof where the graph is small; the default."""
+    of_schedules = objective.usual and objective.kind == "pass"
+    PLACERS.prepare(SCHEDULES if of_schedules else [member.name for member in CHEAP])
+    PLACERS.prepare(("anneal", "exact"))
     team = Team(problem, objective, seed, budget)
     try:
         _work(team, problem, objective, budget)
@@ -85,7 +90,7 @@ def _shortest(team: "Team", problem: Problem, objective: Objective, budget: Budg
     Of large graphs those are not asked that look at all that is ready again and again.
     """
     small = problem.n_operators <= QUICKLY_DECIDED
-    for member in ("foresight", *(("cpop", "duplex", "sufferage", "etf") if small else ())):
+    for member in SCHEDULES if small else SCHEDULES[:1]:
         team.ask(member, team.part(1.0, 1))
     if budget.evaluations is not None and small:
         most = min(REBUILT, budget.evaluations * 4 // 5)

@@ -4,7 +4,6 @@ The paper's oracles try 2 to 5 parts on 5 devices; these try 1 to all of them.
 """
 
 from dataclasses import replace
-from typing import Literal
 
 from streamplace.errors import SettingError
 from streamplace.model.placement import Placement
@@ -12,29 +11,8 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Found, Placer, placer
+from streamplace.placers.registry import Budget, Found, Placer
 from streamplace.placers.stopwatch import now
-
-
-@placer("metis-oracle")
-def metis_oracle(
-    problem: Problem,
-    objective: Objective,
-    *,
-    seed: int,
-    budget: Budget,
-    ufactor: int | None = None,
-    method: Literal["auto", "recursive", "kway"] = "auto",
-) -> Found:
-    """METIS with the best number of parts."""
-    metis = PLACERS["metis"].with_options(ufactor=ufactor, method=method)
-    return _best_k(metis, problem, objective, seed, budget)
-
-
-@placer("fuser-oracle")
-def fuser_oracle(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-    """The fuser with the best number of parts."""
-    return _best_k(PLACERS["fuser"], problem, objective, seed, budget)
 
 
 def oracle_of(base: Placer) -> Placer:
@@ -42,6 +20,7 @@ def oracle_of(base: Placer) -> Placer:
 
     Examples
     --------
+    >>> from streamplace.placers.registry import PLACERS
     >>> oracle_of(PLACERS["metis"].with_options(ufactor=50)).name
     'metis-oracle'
     """
@@ -49,15 +28,15 @@ def oracle_of(base: Placer) -> Placer:
         raise SettingError(f"placer {base.name!r} has no option 'k', so it has no oracle")
 
     def oracle(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
-        return _best_k(base, problem, objective, seed, budget)
+        return with_best_k(base, problem, objective, seed, budget)
 
     return Placer(f"{base.name}-oracle", f"{base.name} with the best number of parts.", oracle)
 
 
-def _best_k(
+def with_best_k(
     base: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> Found:
-    """From as many parts as devices, which is the placer alone, down to one; of equals the last."""
+    """Try as many parts as devices, then fewer, down to one; of equal answers take the last."""
     start = now()
     meter = Meter(budget, problem.n_devices)
     best = Incumbent[Placement](lambda a, b: not objective.better(b, a), meter)

@@ -79,7 +79,10 @@ def test_constraints_are_read(tmp_path: Path) -> None:
     [
         ("", "devices is missing; add it"),
         ("devices = []", "the cluster has 0 devices; it must have 1 to 4096"),
-        ('devices = [{name = "a"}, {name = "a"}]', "a device is called 'a' and so is another"),
+        (
+            'devices = [{name = "a"}, {name = "a"}]',
+            "the name of a device is not unique: 'a' occurs twice",
+        ),
         ('devices = [{name = ""}]', "a device has an empty name"),
         ('devices = [{name = "a", mips = "fast"}]', "device 'a': speed 'fast' is not a number"),
         ('devices = [{name = "a", mips = 0}]', "device 'a' has mips 0; it must be ≥ 0.001"),

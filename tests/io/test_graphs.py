@@ -132,7 +132,11 @@ def test_a_byte_order_mark_is_ignored() -> None:
         (("operators", 0, "rate"), True, "operators[0].rate is True"),
         (("operators", 0, "payload"), -1, "operators[0].payload is -1"),
         (("operators", 0, "colour"), 1, "operators[0].colour is not a known field"),
-        (("operators", 0, "name"), "join", "an operator is called 'join' and so is another"),
+        (
+            ("operators", 0, "name"),
+            "join",
+            "the name of an operator is not unique: 'join' occurs twice",
+        ),
         (("operators", 0, "name"), "", "an operator has an empty name (number 0)"),
         (("operators", 0), {}, "operators[0].name is missing; add it"),
         (

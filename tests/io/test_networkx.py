@@ -75,5 +75,5 @@ def test_nodes_that_read_alike_are_refused() -> None:
     """1 and "1" would be one operator."""
     g = nx.DiGraph()
     g.add_nodes_from([1, "1"], rate=1)
-    with pytest.raises(GraphError, match="an operator is called '1' and so is another"):
+    with pytest.raises(GraphError, match="the name of an operator is not unique: '1' occurs twice"):
         from_networkx(g)

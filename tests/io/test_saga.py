@@ -50,7 +50,7 @@ def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
         (lambda d: d["network"]["nodes"][0].update(speed=0), "device 'y' has mips 0"),
         (
             lambda d: d["network"].update(nodes=d["network"]["nodes"][:1] * 2, edges=[]),
-            "a device is called 'y' and so is another",
+            "the name of a device is not unique: 'y' occurs twice",
         ),
         (lambda d: d["network"]["nodes"].clear(), "the cluster has 0 devices"),
     ],

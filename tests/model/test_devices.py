@@ -27,7 +27,7 @@ def test_columns_left_out_take_defaults() -> None:
     ("devices", "message"),
     [
         ([], "the cluster has no devices"),
-        ([Device("a"), Device("a")], "a device is called 'a' and so is another"),
+        ([Device("a"), Device("a")], "the name of a device is not unique: 'a' occurs twice"),
         ([Device("")], "a device has an empty name"),
         ([Device("a", mips=0)], "device 'a' has mips 0; it must be ≥ 0.001"),
         ([Device("a", mips=1e-300)], "device 'a' has mips 1e-300"),

@@ -1,17 +1,27 @@
 """Choices drawn from preferences."""
 
 import numpy as np
-from streamsim.jit import kernel
+from streamsim.jit import inlined_kernel, kernel
 
 from streamplace.model.arrays import Bools, Floats, Singles
+
+
+@inlined_kernel
+def likeliest(logits: Floats) -> int:
+    """Return the first of the devices with the largest logit."""
+    best = 0
+    for a in range(1, len(logits)):
+        if logits[a] > logits[best]:
+            best = a
+    return best
 
 
 @kernel
 def drawn(logits: Floats, uniform: float) -> int:
     """Device drawn by the softmax of the logits, or the likeliest."""
     if uniform < 0:
-        return int(np.argmax(logits))
-    weights = np.exp(logits - logits.max())
+        return likeliest(logits)
+    weights = np.exp(logits - logits[likeliest(logits)])
     left, last = uniform * weights.sum(), 0
     for a in range(len(weights)):
         if weights[a] > 0:

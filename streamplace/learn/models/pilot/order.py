@@ -3,7 +3,7 @@
 import heapq
 
 import numpy as np
-from streamsim.jit import kernel
+from streamsim.jit import kernel, patient
 
 from streamplace.model.arrays import Ints
 from streamplace.model.level import Level
@@ -32,6 +32,7 @@ def _lightest(level: Level, k: int) -> int:
     return int(np.argsort(flow, kind="stable")[k % level.n_units])
 
 
+@patient
 @kernel
 def grown(level: Level, first: int) -> Ints:
     """Units from ``first`` on, always the one to which most bytes/s lead from those before.

@@ -9,7 +9,7 @@ import numpy as np
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.rows import copy_row, copy_rows
 
-from streamplace.learn.algorithms.drawing import drawn
+from streamplace.learn.algorithms.drawing import drawn, likeliest
 from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP, begin, look, put
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
@@ -175,5 +175,5 @@ def _add(row: Singles, other: Singles, factor: np.float32) -> None:
 
 @kernel
 def _log_probability(logits: Floats, a: int) -> float:
-    top = logits.max()
+    top = logits[likeliest(logits)]
     return logits[a] - top - np.log(np.exp(logits - top).sum())
