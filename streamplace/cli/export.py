@@ -43,10 +43,11 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
 
 @click.command(
     "export",
+    short_help="Write a placement as files for an engine.",
     epilog="Example: streamplace export placement.json --graph graph.json --to ray -o ray/",
 )
 @click.argument("placement", type=FILE)
-@click.option("--to", "export", type=Form(), required=True, help="Form to write.")
+@click.option("--to", "export", type=Form(), required=True, help="Export to write.")
 @click.option(
     "--graph",
     "graph_file",
@@ -55,7 +56,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
 )
 @_options.constraints
 @_options.cluster
-@_options.common("Write to this file, or this folder where a form has several files.")
+@_options.common("File to write, or folder if the export consists of several files.")
 def command(
     placement: Path,
     export: "Export",
@@ -65,7 +66,7 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Write PLACEMENT in the form of an engine, with how to use it and how to check it.
+    """Write PLACEMENT as files for an engine, with instructions how to use and check them.
 
     PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
     Without --cluster and --devices the devices are those that the placement names.

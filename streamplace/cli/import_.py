@@ -27,6 +27,7 @@ class Import(click.Command):
 @click.command(
     "import",
     cls=Import,
+    short_help="Read graphs in the format of another tool.",
     epilog="Example: streamplace import dream published/ -o published.jsonl.gz",
 )
 @click.argument("format_name", metavar="FORMAT")

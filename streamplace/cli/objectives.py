@@ -8,7 +8,11 @@ from streamplace.cli._options import common
 from streamplace.cli._output import console, print_json, save_json
 
 
-@click.command("objectives", epilog="Example: streamplace objectives --json")
+@click.command(
+    "objectives",
+    short_help="List the objectives.",
+    epilog="Example: streamplace objectives --json",
+)
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
     """List the objectives for --objective and --require, including those of other packages."""

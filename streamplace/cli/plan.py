@@ -25,6 +25,7 @@ MOST_PROTECTED = 64
 
 @click.command(
     "plan",
+    short_help="Find the cheapest machines that carry a rate.",
     epilog="Example: streamplace plan graph.json --rate 50000 --offers offers.toml -o plan/",
 )
 @click.argument("graph", type=FILE)

@@ -8,7 +8,11 @@ from streamplace.cli._options import common
 from streamplace.cli._output import print_json, save_json
 
 
-@click.command("schema", epilog="Example: streamplace schema graph -o graph.schema.json")
+@click.command(
+    "schema",
+    short_help="Print the JSON Schema of a file format.",
+    epilog="Example: streamplace schema graph -o graph.schema.json",
+)
 @click.argument("name", metavar="graph|placement|cluster|constraints|offers")
 @common("Write the schema to this file instead of stdout.")
 def command(name: str, as_json: bool, output: Path | None) -> None:

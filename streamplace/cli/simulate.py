@@ -55,6 +55,7 @@ def _policies() -> Iterable[str]:
 
 @click.command(
     "simulate",
+    short_help="Show what limits a placement, and what to move.",
     epilog="Example: streamplace simulate tasks.json placement.json -o run.svg",
 )
 @click.argument("graph", type=FILE)

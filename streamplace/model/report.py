@@ -118,8 +118,12 @@ def quantity(value: float, unit: str) -> str:
 
     >>> quantity(0.0741, "s"), quantity(3, "devices"), quantity(1e-7, "J")
     ('74.1 ms', '3 devices', '1e-07 J')
+    >>> quantity(1, "devices")
+    '1 device'
     """
-    return duration(value) if unit == "s" else f"{value:.4g} {unit}"
+    if unit == "s":
+        return duration(value)
+    return "1 device" if (value, unit) == (1, "devices") else f"{value:.4g} {unit}"
 
 
 def duration(seconds: float) -> str:

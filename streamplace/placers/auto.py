@@ -1,11 +1,10 @@
-"""Auto: what an expert would do within the budget.
+"""Auto: a portfolio of cheap placers, then local search, then a proof if the graph is small.
 
-First the cheap members of the portfolio, those expected to take a small part of the budget each;
-then local search; then, on small graphs, a proof. The best answer of all counts; of those of equal
-throughput the one of least peak load, then of least traffic, as far as moves of single operators
-lead. Where evaluations
-are counted, because they are dear, the learned policy begins: it needs a handful where search
-needs thousands. Where seconds are counted, search is as good within a millisecond.
+A placer is cheap if its estimated running time is a small part of the budget. The best placement
+is the answer; of placements with equal throughput, the one with the least peak load, then the
+least traffic, as far as moves of single operators can improve them. If the budget is a number of
+evaluations, the learned policy runs first: it needs a handful of evaluations, and search needs
+thousands. If the budget is a time, search is as good within a millisecond.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
-"""Portfolio: placers that cost little, and how little that is expected to be.
+"""Portfolio: cheap placers, with estimates of their running times.
 
-Who is asked is decided by what it is expected to cost, not by the clock: what a budget can well
-afford is done on a busy machine too. A busy machine may take ten seconds of the clock for one of
-work, so nobody is asked before the search who is expected to work for long, whatever the budget;
-and only what is expected to take next to no work is done to its end when the clock has run out.
+Estimates decide which placers run, not the clock, so that a busy machine runs the same placers as
+an idle one. On a busy machine, a second of CPU time may take ten seconds of the clock. Therefore
+no placer with a long estimate runs before the search, whatever the budget, and only placers with
+very short estimates finish after the clock has run out.
 """
 
 from collections.abc import Callable
@@ -16,25 +16,25 @@ from streamplace.placers.metis import RECURSIVE_UP_TO
 from streamplace.placers.registry import PLACERS, Budget
 
 ASSUMED_SECONDS = 1.0
-"""What costs are measured against where the budget has no seconds."""
+"""Budget that is assumed if the budget has no seconds."""
 LONGEST = 0.5
-"""Seconds of work; whoever is expected to take more is not cheap in any budget."""
+"""Seconds of work; a placer with a longer estimate is not cheap for any budget."""
 LITTLE = 0.1
-"""Seconds of work; whoever is expected to take more ends with the clock."""
+"""Seconds of work; a placer with a longer estimate stops when the clock has run out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A placer that costs little.
+    """A cheap placer.
 
     Attributes
     ----------
     seconds
-        What it is expected to take, for a number of operators and of devices.
+        Estimate of its running time, for a number of operators and of devices.
     share
-        It is cheap where that is no more than this share of the budget, and than `LONGEST`.
+        It is cheap if the estimate is at most this share of the budget, and at most `LONGEST`.
     per_device
-        Whether it tries a placement per device; else it tries one.
+        Whether it evaluates one placement per device; otherwise it evaluates one in all.
     """
 
     name: str
