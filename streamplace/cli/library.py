@@ -30,7 +30,7 @@ from streamplace.cli._output import (
     "library",
     cls=CommandGroup,
     short_help="Measure placers on instances with proven bounds.",
-    epilog="Start with: streamplace library list --size easy",
+    epilog="Example: streamplace library list --size easy",
 )
 def command() -> None:
     """Measure placers on instances with best known solutions and proven bounds.
@@ -112,7 +112,7 @@ def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None
 @command.command(
     "check",
     short_help="Verify solutions and bounds in exact fractions.",
-    epilog="Examples: streamplace library check random-00; "
+    epilog="Example: streamplace library check random-00; "
     "streamplace library check instance.json solution.json certificate.json",
 )
 @click.argument("names", nargs=-1, metavar="[INSTANCE]... | FILES")
