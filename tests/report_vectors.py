@@ -26,12 +26,18 @@ N_GOLDEN = 60
 
 
 def vectors(count: int, seed: int = 0) -> Iterator[ProblemPart]:
-    """Problems with placements."""
+    """Problems of reports with placements."""
     judge = OBJECTIVES["throughput"]
+    for problem, placements in problems(count, seed):
+        yield problem_part(problem, placements, judge)
+
+
+def problems(count: int, seed: int = 0) -> Iterator[tuple[Problem, list[Shown]]]:
+    """Problems, and two or three placements of each."""
     for i in range(count):
         rng = np.random.default_rng([seed, i])
         problem = _problem(rng, f"{seed}/{i}")
-        yield problem_part(problem, _placements(rng, problem), judge)
+        yield problem, _placements(rng, problem)
 
 
 def as_line(part: ProblemPart) -> str:

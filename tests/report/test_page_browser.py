@@ -1,6 +1,5 @@
 """The page in Chromium: what it shows, what it computes, and how it is used."""
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from hostile import CANARY, FRAGMENTS
 from report_browser import BROWSER, DRIVER, Browser, browser
 from report_example import example as example_document
 from report_example import example_problem
-from report_vectors import GOLDEN
+from report_vectors import vectors
 from streamsim import throughput as python_throughput
 
 import streamplace.report
@@ -122,11 +121,11 @@ def test_the_keyboard_alone_moves_an_operator(
     assert said.startswith("parse is on big. Throughput 45.0 %")
 
 
-def test_the_models_agree_with_python_in_chromium(
+def test_a_thousand_random_problems_agree_in_chromium(
     chromium: Browser, example: Any, tmp_path: Path
 ) -> None:
     shown(chromium, example, tmp_path)
-    problems = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    problems = list(vectors(1000, seed=2))
     assert chromium.run("return window.streamplace.differences(arguments[0])", problems) == []
 
 

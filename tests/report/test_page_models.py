@@ -8,21 +8,30 @@ from shutil import which
 from typing import Any
 
 import pytest
-from report_vectors import GOLDEN, N_GOLDEN, as_line, vectors
+from report_vectors import GOLDEN, N_GOLDEN, as_line, problems, vectors
+from streamsim import throughput as python_throughput
 
 import streamplace.report
+from streamplace import Problem
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.problems import problem_part
 
 HERE = Path(__file__).parent
 PAGE = Path(streamplace.report.__file__).parent
 needs_node = pytest.mark.skipif(which("node") is None, reason="needs Node")
 
 
+def computed(file: Path, *options: str) -> list[Any]:
+    """What the models of the page answer for the problems of a file."""
+    command = ["node", str(HERE / "models.mjs"), str(PAGE / "page.js"), str(file), *options]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    answer: list[Any] = json.loads(result.stdout)
+    return answer
+
+
 def differences(file: Path) -> list[str]:
     """Problems of a file on which the page differs from Python."""
-    command = ["node", str(HERE / "models.mjs"), str(PAGE / "page.js"), str(file)]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    answer: list[str] = json.loads(result.stdout)
-    return answer
+    return computed(file)
 
 
 def test_the_golden_problems_are_what_python_computes() -> None:
@@ -34,6 +43,27 @@ def test_the_golden_problems_are_what_python_computes() -> None:
 @needs_node
 def test_the_models_of_the_page_agree_with_python_at_once_and_move_by_move() -> None:
     assert differences(GOLDEN) == []
+
+
+@needs_node
+def test_another_rate_and_other_speeds_agree_with_python(tmp_path: Path) -> None:
+    given = [pair for pair in problems(60) if not pair[0].graph.operators.fires_all.any()]
+    part = [problem_part(*pair, OBJECTIVES["throughput"]) for pair in given]
+    file = tmp_path / "problems.jsonl"
+    file.write_text("".join(map(as_line, part)), encoding="utf-8")
+    expected = [
+        python_throughput(changed(problem, 1.7, 1.3).instance, [places[0].placement.index])[0]
+        for problem, places in given
+    ]
+    assert computed(file, "1.7", "1.3") == pytest.approx(expected, rel=1e-9)
+
+
+def changed(problem: Problem, rate: float, speed: float) -> Problem:
+    """The problem with all sources and all devices so many times as fast."""
+    fast = problem.at_rate(float(problem.graph.operators.rate.sum()) * rate)
+    instance = problem.instance
+    seconds = instance.seconds[:, instance.device_type] / speed
+    return Problem(fast.graph, fast.cluster, fast.constraints, seconds, fast.moving)
 
 
 def _throughput(placement: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 /** Problems on which the models differ from Python, and how: at once and move by move. */
 
 import type { ProblemPart } from "./document";
+import { Filling, throughputOf } from "./model/filling";
 import { instanceOf } from "./model/instance";
 import { Loads } from "./model/loads";
 import { problemData } from "./read";
@@ -25,4 +26,15 @@ function differenceByMoves(problem: ProblemPart): string {
     if (differs) return `${differs} after moves`;
   }
   return "";
+}
+
+/** Throughput of the first placement of every problem at another rate and other speeds. */
+export function throughputsAt(problems: readonly ProblemPart[], rate: number, speed: number): number[] {
+  return problems.map((problem) => {
+    const data = problemData(problem);
+    if (!data || !problem.devices) return NaN;
+    const factors = problem.devices.name.map(() => speed);
+    const instance = instanceOf(data, { rate, speed: factors });
+    return throughputOf(new Loads(instance, problem.placements[0].place), new Filling(instance));
+  });
 }

@@ -114,7 +114,7 @@ export function field(
   least: number,
   act: (value: number) => void,
 ): HTMLElement {
-  const input = h("input", { type: "number", step: "any", min: least, value: String(value) });
+  const input = h("input", { type: "number", step: "any", min: least, value: Number(value.toPrecision(10)) });
   input.addEventListener("input", () => {
     const given = input.valueAsNumber;
     if (Number.isFinite(given) && given >= least && given <= 1e12) act(given);

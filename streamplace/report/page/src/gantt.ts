@@ -5,6 +5,7 @@ import { ON_DEVICE, type Theme, deviceColour, mixed, theme } from "./palette";
 import { CanvasPen } from "./pen";
 import type { Times } from "./situation";
 import { fitting, seconds, shown } from "./text";
+import { spentOn } from "./verdict";
 
 export interface GanttSource {
   readonly operators: readonly string[];
@@ -186,7 +187,10 @@ export class Gantt {
       const from = middles.get(piece.operator) ?? 0;
       const to = next === undefined ? from : (middles.get(next) ?? from);
       const dashed = piece.stream < 0;
-      const points = [x(piece.begin), dashed ? to : from, x(piece.end), to];
+      const low = this.row / 2 - 2;
+      const points = dashed
+        ? [x(piece.begin), to + low, x(piece.end), to + low]
+        : [x(piece.begin), from, x(piece.end), to];
       pen.line(points, { colour: look.limit, width: 2, dashed });
     });
   }
@@ -204,11 +208,7 @@ export class Gantt {
   }
 
   private describe(times: Times): void {
-    const total = (what: string): number =>
-      times.chain.filter((p) => p.what === what).reduce((sum, p) => sum + p.end - p.begin, 0);
-    const whats = [...new Set(times.chain.map((piece) => piece.what))];
-    const parts = whats.map((what) => `${seconds(total(what))} ${what}`).join(", ");
-    const words = `One pass takes ${seconds(times.makespan)}. Its critical path: ${parts}.`;
+    const words = `One pass takes ${seconds(times.makespan)}. Its critical path: ${spentOn(times)}.`;
     this.canvas.setAttribute("aria-label", words);
     this.about.textContent = `${words} Bars with a red outline are on it, lines are transfers, broken lines waits.`;
   }

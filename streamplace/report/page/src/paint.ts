@@ -22,6 +22,9 @@ export interface Look {
   readonly focused: boolean;
   /** Operators and streams that Python marks as the limit of another objective. */
   readonly marked: ReadonlySet<number>;
+  readonly markedStreams: ReadonlySet<number>;
+  /** Whether the full resource is what limits; otherwise only what is marked does. */
+  readonly byLoad: boolean;
   readonly source: ArrayLike<number>;
   readonly target: ArrayLike<number>;
 }
@@ -145,6 +148,8 @@ function loadOf(look: Look, line: Line): number {
 }
 
 function isLimit(look: Look, line: Line): boolean {
+  if (line.streams.some((e) => look.markedStreams.has(e))) return true;
+  if (!look.byLoad) return false;
   const limit = look.situation?.bottleneck;
   if (!limit || limit.load <= FULL || limit.kind === "device" || limit.kind === "core") return false;
   return line.streams.some((e) => {
@@ -178,7 +183,7 @@ function inkOf(look: Look, box: Box, b: number): Ink {
   const several = box.operators.some((v) => situation.place[v] !== device);
   const limits =
     box.operators.some((v) => look.marked.has(v)) ||
-    (!several && situation.bottleneck.kind === "device" && isDeviceLimit(situation.bottleneck, device));
+    (look.byLoad && !several && situation.bottleneck.kind === "device" && isDeviceLimit(situation.bottleneck, device));
   const colour = several ? mixed(theme.paper, theme.ink, 0.25) : deviceColour(device);
   return { device: several ? -2 : device, colour, limits, dim };
 }

@@ -39,14 +39,21 @@ export class Verdict {
       this.price(now, before),
       this.objective(placement, before !== undefined),
     ].filter((card): card is Card => card !== undefined);
-    if (this.isPass) cards.sort((a, b) => Number(b.label === "One pass") - Number(a.label === "One pass"));
+    if (isPass(this.problem)) cards.sort((a, b) => Number(b.label === "One pass") - Number(a.label === "One pass"));
     replace(this.cards, ...cards.map((card, i) => element({ ...card, lead: i === 0 })));
-    this.sentence.textContent = this.facts.sentence(now.situation.bottleneck);
-    this.sentence.classList.toggle("over", now.situation.bottleneck.load > 1);
+    const times = now.times ?? placement.one_pass;
+    const byPass = isPass(this.problem) && times;
+    this.sentence.textContent = byPass
+      ? `The critical path of one pass: ${spentOn(times)}.`
+      : this.facts.sentence(now.situation.bottleneck);
+    this.sentence.classList.toggle("over", !byPass && now.situation.bottleneck.load > 1);
   }
 
-  private get isPass(): boolean {
-    return this.problem.objective?.name.startsWith("makespan") ?? false;
+  /** Say that the values mean nothing at this rate. */
+  warn(): void {
+    this.sentence.classList.add("over");
+    this.sentence.textContent =
+      "At this rate, the inputs of an operator that fires once per set differ, so these values do not hold.";
   }
 
   private throughput(now: Outcome, before: Outcome | undefined): Card {
@@ -68,7 +75,7 @@ export class Verdict {
     const times = now.times ?? placement.one_pass;
     if (!times) return undefined;
     const { bound } = placement;
-    const limit = this.isPass && bound !== undefined && !before ? `no less than ${seconds(bound)}` : "";
+    const limit = isPass(this.problem) && bound !== undefined && !before ? `no less than ${seconds(bound)}` : "";
     const was = before?.times ? `was ${seconds(before.times.makespan)}` : "";
     const note = now.times ? was || limit || "one set of tuples, from the sources to the end" : "as placed originally";
     return { label: "One pass", value: seconds(times.makespan), note };
@@ -86,8 +93,8 @@ export class Verdict {
     const objective = this.problem.objective;
     if (!objective) return undefined;
     const { bound } = placement;
-    if (objective.name === "throughput" || this.isPass) {
-      if (this.isPass || bound === undefined) return undefined;
+    if (objective.name === "throughput" || isPass(this.problem)) {
+      if (isPass(this.problem) || bound === undefined) return undefined;
       if (changed) return { label: "Proven bound", value: percent(bound), note: "of the original problem" };
       const gap = bound > 0 ? `this placement reaches ${percent(placement.throughput / bound)} of it` : "";
       return { label: "Proven bound", value: percent(bound), note: gap };
@@ -95,6 +102,18 @@ export class Verdict {
     const note = changed ? "of the original placement" : "by the objective of this report";
     return { label: objective.name, value: placement.words, note };
   }
+}
+
+/** Whether placements are judged by the time of one pass. */
+export function isPass(problem: ProblemPart): boolean {
+  return problem.objective?.name.startsWith("makespan") ?? false;
+}
+
+/** What the time of a pass is spent on, along its critical path. */
+export function spentOn(times: Times): string {
+  const totals = new Map<string, number>();
+  for (const { what, begin, end } of times.chain) totals.set(what, (totals.get(what) ?? 0) + end - begin);
+  return [...totals].map(([what, total]) => `${seconds(total)} ${what}`).join(", ");
 }
 
 function element(card: Card): HTMLElement {

@@ -80,6 +80,11 @@ export class WhatIf {
     return this.times_;
   }
 
+  /** Whether the inputs of every operator that fires once per set still have one rate. */
+  get agrees(): boolean {
+    return this.instance.flow.agrees;
+  }
+
   get changed(): boolean {
     return this.at > 0;
   }

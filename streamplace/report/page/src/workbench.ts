@@ -7,6 +7,7 @@ import { h, put, replace } from "./dom";
 import type { PlacementPart, ProblemPart } from "./document";
 import { Facts } from "./facts";
 import { Gantt } from "./gantt";
+import { marksOf } from "./marks";
 import { type Look } from "./paint";
 import { theme } from "./palette";
 import { type Box, type Scene, graphScene, groupScene, laneScene } from "./scene";
@@ -224,23 +225,10 @@ export class Workbench {
       selected: this.selected,
       matches: this.matches,
       focused: document.activeElement === this.stage.element,
-      marked: this.marked(situation),
+      ...marksOf(problem, facts, situation, this.placement, situation === this.situation && this.whatif),
       source: problem.streams.source,
       target: problem.streams.target,
     };
-  }
-
-  /** Operators that limit: by a single core, or as Python marks them for another objective. */
-  private marked(situation: Situation | undefined): ReadonlySet<number> {
-    const { objective } = this.problem;
-    if (objective && objective.name !== "throughput") {
-      return new Set(this.whatif?.changed ? [] : this.placement?.marks.operators);
-    }
-    const limit = situation?.bottleneck;
-    if (!situation || !limit || limit.kind !== "core" || limit.load <= 1) return new Set();
-    const full = limit.load * (1 - 1e-9);
-    const rows = Array.from({ length: situation.place.length }, (_, v) => v);
-    return new Set(rows.filter((v) => this.facts.core(v, situation.place[v]) >= full));
   }
 
   private originalScene(): Scene {
@@ -272,6 +260,7 @@ export class Workbench {
       this.devices.update(situation);
       const before = this.whatif?.changed ? this.before(placement) : undefined;
       this.verdict.show(placement, this.outcome(situation), before);
+      if (this.whatif?.agrees === false) this.verdict.warn();
       if (!this.compare.element.hidden) {
         this.compare.describe(this.facts, this.given ?? situation, situation);
       }

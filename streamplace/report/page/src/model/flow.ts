@@ -33,7 +33,12 @@ export interface Flow {
   readonly sources: Int32Array;
   readonly group: Int32Array;
   readonly nGroups: number;
+  /** Whether all inputs of every operator that joins have one rate. */
+  readonly agrees: boolean;
 }
+
+/** Inputs of a joining operator may differ by this share of the larger rate. */
+const UNEQUAL = 1e-6;
 
 interface Topology {
   readonly order: Int32Array;
@@ -169,7 +174,7 @@ function propagate(
   selectivity: Float64Array,
   windows: readonly (readonly number[])[],
   ports: Ports,
-): { inputRate: Float64Array; tuples: Float64Array; intake: Float64Array } {
+): { inputRate: Float64Array; tuples: Float64Array; intake: Float64Array; agrees: boolean } {
   const n = rate.length;
   const m = source.length;
   const row = new Int32Array(n).fill(-1);
@@ -191,7 +196,11 @@ function propagate(
     const v = target[e];
     intake[e] = tuples[e] / (ports.start[v + 1] - ports.start[v]);
   }
-  return { inputRate, tuples, intake };
+  const agrees = ports.port.every((port, e) => {
+    const v = target[e];
+    return !ports.several[v] || inputRate[v] - arriving[port] <= UNEQUAL * inputRate[v];
+  });
+  return { inputRate, tuples, intake, agrees };
 }
 
 function windowOutput(window: readonly number[], rate: number): number {

@@ -1,0 +1,47 @@
+/** What limits by the objective: a full resource, the critical path, or what Python marks. */
+
+import type { PlacementPart, ProblemPart } from "./document";
+import type { Facts } from "./facts";
+import type { Look } from "./paint";
+import type { Situation } from "./situation";
+import { isPass } from "./verdict";
+import type { WhatIf } from "./whatif";
+
+export type Marks = Pick<Look, "marked" | "markedStreams" | "byLoad">;
+
+/** Marks of a situation: the one of `whatif`, or without it the one of the document. */
+export function marksOf(
+  problem: ProblemPart,
+  facts: Facts,
+  situation: Situation | undefined,
+  placement: PlacementPart | undefined,
+  whatif: WhatIf | false | undefined,
+): Marks {
+  const none = { marked: new Set<number>(), markedStreams: new Set<number>(), byLoad: false };
+  if (!situation) return none;
+  if (isPass(problem)) {
+    const chain = ((whatif && whatif.times) || placement?.one_pass)?.chain ?? [];
+    const running = chain.filter(({ what }) => what === "running");
+    const sending = chain.filter(({ what }) => what === "sending");
+    return {
+      marked: new Set(running.map(({ operator }) => operator)),
+      markedStreams: new Set(sending.map(({ stream }) => stream)),
+      byLoad: false,
+    };
+  }
+  if (problem.objective && problem.objective.name !== "throughput") {
+    if (whatif && whatif.changed) return none;
+    const { operators, streams } = placement?.marks ?? { operators: [], streams: [] };
+    return { marked: new Set(operators), markedStreams: new Set(streams), byLoad: false };
+  }
+  return { ...none, marked: fullCores(facts, situation), byLoad: true };
+}
+
+/** Operators whose busiest subtask needs more than a core, if that is the bottleneck. */
+function fullCores(facts: Facts, situation: Situation): Set<number> {
+  const limit = situation.bottleneck;
+  if (limit.kind !== "core" || limit.load <= 1) return new Set();
+  const full = limit.load * (1 - 1e-9);
+  const rows = Array.from({ length: situation.place.length }, (_, v) => v);
+  return new Set(rows.filter((v) => facts.core(v, situation.place[v]) >= full));
+}
