@@ -88,6 +88,7 @@ def test_the_demo_works_after_an_installation(python: Path, tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, env=environment(python), capture_output=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "streamplace-demo" / "placements.svg").is_file()
+    assert (tmp_path / "streamplace-demo" / "report.html").stat().st_size > 50_000
 
 
 def test_the_library_and_its_checker_are_installed(python: Path, tmp_path: Path) -> None:

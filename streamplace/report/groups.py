@@ -1,9 +1,11 @@
-"""Ways to collapse the operators of a graph: subtasks of one operator, and chains."""
+"""Ways to collapse the operators of a graph: subtasks, chains, and units of constraints."""
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamplace.drawing.boxes import chain_of
 from streamplace.model.arrays import Ints
@@ -13,9 +15,20 @@ from streamplace.report.document import GroupsPart
 _SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
 
 
-def groups_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> list[GroupsPart]:
-    """Groups that make a graph smaller; chains are cut where one of the placements cuts them."""
-    ways = [_subtasks(graph.operators.name), _chains(graph, places)]
+def groups_of(
+    graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
+) -> list[GroupsPart]:
+    """Groups that make a graph smaller; chains are cut where one of the placements cuts them.
+
+    Parameters
+    ----------
+    unit
+        [N] unit of every operator, whose operators share a device.
+    """
+    names = graph.operators.name
+    ways = [_subtasks(names), _groups("chains", names, chain_of(graph, places))]
+    if unit is not None:
+        ways.append(_groups("units", names, unit))
     return [way for way in ways if 1 < len(way["name"]) < graph.n_operators]
 
 
@@ -25,12 +38,12 @@ def _subtasks(names: tuple[str, ...]) -> GroupsPart:
     return GroupsPart(by="subtasks", of=[number[owner] for owner in owners], name=list(number))
 
 
-def _chains(graph: StreamGraph, places: Sequence[Ints]) -> GroupsPart:
-    heads, of = np.unique(chain_of(graph, places), return_inverse=True)
+def _groups(by: str, names: tuple[str, ...], number: NDArray[np.integer[Any]]) -> GroupsPart:
+    """Groups of operators with the same number, named after their first operator."""
+    _, heads, of = np.unique(number, return_index=True, return_inverse=True)
     size = np.bincount(of)
-    names = graph.operators.name
     return GroupsPart(
-        by="chains",
+        by=by,
         of=of.tolist(),
         name=[
             f"{names[head]} +{n - 1}" if n > 1 else names[head]

@@ -30,8 +30,10 @@ MOST_LINKS = 250_000
 """Links between groups of devices that a document holds."""
 
 
-def graph_part(graph: StreamGraph, places: Sequence[Ints] = ()) -> ProblemPart:
-    """A graph without devices; groups of operators that ``places`` separate are left out."""
+def graph_part(
+    graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
+) -> ProblemPart:
+    """A graph without devices; chains that ``places`` separate are cut."""
     if graph.n_operators > MOST_OPERATORS:
         return units_part(graph, DeviceLayers(graph))
     return ProblemPart(
@@ -42,7 +44,7 @@ def graph_part(graph: StreamGraph, places: Sequence[Ints] = ()) -> ProblemPart:
         operators=operators_part(graph),
         streams=streams_part(graph),
         layout=layout_part(graph.n_operators, graph.streams.source, graph.streams.target),
-        groups=groups_of(graph, places),
+        groups=groups_of(graph, places, unit),
         placements=[],
     )
 
@@ -51,7 +53,9 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
     """A problem with placements; of a graph that is shown by units, only the first of them."""
     if problem.n_operators > MOST_OPERATORS:
         return _large_part(problem, placements, judge)
-    part = graph_part(problem.graph, [shown.placement.index for shown in placements])
+    unit = None if problem.rules is None else problem.rules.unit
+    places = [shown.placement.index for shown in placements]
+    part = graph_part(problem.graph, places, unit)
     part["what_if"] = ""
     _add_devices(part, problem, judge)
     if problem.rules is not None:

@@ -11,10 +11,11 @@ import pytest
 from report_document import check_document
 
 import streamplace
-from streamplace import Cluster, Problem, StreamGraph
+from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.model.operators import Operators
 from streamplace.model.streams import Streams
+from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import ReportDocument
 from streamplace.report.documents import document_of
 from streamplace.report.html import as_json
@@ -237,3 +238,19 @@ def test_the_layout_has_every_operator_once() -> None:
     for of_layer in range(layer.max() + 1):
         y = np.sort(np.array(layout["y"])[layer == of_layer])
         assert (np.diff(y) >= layout["height"]).all()
+
+
+def test_operators_collapse_by_subtasks_chains_and_units() -> None:
+    """Only where that makes the graph smaller."""
+    rates = {"a": 1e4, "b#0": 0.0, "b#1": 0.0, "c": 0.0}
+    operators = [Operator(name, ipt=1e5, rate=rate) for name, rate in rates.items()]
+    streams = [Stream("a", "b#0"), Stream("a", "b#1"), Stream("b#0", "c")]
+    graph = StreamGraph.of("g", operators, streams)
+    problem = Problem(graph, Cluster.uniform(2), Constraints(colocate=[{"a", "c"}]))
+    part = problem_part(problem, [], OBJECTIVES["throughput"])
+    assert part["groups"] == [
+        {"by": "subtasks", "of": [0, 1, 1, 2], "name": ["a", "b", "c"]},
+        {"by": "chains", "of": [0, 1, 2, 1], "name": ["a", "b#0 +1", "b#1"]},
+        {"by": "units", "of": [0, 1, 2, 0], "name": ["a +1", "b#0", "b#1"]},
+    ]
+    assert document_of(graph.report())["problems"][0]["what_if"] == "a graph alone has no devices"
