@@ -1,9 +1,10 @@
 """Make datasets/library: instances with solutions, and bounds that the checker has accepted.
 
-    python benchmarks/library.py [--seed 0] [-o datasets/library]
+    python benchmarks/library.py [--seed 0] [--split public|hidden] [-o datasets/library]
 
-The same seed gives the same files. A certificate is written only where the checker derives its
-bound; of several the best is kept, and a search may take --nodes nodes.
+The same seed gives the same files; the manifest of a hidden split does not state it. A certificate
+is written only where the checker derives its bound; of several the best is kept, and a search may
+take --nodes nodes.
 """
 
 import argparse
@@ -119,6 +120,7 @@ def main() -> None:
     """Make the whole library."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--split", choices=["public", "hidden"], default="public")
     parser.add_argument("--nodes", type=int, default=3000)
     parser.add_argument("-o", type=Path, default=ROOT / "datasets/library")
     options = parser.parse_args()
@@ -139,6 +141,8 @@ def main() -> None:
         for path in files
     }
     document = {"seed": options.seed, "instances": origins, "sha256": sums}
+    if options.split == "hidden":
+        document = {"split": "hidden", "instances": origins, "sha256": sums}
     (options.o / "manifest.json").write_text(json.dumps(document, indent=1) + "\n")
 
 

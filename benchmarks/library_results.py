@@ -1,6 +1,6 @@
 """Results on the library: all placers and foreign programs; makes docs/library-results.md.
 
-    python benchmarks/library_results.py [--peers FOLDER] [--saga PYTHON] [--entries 6] [-o PAGE]
+    python benchmarks/library_results.py [--peers FOLDER] [--saga PYTHON] [--entries 10] [-o PAGE]
 
 FOLDER has the packages kahip and mtkahypar (pip install --target FOLDER kahip mtkahypar), PYTHON is
 an interpreter with anrg-saga; what is not given is left out. Results are added to --results, so
@@ -28,10 +28,10 @@ LEAST_OPERATORS = 7
 """Smaller instances are solved by everybody."""
 LEFT_OUT = ("single", "round-robin")
 PAGE = """\
-This page compares the placers of streamplace with programs of other projects on {entries} entries
-of [the library](library.md): {throughput} of relative throughput and {makespan} of makespan, which
-are spread evenly over the public instances of at least {least} operators. An entry is an instance
-and an objective; it has a best known value and a bound that no placement beats. For {closed} of the
+This page compares placers of streamplace with programs of other projects on {entries} entries of
+[the library](library.md): {throughput} of relative throughput and {makespan} of makespan, which are
+spread evenly over the public instances of at least {least} operators. An entry is an instance and
+an objective; it has a best known value and a bound that no placement beats. For {closed} of the
 {entries} entries the two are equal, so the best known value is proven to be the best possible.
 
 {verdicts}
@@ -42,7 +42,7 @@ the placement that a method wrote, so nothing depends on what a program states.
 
 Placers are named as in [the reference](reference/placers.md). METIS, KaHIP and Mt-KaHyPar cut the
 graph into parts as large as the devices are fast; they know neither links nor an order. SAGA's
-schedulers assume that a device is as fast for all operators; "SAGA, all" takes the shortest of
+schedulers assume that a device is as fast for all operators; "SAGA-all" takes the shortest of
 their schedules. CP-SAT is a plain model in OR-tools with one variable for every operator and device
 and for every stream and pair of devices. These programs are in `benchmarks/library_programs`, read
 and write files only, and move an operator that may not run where they put it to the device that is
@@ -87,11 +87,13 @@ def verdicts(library: Library, records: list[LibraryRun]) -> str:
     lines = []
     for objective in ("throughput", "makespan"):
         rows = summarise(library, [r for r in records if r.objective == objective])
-        foreign = next(row for row in rows if row.method not in PLACERS)
+        ours, foreign = (
+            next(row for row in rows if (row.method in PLACERS) == own) for own in (True, False)
+        )
         words = [
             f"`{row.method}` reaches the best known value on {row.solved:.0%} of the entries"
             f" (mean gap {100 * row.gap_to_best:.2f} %)"
-            for row in (rows[0], foreign)
+            for row in (ours, foreign)
         ]
         lines.append(
             f"- **{objective.capitalize()}:** {words[0]}; of the other programs, {words[1]}."
@@ -111,24 +113,25 @@ def main() -> None:
     parser.add_argument("--placers", default="", help="separated by commas; all by default")
     parser.add_argument("--peers", default="")
     parser.add_argument("--saga", default="")
-    parser.add_argument("--entries", type=int, default=6, help="of each objective")
+    parser.add_argument("--entries", type=int, default=10, help="of each objective")
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--results", type=Path, default=Path("library-results.jsonl"))
     parser.add_argument("-o", type=Path, default=Path("docs/library-results.md"))
     options = parser.parse_args()
     library, records = open_library(), []
-    chosen = [spread(library, name, options.entries) for name in ("throughput", "makespan")]
-    turns = [entry for pair in zip(*chosen, strict=True) for entry in pair]
-    for entry in turns:
-        every = list(methods(entry.objective, options.placers, options.peers, options.saga))
-        plan = RunPlan(every, [entry], (options.seconds,))
-        records += runs(library, plan, options.results)
-        print(entry.name, flush=True)
+    chosen = {name: spread(library, name, options.entries) for name in ("throughput", "makespan")}
+    for objective, entries in chosen.items():
+        every = list(methods(objective, options.placers, options.peers, options.saga))
+        plan = RunPlan(every, entries, (options.seconds,))
+        for record in runs(library, plan, options.results):
+            records.append(record)
+            print(record.instance, record.method, record.value, flush=True)
+    turns = [entry for entries in chosen.values() for entry in entries]
     manifest = hashlib.sha256((library.folder / "manifest.json").read_bytes()).hexdigest()
     text = as_markdown(table_report(library, records), "Results on the library")
     title, _, tables = text.partition("\n")
     introduction = PAGE.format(
-        entries=len(turns), throughput=len(chosen[0]), makespan=len(chosen[1]),
+        entries=len(turns), throughput=len(chosen["throughput"]), makespan=len(chosen["makespan"]),
         least=LEAST_OPERATORS, closed=sum(entry.closed for entry in turns),
         verdicts=verdicts(library, records), limit=options.seconds,
         killed=options.seconds + GRACE, processor=processor(),

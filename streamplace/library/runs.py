@@ -30,6 +30,8 @@ from streamplace.objectives.registry import OBJECTIVES
 GRACE = 10.0
 """Seconds that a run may take besides its search: to start, and to read and write files."""
 MEMORY = 4 * 2**30
+COMPILING = 600.0
+"""Seconds that an unmeasured first run of a placer may take, which compiles its kernels."""
 ERRORS = 4096
 """Bytes of what a program prints on stderr that are read."""
 RunStatus = Literal["answered", "time", "memory", "failed", "illegal"]
@@ -213,6 +215,7 @@ def _planned(
     library: Library, plan: RunPlan, present: dict[Any, LibraryRun]
 ) -> Iterator[tuple[bool, LibraryRun]]:
     """Runs of a plan, instance by instance, and whether each is new."""
+    compiled = set[tuple[str, str]]()
     for entry in plan.placed:
         content, problem = read_bytes(library.instance_file(entry.instance)), None
         digest = sha256(content).hexdigest()
@@ -223,7 +226,20 @@ def _planned(
                     yield False, present[key]
                     continue
                 problem = problem or library.problem(entry.instance)
+                if isinstance(method, PlacerMethod):
+                    if (method.name, entry.objective) not in compiled:
+                        _compile(plan, method, entry, problem)
+                    compiled.add((method.name, entry.objective))
                 yield True, _run(plan, method, entry, problem, digest, seconds)
+
+
+def _compile(plan: RunPlan, method: Method, entry: LibraryEntry, problem: Problem) -> None:
+    """Run a placer once, so that its kernels are compiled and stored before it is measured."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        call = MethodCall(folder / "problem.json", folder / "answer.json", entry.objective, 0.01, 0)
+        write_problem(problem, call.problem)
+        confined(method.command(call), RunLimits(COMPILING, plan.memory), folder=Path.cwd())
 
 
 def _run(

@@ -12,7 +12,6 @@ from streamplace.errors import SettingError
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import Library, open_library
 from streamplace.library.runs import LibraryRun, read_runs
-from streamplace.model.messages import counted
 from streamplace.model.report import Report, Sheet, percent
 
 SHIFT = 0.01
@@ -119,10 +118,10 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
         instances = {run.instance for run in chosen}
         entries = [e for e in library.select(instances, objective=objective)]
         closed = sum(entry.closed for entry in entries)
+        noun = "entry" if len(entries) == 1 else "entries"
         parts.append(
-            f"{objective.capitalize()}: {counted(len(entries), 'entry')[:-1]}"
-            f"{'y' if len(entries) == 1 else 'ies'}, of which {closed} have a best known value "
-            "that is proven to be the best possible."
+            f"{objective.capitalize()}: {len(entries)} {noun}; the best known value is proven to "
+            f"be the best possible for {closed}."
         )
         rows = tuple(_row(row) for row in summarise(library, chosen))
         parts.append(Sheet(HEAD, rows, names=0, unbroken=True))

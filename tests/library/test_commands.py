@@ -72,6 +72,14 @@ def test_check_takes_files(run: Callable, folder: Path) -> None:
     assert result.value >= result.bound
 
 
+def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["seed"]
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"split": "hidden"}))
+    document = json.loads(run("library", "list", "--library", str(folder), "--json").out)
+    assert {row["split"] for row in document} == {"hidden"}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
