@@ -28,7 +28,7 @@ def main() -> None:
         command = [
             browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
             f"--user-data-dir={folder}/browser", f"--window-size={SIZE[0]},{SIZE[1]}",
-            "--virtual-time-budget=4000", f"--screenshot={PICTURE}", page.as_uri(),
+            "--virtual-time-budget=20000", f"--screenshot={PICTURE}", page.as_uri(),
         ]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True, timeout=120)
     print(f"{PICTURE.stat().st_size} bytes → {PICTURE}")

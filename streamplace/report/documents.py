@@ -29,13 +29,14 @@ def document_of(report: Report) -> ReportDocument:
     document = ReportDocument(
         version=VERSION,
         made_by=f"streamplace {version('streamplace')}",
-        title=printable(_name(subject) or words.title or "Report"),
+        title=printable(_name(subject) or words.title),
         words=words_part(words),
         notes=[],
         problems=[],
     )
     if subject is not None:
         _added_by(subject)(document, subject)
+    document["title"] = document["title"] or "Report"
     for problem in document["problems"]:
         if problem["level"] == "units":
             boxes = "A box stands for the operators of some layers on one device, because"

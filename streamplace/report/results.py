@@ -13,6 +13,7 @@ from streamplace.evaluate.objective_results import ObjectiveResults
 from streamplace.evaluate.results import ResultColumns
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import named_problem
+from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
@@ -49,8 +50,10 @@ def add_results(document: ReportDocument, subject: object) -> None:
     elif isinstance(subject, Trained):
         document["training"] = training_part(subject)
     elif isinstance(subject, PlanResult):
+        document["title"] = printable(f"{subject.graph.name}: {subject.rate:g} tuples/s")
         document["plan"], document["problems"] = plan_part([subject])
     elif isinstance(subject, PlanCurve):
+        document["title"] = printable(subject.results[0].graph.name)
         document["plan"], document["problems"] = plan_part(subject.results)
     else:
         raise TypeError(f"a report cannot be about {type(subject).__name__}")

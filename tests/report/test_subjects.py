@@ -185,6 +185,7 @@ def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:
     assert {key: document["plan"][key] for key in shared} == {key: written[key] for key in shared}
     (problem,) = document["problems"]
     assert len(problem["devices"]["name"]) == sum(written["machines"].values())
+    assert document["title"] == f"{problem['name']}: 5000 tuples/s"
     assert problem["devices"]["price"] == 0.2
     assert document["plan"]["machines"][0]["price"] == 0.2
     assert problem["placements"][0]["throughput"] == 1
