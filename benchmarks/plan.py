@@ -1,7 +1,8 @@
-"""Plans of the applications in datasets/applications: cost against bound, and against rules.
+"""Plans of applications and of CAPSys's queries: cost against bound, and against rules.
 
-Run ``python benchmarks/plan.py [--seconds 5] [--cores 3.7 11 37]``. Every application is planned at
-rates that fill so many cores of 2500 MIPS, for three price lists. Compared are
+Run ``python benchmarks/plan.py [--seconds 10] [--cores 3.7 11 37] [--graphs applications capsys]``.
+Every graph is planned at rates that fill so many cores of 2500 MIPS, for three price lists.
+Compared are
 
 - ours: `streamplace.plan`, for as many seconds of CPU as asked,
 - first fit: parallelisms as DS2 sets them, packed by dot product onto the cheapest machines of one
@@ -9,8 +10,13 @@ rates that fill so many cores of 2500 MIPS, for three price lists. Compared are
 - autoscaler: the documented rule of Flink's autoscaler, re-implemented: with a utilization of 0.7,
   a restart of 5 and a catch-up of 30 minutes it provides 1 / 0.7 + 5 / 30 = 1.595 times the rate;
   packed by first fit onto machines of one type,
+- fluid: the divisible relaxation of the resources, a bound,
+- ODRP: its integer program, re-implemented, in HiGHS; on the list of one type and where first fit
+  needs no more than ``--odrp`` machines,
 
-each as a ratio to the proven bound.
+each as a ratio to the proven bound. ``--workers`` plans CAPSys's queries at the rates of their
+profiles instead, on at most four workers of eight cores and eight slots, and ``--large`` one graph
+with a thousand subtasks for twelve types of machines.
 """
 
 import argparse
@@ -18,6 +24,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from odrp import odrp
 
 from streamplace import Offer, StreamGraph, plan, read_graph
 from streamplace.model.operators import Operator
@@ -28,7 +35,7 @@ from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.search import first_fit_machines
 
-FOLDER = Path(__file__).parents[1] / "datasets" / "applications"
+DATASETS = Path(__file__).parents[1] / "datasets"
 AUTOSCALER = 1 / 0.7 + 5 / 30
 KEY_GROUPS, SPLITS = 128, 64
 MIPS = 2500.0
@@ -51,58 +58,91 @@ LISTS = {
         machine("s4", 0.13, 4, 1500),
     ],
 }
-OVERHEAD = "100 ns"
+OVERHEAD, OVERHEAD_S = "100 ns", 1e-7
+WORKER = [Offer("worker", 1.0, cores=8, slots=8, egress=1e10, ingress=1e10, at_most=4)]
+LARGE, LARGE_CORES, LARGE_SECONDS = "nexmark-q5", 800.0, 60.0
+ODRP_SECONDS = 60.0
+NAN = float("nan")
 
 
-def keyed(graph: StreamGraph) -> StreamGraph:
+def keyed(graph: StreamGraph, splits: int = SPLITS, key_groups: int = KEY_GROUPS) -> StreamGraph:
     """Return the graph with key groups behind hashed streams, and splits of sources."""
     hashed = {s.target for s in graph.streams if s.partitioning == "hash"}
     operators = []
     for operator in graph.operators:
-        groups = SPLITS if operator.rate else KEY_GROUPS * (operator.name in hashed)
+        groups = splits if operator.rate else key_groups * (operator.name in hashed)
         facts = {name: getattr(operator, name) for name in Operator.__dataclass_fields__}
         operators.append(Operator(**{**facts, "max_parallelism": groups, "parallelism": 1}))
     return StreamGraph.of(graph.name, operators, graph.streams)
 
 
-def cost(graph: StreamGraph, catalogue: Catalogue) -> float:
-    """Cost of first fit."""
+def first_fit(graph: StreamGraph, catalogue: Catalogue) -> tuple[float, int]:
+    """Cost and number of machines of first fit."""
     packed = first_fit_machines(demand_of(graph), catalogue)
     if packed is None:
-        return float("nan")
+        return NAN, 0
     prices = Prices.of(catalogue)
-    return float(prices.cost(packed.counts(len(catalogue.offers))) * prices.unit)
+    cost = float(prices.cost(packed.counts(len(catalogue.offers))) * prices.unit)
+    return cost, len(packed.kinds)
 
 
 def main() -> None:
     """Print a line for each plan, and a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--cores", type=float, nargs="+", default=[3.7, 11, 37])
-    parser.add_argument("--applications", nargs="*", default=None)
+    parser.add_argument("--graphs", nargs="+", default=["applications", "capsys"])
+    parser.add_argument("--names", nargs="*", default=None)
+    parser.add_argument("--lists", nargs="+", default=list(LISTS))
+    parser.add_argument("--odrp", type=int, default=2)
+    parser.add_argument("--workers", action="store_true")
+    parser.add_argument("--large", action="store_true")
     arguments = parser.parse_args()
     stopwatch.clock = time.process_time
-    names = arguments.applications or sorted(path.stem for path in FOLDER.glob("*.json"))
-    rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in LISTS}
-    for name in names:
-        graph = keyed(read_graph(FOLDER / f"{name}.json"))
-        load = float((graph.input_rate * graph.operators.ipt).sum()) / (MIPS * 1e6)
-        for cores in arguments.cores:
-            asked = graph.at_rate(graph.source_rate * cores / load)
-            for kind, offers in LISTS.items():
-                rows[kind].append(measured(asked, Catalogue.of(offers, OVERHEAD), kind, arguments))
+    if arguments.workers:
+        workers(arguments.seconds)
+    elif arguments.large:
+        large()
+    else:
+        compared(arguments)
+
+
+def compared(arguments: argparse.Namespace) -> None:
+    """Plans of all graphs, rates and price lists."""
+    rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in arguments.lists}
+    for folder in arguments.graphs:
+        for path in sorted((DATASETS / folder).glob("*.json")):
+            if arguments.names and path.stem not in arguments.names:
+                continue
+            graph = keyed(read_graph(path))
+            for cores in arguments.cores:
+                asked = graph.at_rate(graph.source_rate * cores / load(graph))
+                for kind in arguments.lists:
+                    catalogue = Catalogue.of(LISTS[kind], OVERHEAD)
+                    rows[kind].append(measured(asked, catalogue, kind, arguments))
+    print_table(rows)
+
+
+def load(graph: StreamGraph) -> float:
+    """Cores of 2500 MIPS that a graph fills."""
+    return float((graph.input_rate * graph.operators.ipt).sum()) / (MIPS * 1e6)
+
+
+def print_table(rows: dict[str, list[tuple[float, ...]]]) -> None:
+    """Print a line for each price list."""
     print(
-        "price list      ours ≤ 1.02   cheapest   ours p50 p90   first fit p50 (none)   "
-        "autoscaler p50 (none)   resources p50   s p90"
+        "price list       plans  <=1.02  cheapest  p90    worst  first fit  autoscaler  fluid  "
+        "ODRP (cases)  s p90"
     )
     for kind, values in rows.items():
-        ours, fit, rule, fluid, seconds, cheapest = np.array(values).T
+        ours, fit, rule, fluid, integer, seconds, cheapest = np.array(values).T
+        cases = int(np.isfinite(integer).sum())
         print(
-            f"{kind:14s} {np.mean(ours <= 1.02):10.0%} {np.mean(cheapest):10.0%} "
-            f"{np.median(ours):10.3f} {np.quantile(ours, 0.9):.3f} "
-            f"{np.nanmedian(fit):10.3f} ({np.isnan(fit).sum()}) "
-            f"{np.nanmedian(rule):14.3f} ({np.isnan(rule).sum()}) "
-            f"{np.median(fluid):14.3f} {np.quantile(seconds, 0.9):8.1f}"
+            f"{kind:15s} {len(values):6d} {np.mean(ours <= 1.02):7.0%} {np.mean(cheapest):9.0%} "
+            f"{np.quantile(ours, 0.9):6.3f} {ours.max():6.3f} {np.nanmedian(fit):10.3f} "
+            f"{np.nanmedian(rule):11.3f} {np.median(fluid):6.3f} "
+            f"{np.nanmedian(integer) if cases else NAN:7.3f} ({cases}) "
+            f"{np.quantile(seconds, 0.9):8.1f}"
         )
 
 
@@ -114,11 +154,17 @@ def measured(
     result = plan(graph, offers=catalogue, budget=Budget(arguments.seconds))
     seconds = time.process_time() - begin
     bound = float(result.bound)
+    fit, machines = first_fit(graph, catalogue)
+    integer = NAN
+    if len(catalogue.offers) == 1 and 0 < machines <= arguments.odrp:
+        demand = demand_of(graph)
+        integer = odrp(demand, catalogue.offers[0], machines, OVERHEAD_S, ODRP_SECONDS).cost
     ratios = (
         result.cost / bound,
-        cost(graph, catalogue) / bound,
-        cost(graph.at_rate(graph.source_rate * AUTOSCALER), catalogue) / bound,
+        fit / bound,
+        first_fit(graph.at_rate(graph.source_rate * AUTOSCALER), catalogue)[0] / bound,
         float(result.bounds["resources"]) / bound,
+        integer / bound,
     )
     print(
         f"{graph.name:20s} {graph.source_rate:10.0f}/s {kind:13s} cost {result.cost:8.3f} "
@@ -127,6 +173,35 @@ def measured(
         flush=True,
     )
     return (*ratios, seconds, float(result.is_cheapest))
+
+
+def workers(seconds: float) -> None:
+    """CAPSys's queries at the rates of their profiles, on at most four workers of eight slots."""
+    for path in sorted((DATASETS / "capsys").glob("*.json")):
+        graph = keyed(read_graph(path))
+        begin = time.process_time()
+        result = plan(graph, offers=Catalogue.of(WORKER, OVERHEAD), budget=Budget(seconds))
+        spent = time.process_time() - begin
+        print(
+            f"{graph.name:12s} {load(graph):6.1f} cores  {result.cost:g} workers, bound "
+            f"{float(result.bound):g}, {sum(result.parallelism.values())} subtasks, {spent:.2f} s",
+            flush=True,
+        )
+
+
+def large() -> None:
+    """One graph with a thousand subtasks, twelve types of machines."""
+    graph = keyed(read_graph(DATASETS / "applications" / f"{LARGE}.json"), 1024, 4096)
+    asked = graph.at_rate(graph.source_rate * LARGE_CORES / load(graph))
+    catalogue = Catalogue.of(LISTS["twelve types"], OVERHEAD)
+    begin = time.process_time()
+    result = plan(asked, offers=catalogue, budget=Budget(LARGE_SECONDS))
+    spent = time.process_time() - begin
+    print(
+        f"{graph.name}: {sum(result.parallelism.values())} subtasks on "
+        f"{sum(result.machines.values())} machines cost {result.cost:g}, bound "
+        f"{float(result.bound):g}, ratio {result.cost / float(result.bound):.3f}, {spent:.0f} s"
+    )
 
 
 if __name__ == "__main__":

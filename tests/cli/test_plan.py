@@ -2,6 +2,9 @@
 
 import json
 import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,3 +129,56 @@ def test_bad_requests_are_refused(
     assert answer.status == 2
     assert message in answer.err
     assert not (folder / "out").exists()
+
+
+GRAPH = (
+    '{"name": "g", "operators": [{"name": "v", "ipt": 3e6, "rate": 1000, "max_parallelism": 2}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("offers", "message"),
+    [
+        ("price = 0.1\nmips = 1000", "'v' needs at least 1500 MIPS, and the fastest core has 1000"),
+        ("price = 0.1\nat_most = 1", "need 3000 MIPS of CPU, most of it 'v', and all machines"),
+        ("price = 0.1\nat_least = 3\nat_most = 2", "at_least is 3 and at_most is 2"),
+        ("price = 0", "price is 0; it must be > 0"),
+        ("price = -2", "price is -2; it must be > 0"),
+        ('price = 0.1\nmemory = "8 Gbps"', "memory"),
+        ("price = 0.1\n[[offers]]\nname = 'b'\nprice = 1\nmips = 1", "offer 'b' can never be used"),
+    ],
+)
+def test_offers_that_cannot_do_are_refused_in_one_line(
+    folder: Path, run: Callable, offers: str, message: str
+) -> None:
+    """The line names the offer, or the resource, the operator and the largest rate."""
+    (folder / "one.json").write_text(GRAPH)
+    (folder / "bad.toml").write_text(f"[[offers]]\nname = 'a'\n{offers}\n")
+    asked = ("--rate", "1000", "--offers", "bad.toml", "--evaluations", "2000", "-o", "out")
+    answer = run("plan", "one.json", *asked)
+    assert answer.status == 2
+    assert message in answer.err
+    assert answer.err.count("\n") == 1
+    assert "MIPS" not in answer.err or "the largest rate with a plan is" in answer.err
+    assert not (folder / "out").exists()
+
+
+def test_the_parallelism_of_a_plan_is_at_most_the_maximum(folder: Path, run: Callable) -> None:
+    """However many machines that takes, and whatever the graph itself says."""
+    (folder / "one.json").write_text(GRAPH)
+    (folder / "fast.toml").write_text("[[offers]]\nname = 'a'\nprice = 1\nmips = 2000\n")
+    asked = ("--rate", "1000", "--offers", "fast.toml", "--evaluations", "2000", "--json")
+    assert json.loads(run("plan", "one.json", *asked).out)["parallelism"] == {"v": 2}
+
+
+@pytest.mark.slow
+def test_a_plan_that_was_killed_leaves_nothing_behind(folder: Path, run: Callable) -> None:
+    """Files are written once the plan is whole, so the next command starts clean."""
+    asked = ("graph.json", "--rate", "6000", "--offers", "offers.toml", "-o", "out")
+    command = [sys.executable, "-m", "streamplace", "plan", *asked]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
+        time.sleep(1)
+        killed.kill()
+    assert not (folder / "out/plan.json").exists()
+    assert run("plan", *asked, "--evaluations", "5000").status == 0
+    assert len(list((folder / "out").iterdir())) == 5
