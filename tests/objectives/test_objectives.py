@@ -80,7 +80,8 @@ def test_latency_is_that_of_the_longest_path(case: tuple[Description, Ints]) -> 
                 hop = 0.0
                 if a != b:
                     hop = problem.gap + 2 * problem.overhead
-                    hop += problem.payload[e] * problem.seconds_per_byte[a][b]
+                    per_byte = problem.seconds_per_byte[a][b] + 2 * problem.overhead_per_byte
+                    hop += problem.payload[e] * per_byte
                 ways.append(hop + longest(w))
         return own + max(ways)
 
