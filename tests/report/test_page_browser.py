@@ -209,3 +209,43 @@ def test_every_view_is_shown(chromium: Browser, example: Any, tmp_path: Path) ->
         time.sleep(0.2)
     assert chromium.log("browser") == []
     assert "critical path" in chromium.run("return document.querySelector('.gantt').ariaLabel")
+
+
+def test_a_cell_of_a_comparison_opens_its_graph(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    name = example["problems"][0]["placements"][1]["name"]
+    result = example["comparison"]["results"][0]
+    column = result["placers"].index(name)
+    shown(chromium, example, tmp_path)
+    chromium.run(
+        "document.querySelectorAll('.block tbody')[arguments[0]]"
+        ".querySelectorAll('td')[arguments[1]].querySelector('button').click()",
+        chromium.run(
+            "return [...document.querySelectorAll('caption')]"
+            ".findIndex((c) => c.textContent.startsWith('Results by graph'))"
+        ),
+        column,
+    )
+    chosen = chromium.run("return document.querySelector('[aria-label=Placement]').value")
+    assert int(chosen) == 1
+
+
+def test_a_comparison_is_sorted_by_its_heads(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    result = example["comparison"]["results"][0]
+    shown(chromium, example, tmp_path)
+    script = """
+        const table = [...document.querySelectorAll('table')]
+            .find((t) => t.caption && t.caption.textContent.startsWith('throughput'));
+        table.querySelectorAll('th button')[1].click();
+        return [...table.querySelectorAll('tbody th')].map((cell) => cell.textContent);
+    """
+    means = {
+        placer: sum(value for value in values if value is not None)
+        for placer, values in zip(result["placers"], result["values"], strict=True)
+    }
+    best_first = sorted(means, key=lambda placer: -means[placer])
+    assert chromium.run(script) == best_first
+    assert chromium.run(script) == best_first[::-1]

@@ -45,7 +45,7 @@ function valuesOf(result: ComparedPart, p: number): number[] {
 }
 
 function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Share of graphs on which a placer is as good as the best of all, or as the proven optimum. */
@@ -63,8 +63,9 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
   const form = format(result);
   const sign = result.objective.sense === "max" ? 1 : -1;
   const means = result.placers.map((_, p) => mean(valuesOf(result, p)));
-  const best = Math.max(...means.map((value) => sign * value));
+  const best = Math.max(...means.filter((value) => !Number.isNaN(value)).map((value) => sign * value));
   const rows = result.placers.map((placer, p): Cell[] => {
+    const placed = valuesOf(result, p).length > 0;
     const sorted = valuesOf(result, p).sort((a, b) => a - b);
     const at = (share: number): Cell =>
       sorted.length > 0 ? cell(quantile(sorted, share), form) : { text: "–" };
@@ -74,8 +75,8 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
       at(0.25),
       at(0.5),
       at(0.75),
-      cell(shareBest(result, p), percent),
-      cell(mean(result.milliseconds[p]) / 1000, seconds),
+      placed ? cell(shareBest(result, p), percent) : { text: "–" },
+      placed ? cell(mean(result.milliseconds[p]) / 1000, seconds) : { text: "–" },
     ];
   });
   const head = ["Placer", "Mean", "1st quartile", "Median", "3rd quartile", "Best on", "Time"];
@@ -83,7 +84,7 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
 }
 
 function cell(value: number, form: (value: number) => string): Cell {
-  return { text: form(value), value };
+  return Number.isNaN(value) ? { text: "–" } : { text: form(value), value };
 }
 
 function plots(part: ComparisonPart, result: ComparedPart): HTMLElement {
@@ -93,8 +94,9 @@ function plots(part: ComparisonPart, result: ComparedPart): HTMLElement {
     name: shown(part.aliases[placer] ?? placer, 20),
     values: valuesOf(result, p),
   }));
-  const points = result.placers.map(
-    (_, p) => [Math.max(1e-3, mean(result.milliseconds[p])), mean(valuesOf(result, p))] as const,
+  const placed = result.placers.flatMap((_, p) => (valuesOf(result, p).length > 0 ? [p] : []));
+  const points = placed.map(
+    (p) => [Math.max(1e-3, mean(result.milliseconds[p])), mean(valuesOf(result, p))] as const,
   );
   return h(
     "div",
@@ -102,7 +104,7 @@ function plots(part: ComparisonPart, result: ComparedPart): HTMLElement {
     spread("Values on all graphs: quartiles and medians", `${objective.name}${unit}`, rows),
     chart(
       { title: "Quality against time", x: "mean time per graph (ms)", y: `mean ${objective.name}${unit}`, logX: true, free: true },
-      [{ name: "placers", kind: "points", points, labels: rows.map((row) => row.name) }],
+      [{ name: "placers", kind: "points", points, labels: placed.map((p) => rows[p].name) }],
     ),
   );
 }

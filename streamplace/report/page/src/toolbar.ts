@@ -28,6 +28,7 @@ export class Toolbar {
   private readonly field = h("input", { type: "search", placeholder: "Search", "aria-label": "Search operators" });
   private readonly hits = h("span", { class: "soft hits", "aria-live": "polite" });
   private readonly note = h("span", { class: "copied", "aria-live": "polite" });
+  private chooser: HTMLSelectElement | undefined;
   private readonly undo = button("Undo", () => this.bench.whatIf?.undo());
   private readonly redo = button("Redo", () => this.bench.whatIf?.redo());
   private readonly reset = button("Original", () => this.bench.whatIf?.reset());
@@ -50,7 +51,9 @@ export class Toolbar {
   }
 
   update(): void {
-    const { whatIf } = this.bench;
+    const { whatIf, shownPlacement } = this.bench;
+    const index = this.problem.placements.findIndex((placement) => placement === shownPlacement);
+    if (this.chooser) this.chooser.value = String(index);
     this.undo.disabled = !whatIf?.undoes;
     this.redo.disabled = !whatIf?.redoes;
     this.reset.disabled = !whatIf?.undoes;
@@ -76,7 +79,8 @@ export class Toolbar {
     const { placements } = this.problem;
     if (placements.length < 2) return undefined;
     const options = placements.map((p, i) => [String(i), shown(p.name)] as const);
-    return choice("Placement", options, (value) => this.bench.usePlacement(Number(value)));
+    this.chooser = choice("Placement", options, (value) => this.bench.usePlacement(Number(value)));
+    return this.chooser;
   }
 
   private groups(): HTMLElement | undefined {
