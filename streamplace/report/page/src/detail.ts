@@ -15,6 +15,9 @@ export class Detail {
   readonly element = h("section", { class: "panel detail" });
   readonly select = h("select", { "aria-label": "Device of the operator" });
 
+  private box: Box | undefined;
+  private whatif: WhatIf | undefined;
+
   constructor(
     private readonly facts: Facts,
     private readonly actions: {
@@ -23,9 +26,15 @@ export class Detail {
     },
   ) {
     this.select.addEventListener("change", () => actions.move(Number(this.select.value)));
+    for (const event of ["pointerdown", "focus"]) {
+      this.select.addEventListener(event, () => this.fillSelect(true));
+    }
   }
 
   show(box: Box | undefined, situation: Situation | undefined, whatif: WhatIf | undefined): void {
+    this.box = box;
+    this.whatif = whatif;
+    const focused = document.activeElement === this.select;
     if (!box) {
       const words = whatif
         ? "Select an operator to see what it takes. Drag it onto a device, or choose one here."
@@ -40,7 +49,8 @@ export class Detail {
       whatif && h("label", { class: "field wide" }, "Device", this.select),
       ...this.neighbours(box, situation),
     );
-    if (whatif) this.fillSelect(box, whatif);
+    this.fillSelect(focused);
+    if (focused) this.select.focus();
   }
 
   private numbers(box: Box, situation: Situation | undefined): HTMLElement {
@@ -71,10 +81,12 @@ export class Detail {
     return list;
   }
 
-  private fillSelect(box: Box, whatif: WhatIf): void {
-    const { place } = whatif.state;
-    const device = place[box.operators[0]];
-    const previews = this.facts.devices.length <= MOST_PREVIEWS;
+  /** Fill the choice of a device, with what would come of each where somebody is about to choose. */
+  private fillSelect(choosing: boolean): void {
+    const { box, whatif } = this;
+    if (!box || !whatif) return;
+    const device = whatif.state.place[box.operators[0]];
+    const previews = choosing && this.facts.devices.length <= MOST_PREVIEWS;
     const options = this.facts.devices.map((_, a) => {
       const why = a === device ? "" : whatif.forbidden(box.operators, a);
       const result = why

@@ -29,6 +29,7 @@ export class WhatIf {
   private instance: Instance;
   private loads: Loads;
   private filling: Filling;
+  private trial: Filling;
   private simulation: Simulation | undefined;
   private times_: Times | undefined;
   private situation_: Situation;
@@ -54,6 +55,7 @@ export class WhatIf {
     this.instance = instanceOf(data);
     this.loads = new Loads(this.instance, placement.place);
     this.filling = new Filling(this.instance);
+    this.trial = new Filling(this.instance);
     this.situation_ = situationOfLoads(this.loads, this.filling);
     this.compile();
   }
@@ -128,9 +130,8 @@ export class WhatIf {
   preview(operators: readonly number[], device: number): number {
     const moved = this.together(operators);
     for (const v of moved) this.loads.move(v, device);
-    const reached = throughputOf(this.loads, this.filling);
+    const reached = throughputOf(this.loads, this.trial);
     for (const v of moved) this.loads.move(v, this.state.place[v]);
-    throughputOf(this.loads, this.filling);
     return reached;
   }
 
@@ -223,6 +224,7 @@ export class WhatIf {
       this.instance = instanceOf(this.data, { rate: to.rate, speed: to.speed });
       this.loads = new Loads(this.instance, to.place);
       this.filling = new Filling(this.instance);
+      this.trial = new Filling(this.instance);
       this.compile();
     } else {
       to.place.forEach((device, v) => this.loads.move(v, device));
