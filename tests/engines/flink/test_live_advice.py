@@ -1,12 +1,16 @@
 """Advice on a real job that nobody has placed."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from streamplace.engines.flink.advice import Advice
 from streamplace.engines.flink.advise import AdviceSettings, advise
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.steady import UnsteadyJob
 from streamplace.placers.registry import Budget
@@ -62,3 +66,31 @@ def test_a_stock_job_is_advised(rest: Rest, graph_jar: Path) -> None:
         v["parallelism"] for v in before["vertices"]
     ]
     assert after["state"] == "RUNNING"
+
+
+@pytest.fixture(scope="module", params=[("1.20.5", "default"), ("2.3.0", "adaptive")], ids=str)
+def other(
+    request: pytest.FixtureRequest, fetched: Callable[[str], Flink]
+) -> Iterator[LocalCluster]:
+    """A cluster of an older Flink, and one whose scheduler is the adaptive one."""
+    version, scheduler = request.param
+    settings = {"jobmanager.scheduler": scheduler}
+    with local_cluster(fetched(version), ["dev-0", "dev-1"], settings=settings) as running:
+        yield running
+
+
+def test_other_versions_and_schedulers_are_advised(other: LocalCluster, tmp_path: Path) -> None:
+    """With the commands that this scheduler takes."""
+    rest, jar = Rest(other.url), tmp_path / "jobs.jar"
+    examples = Path(__file__).parents[3] / "examples" / "flink"
+    build_jar(other.flink, [examples / "GraphJob.java"], jar)
+    job = rest.run_jar(rest.upload(jar), "GraphJob", [json.dumps(JOB)])
+    rest.wait_running(job)
+    advice = advised(rest, job)
+    rest.cancel(job)
+    assert advice.offered == pytest.approx(200, rel=0.2)
+    assert 0 < float(advice.plan.bound) <= advice.plan.cost
+    assert {o.max_parallelism for o in advice.operators} == {128}
+    assert all(o.cpu > 0 for o in advice.operators)
+    adaptive = rest.settings().get("jobmanager.scheduler") == "adaptive"
+    assert any("resource-requirements" in line for line in advice.commands) == adaptive
