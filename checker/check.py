@@ -1,235 +1,404 @@
-"""Check a placement, and a bound that no placement beats, in exact fractions.
+"""Check a solution of a placement problem, and a bound that no solution beats, exactly.
 
     python check.py INSTANCE SOLUTION [CERTIFICATE]        three JSON files
 
-One line states value, bound and gap (exit status 0), or why a file is refused (1). Numbers are the
-decimal fractions that are written, and are never rounded. Nothing of a solver is trusted.
+One line states value, bound and gap (exit status 0), or why a file is refused (1). All amounts are
+whole numbers, nothing is rounded, and nothing that a solver states is trusted.
 
-**Instance.** Operators v, streams e = (u, v) without cycles, devices d. A tuple takes v on d
-c(v,d) = ipt / (mips 10^6) core seconds, or `seconds[v][d]`. Operators without inputs are sources of
-`rate` tuples/s. λ(v) = Σ τ(e) over inputs, τ(e) = selectivity λ(u). Those that fire "all" take one
-tuple of each input: λ(v) = max τ(e), inputs agree to 10^-6, all sources that lead there form one
-group. The fields are those of streamplace's problem documents, in plain numbers of SI units.
+**Instance.** `objective`; `second`, the units of time in a second; `kinds` of machines with limits
+`cpu` (units/s), `memory`, `slots`, `out` and `in` (bits/s), none where missing; `devices`, the kind
+of each; `links[k][m]`, units per bit and latency between devices of kinds k and m; `operators` with
+`pieces` p, and of each piece `memory` and `work[k]` (null: not on this kind); `streams` [u, v, b],
+u < v: b bits from each piece of u to each piece of v.
 
-**Placement.** A device for every operator, among those `allowed`; `colocate` on one device,
-`exlocate` on different ones; the memory of a device suffices for its operators, to 10^-9 of it.
+**Loads** of a machine that runs a(v) pieces of operators v: cpu Σ a(v) work(v), memory, slots
+Σ a(v), out Σ b a(u) (p(v) - a(v)), in Σ b a(v) (p(u) - a(u)). A stream between two devices loads
+their link by b p(u) p(v) times units per bit; the limit is `second`.
 
-**Throughput**, to be maximised. Loads per tuple/s: device c/cores; core of v c/parallelism; stream
-between devices a ≠ b: link gap + 8 payload/bandwidth, egress of a and ingress of b 8 payload/limit,
-devices a and b overhead/cores. Group g of sources runs at the share x_g ≤ 1 of its total rate R_g;
-Σ_g x_g load_g ≤ 1 on each resource. All x_g rise from 0 together; those that use a resource stop
-when it is full. Value: Σ x_g R_g / Σ R_g, with one group min(1, 1 / max load).
+**Throughput**, to be maximised: `place` has the device of every operator, with all its pieces; work
+and bits are those of a second at full rate. Memory and slots must suffice. The value is the share
+of the full rate at which the first other limit is met: min(1, min limit / load).
 
-**Makespan**, to be minimised. A pass is σ = 1 / max rate seconds' worth. v runs w = σ λ c seconds
-on a core after all inputs arrived: at once from its own device, else after latency + σ τ (8 payload
-/ min(bandwidth, egress, ingress) + gap + 2 overhead). Devices start operators by falling
-`priority`, transfers do not wait for each other. The bounds hold for any priorities.
+**Makespan**, to be minimised: `place`, and the `order` in which operators start. An operator starts
+when its inputs have arrived (latency + b units per bit after their ends, 0 on the same device) and
+its device has ended what it started before. It takes its work. The value is the last end.
 
-A stated `value` may be rounded, to ten digits or more; a stated `bound` is proven as it is stated.
+**Plan**, to be minimised: `machines` are pairs of a kind and the pieces [[v, a], ...] on it. All
+pieces run within the limits. The value is the sum of `price`; at most `at_most` of a kind are used.
 
-**Certificates** state a `bound` and a `proof`, from which the bound is derived here once more.
-
-`trivial` (throughput): 1. `dual` (throughput): for any multipliers π ≥ 0 of resources,
-Σ x_g R_g ≤ Σ π + Σ_g max(0, R_g - φ_g), where φ_g is at most Σ π load_g of any placement:
-φ_g = Σ_v min_d (π-weighted load of v on d + messages) + Σ_e min_ab (π-weighted load of e from a to
-b - messages). Any messages are valid: weak duality for the linear relaxation of the assignment.
-`search` (throughput of one group): the operators in the given `order` on all devices, of empty
-interchangeable ones the first; a branch ends where a resource is full at x = bound, a neighbour of
-the last operator has no device left, or the rest exceeds all devices together (by `weights`).
-
-`path` (makespan): the longest path of least times. `interval`: with w(v,d) weighted by g_d ≥ 0, the
-`operators` of a set need start + Σ_v min_d g_d w(v,d) / Σ_d g_d cores_d + rest, start and rest
-being the least times before and after any of them by their longest paths. `search`: operators in
-the order of their starts; a branch ends where an operator and its longest path to the end, or all
-remaining work by `weights`, cannot end before the bound. A search has 10^7 nodes at most.
+**Certificate**: a `bound`, and a `proof` by searches that no solution is better. A search tries all
+choices, but ends a branch where a limit is exceeded, or where weighted sums show that no completion
+is better. All `weights` >= 0 and every `order` are valid; good ones end the search soon.
+*Throughput* weighs cpu by kinds: what is placed and the least of the rest against all devices.
+*Makespan* starts operators by time, and compares with the bound their longest paths and, weighed by
+kinds, all work that is left, between its least start and its least path to the end. *Plan* has
+`cuts`, with a `worth` of pieces and the `most` that contents of each kind are worth, as one search
+per kind and cut shows; so the machines of every plan satisfy Σ most >= Σ worth. A last search shows
+that no `numbers` of machines do so for less. These searches look for contents within limits that
+are worth more than is allowed. With weights y of limits and z of worths, they end where
+Σ y room + Σ z (worth - allowed) + Σ over the rest of max(0, z worth - y load) is not above 0.
 """
 
+import json
+import re
 import signal
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, product
+from math import ceil, inf
+from pathlib import Path
 from typing import Any
 
-from check_instance import Problem, amount, integers, need, number, read, row
-from check_search import PassSearch, ThroughputSearch
+SECONDS, BYTES, NODES, LARGEST = 3600, 1 << 29, 10**7, 10**30
+HARD, RESOURCES = ("memory", "slots"), ("cpu", "memory", "slots", "out", "in")
+Load = tuple[str, int, Any]
+Steps = Sequence[tuple[int, int]]
+Times = dict[tuple[int, int], int]
 
-SECONDS = 3600
+
+class RefusedError(Exception):
+    """A file is refused; the message says why."""
 
 
-def throughput(p: Problem, place: list[int]) -> Fraction:
-    """Value of a placement: rates rise until resources are full, max-min fair."""
-    load: dict[tuple, dict[int, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-    ends = [
-        (p.tuples[e], p.sends(e, place[u], place[v])) for e, (u, v, _, _) in enumerate(p.streams)
+def need(condition: object, message: str) -> None:
+    """Refuse unless the condition holds."""
+    if not condition:
+        raise RefusedError(message)
+
+
+def whole(x: Any, least: int = 0, below: int = LARGEST) -> int:
+    """Return a whole number within its range."""
+    need(type(x) is int and least <= x < below, f"{str(x)[:40]} is no whole number in its range")
+    return int(x)
+
+
+def permutation(order: list[int], n: int) -> list[int]:
+    """Return an order of the first n numbers."""
+    need(sorted(order) == [*range(n)], "an order does not contain every number once")
+    return [*map(whole, order)]
+
+
+class Instance:
+    """Kinds of machines, operators and streams; work has the kinds on which an operator may run."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        rows, self.second = document["operators"], whole(document["second"], 1)
+        self.kinds = [{name: whole(x) for name, x in kind.items()} for kind in document["kinds"]]
+        self.links = [[[whole(x) for x in pair] for pair in line] for line in document["links"]]
+        self.devices = [whole(k, 0, len(self.kinds)) for k in document["devices"]]
+        self.n, self.pieces = len(rows), [whole(row["pieces"], 1, 10**6) for row in rows]
+        self.memory = [whole(row["memory"]) for row in rows]
+        self.work = [
+            {k: whole(x) for k, x in enumerate(row["work"]) if x is not None} for row in rows
+        ]
+        need(all(self.work), "an operator may not run on any kind")
+        self.bits: list[int] = []
+        self.into: list[list[tuple[int, int]]] = [[] for _ in rows]
+        self.out: list[list[tuple[int, int]]] = [[] for _ in rows]
+        for e, (u, v, bits) in enumerate(document["streams"]):
+            self.out[whole(u)].append((e, whole(v, u + 1, self.n)))
+            self.into[v].append((e, u))
+            self.bits.append(whole(bits))
+
+    def loads(self, kind: int, contents: dict[int, int], rest: Any = ()) -> Iterator[Load]:
+        """Loads of a machine, with limits; operators of the rest count as being with all others."""
+        total = Counter[str]()
+        for v, a in contents.items():
+            need(a == 0 or kind in self.work[v], "an operator is where it may not run")
+            total["cpu"] += a * self.work[v].get(kind, 0)
+            total["memory"] += a * self.memory[v]
+            total["slots"] += a
+            for way, streams in (("out", self.out[v]), ("in", self.into[v])):
+                for e, u in streams:
+                    far = 0 if u in rest else self.pieces[u] - contents.get(u, 0)
+                    total[way] += self.bits[e] * a * far
+        return ((name, x, self.kinds[kind].get(name, inf)) for name, x in total.items())
+
+    def placed(self, place: dict[int, int], rest: Any = ()) -> Iterator[Load]:
+        """Loads of devices and links, with limits, where each operator is on one device."""
+        contents, links = defaultdict[int, dict[int, int]](dict), Counter[tuple[int, int]]()
+        for v, d in place.items():
+            contents[d][v] = self.pieces[v]
+            for e, u in self.into[v]:
+                if u in place and place[u] != d:
+                    per_bit, _ = self.links[self.devices[place[u]]][self.devices[d]]
+                    bits = self.bits[e] * self.pieces[u] * self.pieces[v]
+                    links[place[u], d] += bits * per_bit
+        for d, pieces in contents.items():
+            yield from self.loads(self.devices[d], pieces, rest)
+        for x in links.values():
+            yield "link", x, self.second
+
+    def delay(self, e: int, k: int, m: int) -> int:
+        """Time of a transfer between different devices of these kinds."""
+        per_bit, latency = self.links[k][m]
+        return latency + self.bits[e] * per_bit
+
+    def far(self, e: int, k: int, m: int) -> int:
+        """Least time of a transfer between devices of these kinds."""
+        return self.delay(e, k, m) if k != m else 0
+
+    def schedule(self, steps: Steps) -> tuple[dict[int, int], dict[int, int], list[int]]:
+        """Starts and ends of operators that start on devices in turn, and the ends of devices."""
+        start, end, place = dict[int, int](), dict[int, int](), dict(steps)
+        free = [0] * len(self.devices)
+        for v, d in steps:
+            need(self.devices[d] in self.work[v], "an operator is where it may not run")
+            need(all(u in end for _, u in self.into[v]), "an operator starts before its inputs")
+            far = [(e, u) for e, u in self.into[v] if place[u] != d]
+            late = [self.delay(e, self.devices[place[u]], self.devices[d]) + end[u] for e, u in far]
+            start[v] = max([free[d], *late])
+            end[v] = free[d] = start[v] + self.work[v][self.devices[d]]
+        return start, end, free
+
+
+def throughput(p: Instance, solution: dict[str, Any]) -> Fraction:
+    """Share of the full rate that a placement carries."""
+    share, place = Fraction(1), [whole(d, 0, len(p.devices)) for d in solution["place"]]
+    need(len(place) == p.n, "an operator has no device")
+    for name, x, limit in p.placed(dict(enumerate(place))):
+        need(name not in HARD or x <= limit, f"a device has too little {name}")
+        share = min(share, Fraction(limit, x)) if x > limit else share
+    return share
+
+
+def makespan(p: Instance, solution: dict[str, Any]) -> Fraction:
+    """Last end of a schedule."""
+    place = [whole(d, 0, len(p.devices)) for d in solution["place"]]
+    order = permutation(solution["order"], p.n)
+    end = p.schedule([(v, place[v]) for v in order])[1]
+    return Fraction(max(end.values()), p.second)
+
+
+def plan(p: Instance, solution: dict[str, Any]) -> Fraction:
+    """Cost of machines that run all pieces."""
+    pieces, bought = Counter[int](), Counter[int]()
+    for kind, pairs in solution["machines"]:
+        contents = {whole(v, 0, p.n): whole(a) for v, a in pairs}
+        for name, x, limit in p.loads(whole(kind, 0, len(p.kinds)), contents):
+            need(x <= limit, f"a machine has too little {name}")
+        pieces.update(contents)
+        bought[kind] += 1
+    need([pieces[v] for v in range(p.n)] == p.pieces, "pieces are missing or too many")
+    need(all(x <= p.kinds[k]["at_most"] for k, x in bought.items()), "machines are too many")
+    return Fraction(sum(x * p.kinds[k]["price"] for k, x in bought.items()))
+
+
+def search(n: int, options: Callable[[Any], Iterable[Any]], ends: Callable[[Any], bool]) -> None:
+    """Try all sequences of n choices but those that begin with what cannot beat the bound."""
+    nodes = 0
+    stack: list[Any] = [()]
+    while stack:
+        chosen = stack.pop()
+        nodes += 1
+        need(nodes <= NODES, f"a search takes more than {NODES} nodes")
+        if not ends(chosen):
+            need(len(chosen) < n, "a solution is better than the bound")
+            stack.extend((*chosen, option) for option in options(chosen))
+
+
+def unlike(p: Instance, v: int, used: set[int]) -> list[int]:
+    """Devices for an operator: those in use, and one unused of each kind for all others."""
+    unused = {k: d for d, k in enumerate(p.devices) if d not in used}
+    return [d for d in used | set(unused.values()) if p.devices[d] in p.work[v]]
+
+
+def least(p: Instance, v: int, weight: list[int]) -> int:
+    """Least weighted work of an operator."""
+    return p.pieces[v] * min(weight[k] * x for k, x in p.work[v].items())
+
+
+def no_placement(p: Instance, bound: Fraction, proof: dict[str, Any]) -> None:
+    """Search for a placement that carries more than a bound."""
+    order, weights = permutation(proof["order"], p.n), [[*map(whole, g)] for g in proof["weights"]]
+    room = [sum(g[k] * p.kinds[k]["cpu"] for k in p.devices) for g in weights]
+    need(all(room), "the weights of the devices are zero")
+    rest = [[*accumulate((least(p, v, g) for v in order[::-1]), initial=0)] for g in weights]
+
+    def ends(chosen: tuple[int, ...]) -> bool:
+        place, left = dict(zip(order, chosen)), order[len(chosen) :]
+        for name, x, limit in p.placed(place, {*left}):
+            if x > limit if name in HARD else x * bound >= limit:
+                return True
+        kinds = [(v, p.devices[d]) for v, d in place.items()]
+        used = [sum(g[k] * p.pieces[v] * p.work[v][k] for v, k in kinds) for g in weights]
+        return any((x + r[len(left)]) * bound >= y for x, r, y in zip(used, rest, room))
+
+    search(p.n, lambda chosen: unlike(p, order[len(chosen)], {*chosen}), ends)
+
+
+def tails(p: Instance) -> Times:
+    """Least times from the end of an operator on a kind to the end of its longest path."""
+    tail: Times = {}
+    for v, k in product(range(p.n)[::-1], range(len(p.kinds))):
+        ends = (
+            min(p.far(e, k, m) + x + tail[u, m] for m, x in p.work[u].items()) for e, u in p.out[v]
+        )
+        tail[v, k] = max(ends, default=0)
+    return tail
+
+
+def heads(p: Instance, kinds: dict[int, int], end: dict[int, int], last: int) -> Times:
+    """Least starts, not before the last one, of operators that have not started, on each kind."""
+    done: Times = {(v, kinds[v]): t for v, t in end.items()}
+    head: Times = {}
+    for v, k in ((u, k) for u in range(p.n) if u not in end for k in p.work[u]):
+        inputs = (
+            min(done[u, m] + p.far(e, m, k) for m in p.work[u] if (u, m) in done)
+            for e, u in p.into[v]
+        )
+        head[v, k] = max([last, *inputs])
+        done[v, k] = head[v, k] + p.work[v][k]
+    return head
+
+
+def no_schedule(p: Instance, bound: Fraction, proof: dict[str, Any]) -> None:
+    """Search for a schedule that ends before a bound: operators in the order of their starts."""
+    most, weights = ceil(bound * p.second) - 1, [[*map(whole, g)] for g in proof["weights"]]
+    tail = tails(p)
+
+    def too_much(g: list[int], head: Times, free: list[int]) -> bool:
+        work = {v: x for v, _ in head if (x := least(p, v, g))}
+        begin = min((t for (v, _), t in head.items() if v in work), default=0)
+        end = most - min((tail[v, k] for v, k in head if v in work), default=0)
+        time = (g[k] * max(0, end - max(begin, t)) for k, t in zip(p.devices, free))
+        return sum(work.values()) > sum(time)
+
+    def ends(steps: Steps) -> bool:
+        start, end, free = p.schedule(steps)
+        if len(steps) > 1:
+            (u, a), (v, b) = steps[-2:]
+            if start[v] < start[u] or (start[v] == start[u] and v < u and a != b):
+                return True
+        kinds = {v: p.devices[d] for v, d in steps}
+        head = heads(p, kinds, end, max(start.values(), default=0))
+        paths = {v: end[v] + tail[v, k] for v, k in kinds.items()}
+        for (v, k), t in head.items():
+            path = t + p.work[v][k] + tail[v, k]
+            paths[v] = min(path, paths.get(v, path))
+        return max(paths.values()) > most or any(too_much(g, head, free) for g in weights)
+
+    def options(steps: Steps) -> Iterator[tuple[int, int]]:
+        done = {v for v, _ in steps}
+        ready = (v for v in range(p.n) if done.issuperset(u for _, u in p.into[v]))
+        for v in (v for v in ready if v not in done):
+            yield from ((v, d) for d in unlike(p, v, {d for _, d in steps}))
+
+    search(p.n, options, ends)
+
+
+def no_packing(
+    top: list[int],
+    own: list[dict[str, int]],
+    limits: dict[str, int],
+    used: Callable[[dict[int, int], set[int]], dict[str, int]],
+    worths: list[list[int]],
+    allowed: list[int],
+    proof: dict[str, Any],
+) -> None:
+    """Search for contents within limits that are worth more than allowed by all worths."""
+    order = permutation(proof["order"], len(top))
+    weights = [([*map(whole, w["worths"])], w["limits"]) for w in proof["weights"]]
+    weights += [([int(i == j) for j in range(len(worths))], {}) for i in range(len(worths))]
+    need(all(any(z) for z, _ in weights), "the weights of the worths are zero")
+
+    def most(v: int, z: list[int], y: dict[str, int]) -> int:
+        worth = sum(x * w[v] for x, w in zip(z, worths, strict=True))
+        return top[v] * max(0, worth - sum(whole(x) * own[v].get(r, 0) for r, x in y.items()))
+
+    rest = [[*accumulate((most(v, *w) for v in order[::-1]), initial=0)] for w in weights]
+
+    def ends(chosen: tuple[int, ...]) -> bool:
+        contents, left = dict(zip(order, chosen)), order[len(chosen) :]
+        loads = used(contents, {*left})
+        room = {r: limit - loads.get(r, 0) for r, limit in limits.items()}
+        over = [sum(w[v] * a for v, a in contents.items()) - x for w, x in zip(worths, allowed)]
+        return min(room.values(), default=0) < 0 or any(
+            sum(x * room[r] for r, x in y.items())
+            + sum(x * o for x, o in zip(z, over))
+            + r[len(left)]
+            <= 0
+            for (z, y), r in zip(weights, rest)
+        )
+
+    search(len(top), lambda chosen: range(top[order[len(chosen)]] + 1), ends)
+
+
+def no_plan(p: Instance, bound: Fraction, proof: dict[str, Any]) -> None:
+    """Search for a plan that costs less than a bound."""
+    cuts = [
+        ([whole(x, -LARGEST) for x in c["worth"]], [*map(whole, c["most"])]) for c in proof["cuts"]
     ]
-    for flow, uses in ends + [(p.inflow[v], p.uses(v, d)) for v, d in enumerate(place)]:
-        for (r, x), (g, rate) in product(uses, flow.items()):
-            if x * rate:
-                load[r][g] += x * rate
-    reached: dict[int, Fraction] = {}
-    while rising := set(p.rates) - set(reached):
-        level, stopped = Fraction(1), rising
-        for flow in load.values():
-            if users := rising & set(flow):
-                used = sum(flow[g] * reached[g] for g in set(flow) - users)
-                full = (1 - used) / sum(flow[g] for g in users)
-                stopped = (
-                    users if full < level else stopped | users if full == level < 1 else stopped
-                )
-                level = min(level, full)
-        reached.update(dict.fromkeys(stopped, level))
-    return sum(p.rates[g] * x for g, x in reached.items()) / sum(p.rates.values())
+    for (worth, most), cut in zip(cuts, proof["cuts"], strict=True):
+        for k, kind in enumerate(p.kinds):
+            top = [a if k in w else 0 for a, w in zip(p.pieces, p.work)]
+            own = [{"cpu": w.get(k, 0), "memory": m, "slots": 1} for w, m in zip(p.work, p.memory)]
+            limits = {r: kind[r] for r in RESOURCES if r in kind}
 
+            def used(contents: dict[int, int], left: set[int], k: int = k) -> dict[str, int]:
+                return {name: x for name, x, _ in p.loads(k, contents, left)}
 
-def dual_bound(p: Problem, proof: dict[str, Any]) -> Fraction:
-    """Bound of a throughput by multipliers of resources, and messages at the ends of streams."""
-    names = {"core": [p.op], "link": [p.dev, p.dev]}
-    pi: dict[Any, Fraction] = defaultdict(Fraction)
-    for kind, *where, weight in proof["multipliers"]:
-        indexes = names.get(kind, [p.dev])
-        pi[kind, *(index[name] for index, name in zip(indexes, where, strict=True))] = weight
-    need(all(isinstance(x, Fraction) and x >= 0 for x in pi.values()), "a multiplier is negative")
-    total, messages = sum(pi.values()), proof.get("messages", [])
-    keys = [(int(e), int(g)) for e, g, _, _ in messages]
-    need(
-        len(set(keys)) == len(keys) and all(min(key) >= 0 for key in keys), "a message is repeated"
-    )
-    for position, (g, rate) in enumerate(p.rates.items()):
-        at = {
-            (v, d): p.inflow[v].get(g, 0) * sum(pi[r] * x for r, x in p.uses(v, d))
-            for v in range(p.n)
-            for d in p.allowed[v]
-        }
-        phi = Fraction(0)
-        for e, source, target in [(int(m[0]), m[2], m[3]) for m in messages if m[1] == position]:
-            u, w, _, _ = p.streams[e]
-            phi += min(
-                p.tuples[e].get(g, 0) * sum(pi[r] * x for r, x in p.sends(e, a, b))
-                - source[a]
-                - target[b]
-                for a, b in product(p.allowed[u], p.allowed[w])
-            )
-            for v, message in ((u, source), (w, target)):
-                for d in p.allowed[v]:
-                    at[v, d] += message[d]
-        phi += sum(min(at[v, d] for d in p.allowed[v]) for v in range(p.n))
-        total += max(Fraction(0), rate - phi)
-    return total / sum(p.rates.values())
+            no_packing(top, own, limits, used, [worth], [most[k]], cut["contents"][k])
+    money, prices = ceil(bound) - 1, [kind["price"] for kind in p.kinds]
+    top = [min(kind["at_most"], money // price) for kind, price in zip(p.kinds, prices)]
 
+    def spent(contents: dict[int, int], _: set[int]) -> dict[str, int]:
+        return {"money": sum(prices[k] * a for k, a in contents.items())}
 
-def makespan(p: Problem, place: list[int], priority: list[Fraction]) -> Fraction:
-    """Value of a placement whose devices start their operators by falling priority."""
-    need(len(set(priority)) == p.n, "priorities are missing or equal")
-    scale, work, send = integers(*p.one_pass())
-    lines = [
-        [v for _, v in sorted(zip(priority, range(p.n), strict=True)) if place[v] == d]
-        for d in range(p.k)
-    ]
-    free, start, end = [[0] * int(c) for c in p.cores], [0] * p.k, dict[int, int]()
-    while len(end) < p.n:
-        before = len(end)
-        for d, line in enumerate(lines):
-            while line and all(p.streams[e][0] in end for e in p.into[line[-1]]):
-                v = line.pop()
-                inputs = [end[u] + send[e, place[u], d][0] for e, u in p.inputs(v)]
-                start[d] = max([start[d], min(free[d]), *inputs])
-                end[v] = free[d][free[d].index(min(free[d]))] = start[d] + work[v, d][0]
-        need(len(end) > before, "the priorities contradict the streams")
-    return Fraction(max(end.values()), scale)
-
-
-def pass_bound(p: Problem, bound: Fraction, proof: dict[str, Any]) -> Fraction:
-    """Bound of a makespan by a path, an interval or a search."""
-    if proof["kind"] == "search":
-        PassSearch(p, bound, proof).visit(0, -1)
-        return bound
-    scale, work, send = integers(*p.one_pass())
-    head, tail = p.paths(work, send)
-    times = [[(head[v, d], work[v, d][0], tail[v, d], d) for d in p.allowed[v]] for v in range(p.n)]
-    if proof["kind"] == "path":
-        return Fraction(max(min(h + w + t for h, w, t, _ in line) for line in times), scale)
-    need(proof["kind"] == "interval", "this kind of proof does not exist")
-    chosen = [times[v] for v in {p.op[name] for name in proof["operators"]}]
-    weight = [amount({"": x}, "") for x in proof["weights"]]
-    speed = sum(weight[d] * p.cores[d] for d in {d for line in chosen for _, _, _, d in line})
-    before = min(h for line in chosen for h, _, _, _ in line)
-    after = min(t for line in chosen for _, _, t, _ in line)
-    least = sum(min(w * weight[d] for _, w, _, d in line) for line in chosen)
-    return (before + least / speed + after) / scale
-
-
-def derived(p: Problem, objective: str, stated: Fraction, proof: dict[str, Any]) -> Fraction:
-    """Bound that a proof yields."""
-    if objective == "throughput" and proof["kind"] == "trivial":
-        return Fraction(1)
-    if objective == "makespan":
-        return pass_bound(p, stated, proof)
-    if proof["kind"] == "dual":
-        return dual_bound(p, proof)
-    need(proof["kind"] == "search", "this kind of proof does not exist")
-    ThroughputSearch(p, stated, proof).visit(0)
-    return stated
+    demand = [sum(x * a for x, a in zip(worth, p.pieces, strict=True)) - 1 for worth, _ in cuts]
+    own = [{"money": price} for price in prices]
+    no_packing(top, own, {"money": money}, spent, [m for _, m in cuts], demand, proof["numbers"])
 
 
 def check(paths: list[str]) -> str:
     """Check the files; return value, bound and gap in one line."""
-    p, solution = Problem(read(paths[0], "instance")), read(paths[1], "solution")
-    objective, assignment = solution["objective"], solution["assignment"]
-    need(objective in ("throughput", "makespan"), "the objective is not throughput or makespan")
-    need(set(assignment) == set(p.op), "the assignment does not name every operator")
-    place = [p.dev[assignment[name]] for name in p.op]
-    need(p.legal(place), "the placement breaks a rule")
-    if objective == "makespan":
-        need(solution["queue"] == "order", "queue is not 'order'")
-        value = makespan(
-            p, place, [amount(solution["priority"], name, least=-(10**15)) for name in p.op]
-        )
-    else:
-        value = throughput(p, place)
-    need(rounded(value, solution["value"]), f"the value is {float(value)!r}, not as stated")
+    documents = []
+    for path in paths:
+        with Path(path).open("rb") as file:
+            content = file.read(BYTES + 1)
+        need(len(content) <= BYTES, f"a file is larger than {BYTES} bytes")
+        documents.append(json.loads(content))
+    p, objective = Instance(documents[0]), documents[0]["objective"]
+    judge, prove = CLASSES[objective]
+    value = judge(p, documents[1])
+    line = f"{objective} {shown(value)}"
     if len(paths) == 2:
-        return f"{objective} {shown(value)}"
-    certificate = read(paths[2], "certificate")
-    need(certificate["objective"] == objective, "the certificate is for another objective")
-    stated = certificate["bound"]
-    stated = number(stated) if isinstance(stated, str) else amount(certificate, "bound")
-    bound = derived(p, objective, stated, row("proof", certificate["proof"]))
-    sign = 1 if objective == "throughput" else -1
-    need(sign * bound <= sign * stated, f"the proof yields {float(bound)!r}, not the stated bound")
-    need(sign * (stated - value) >= 0, "the value is better than the bound")
-    gap = abs(stated - value) / value if value else abs(stated)
-    return f"{objective} {shown(value)} bound {shown(stated)} gap {float(gap):.3%}"
-
-
-def rounded(value: Fraction, stated: Any) -> bool:
-    """Whether a value is the stated number, or rounds to it in ten significant digits."""
-    return isinstance(stated, Fraction) and abs(value - stated) * 10**10 <= abs(value)
+        return line
+    text = str(documents[2]["bound"])
+    need(
+        re.fullmatch(r"\d{1,99}(\.\d{1,99}|/[1-9]\d{0,98})?", text, re.ASCII),
+        "the bound is no number",
+    )
+    bound = Fraction(text)
+    if objective != "throughput" or bound < 1:
+        prove(p, bound, documents[2]["proof"])
+    gap = float(abs(value - bound) / (value or 1))
+    return f"{line} bound {shown(bound)} gap {gap:.3%}"
 
 
 def shown(value: Fraction) -> str:
-    """Number in twelve digits, and exactly where that is short."""
-    exact = str(value)
-    return f"{float(value):.12g}" + (f" = {exact}" if "/" in exact and len(exact) <= 60 else "")
+    """Return a number in twelve digits, and exactly where that is short."""
+    return f"{float(value):.12g}" + (f" = {value}" if "/" in str(value)[:60] else "")
 
 
-def late(*_: object) -> None:
-    """End a check that takes too long."""
-    raise TimeoutError(f"the check takes more than {SECONDS} s")
+CLASSES: dict[str, Any] = {
+    "throughput": (throughput, no_placement),
+    "makespan": (makespan, no_schedule),
+    "plan": (plan, no_plan),
+}
 
 
-def main(arguments: list[str]) -> int:
+def main(paths: list[str]) -> int:
     """Check the files that are named; return the exit status."""
-    if len(arguments) not in (2, 3):
-        print("usage: python check.py INSTANCE SOLUTION [CERTIFICATE]")
-        return 1
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.alarm(SECONDS)
     try:
-        print("accepted:", check(arguments))
-    except Exception as error:  # whatever is wrong with a file of a stranger, it is refused
-        message = f"refused: {error or 'no reason given'} ({type(error).__name__})"
-        print(ascii(message)[1:-1][:300])
+        need(len(paths) in (2, 3), "usage: python check.py INSTANCE SOLUTION [CERTIFICATE]")
+        print("accepted:", check(paths))
+    except (Exception, KeyboardInterrupt) as error:  # whatever is wrong with a file of a stranger
+        print(ascii(f"refused: {error} ({type(error).__name__})")[1:-1][:300])
         return 1
     finally:
         signal.alarm(0)

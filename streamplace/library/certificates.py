@@ -1,104 +1,158 @@
 """Certificates of bounds, which the checker verifies without trusting whoever wrote them."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from streamplace.library.duals import DualProgram, dual_value
+from streamplace.library.plans import PlanCut
 from streamplace.model.arrays import Floats
-from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Objective
 
-MARGIN = 1e-9
-"""A bound is stated this much weaker than it is in floating point."""
-HEAVIEST = 1000
-"""Largest weight of a device in a search."""
+WEIGHT = 10**9
+"""Largest weight of a kind of machine."""
+UNIT = 10**18
+"""Weight of a worth; limits are up to 10^16 and more."""
 
 
-def certificates(problem: Problem, objective: Objective, value: float) -> Iterator[dict[str, Any]]:
-    """Certificates in the order of what they cost the checker; searches come last.
+def proof(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a proof for an instance for throughput or makespan.
 
-    A search claims that no placement is better than the value. Whether that is so within the nodes
-    that the checker allows shows when it is checked.
+    It holds for the bounds that the checker accepts with it.
     """
-    make = _of_makespan if objective.kind == "pass" else _of_throughput
-    for bound, proof in make(problem, value):
-        yield {
-            "graph": problem.graph.name,
-            "objective": objective.name,
-            "bound": bound,
-            "proof": proof,
-        }
+    weights = kind_weights(document)
+    if document["objective"] == "makespan":
+        return {"weights": weights}
+    return {"order": search_order(document), "weights": weights}
 
 
-def _of_throughput(problem: Problem, value: float) -> Iterator[tuple[float, dict[str, Any]]]:
-    yield 1.0, {"kind": "trivial"}
-    if (proof := DualProgram(problem).solve()) is not None:
-        yield above(dual_value(problem, proof)), proof
-    if problem.instance.n_groups == 1 and 0 < above(value) < 1:
-        yield above(value), {"kind": "search", "order": search_order(problem), **_weights(problem)}
+def kind_weights(document: dict[str, Any]) -> list[list[int]]:
+    """Weights of kinds by which the work of all operators is compared with the devices.
 
-
-def _of_makespan(problem: Problem, value: float) -> Iterator[tuple[float, dict[str, Any]]]:
-    from streamsim.passes import bounds
-
-    rules = problem.rules
-    allowed = None if rules is None else rules.allowed[rules.unit]
-    yield below(bounds(problem.one_pass, allowed).path), {"kind": "path"}
-    for operators in intervals(problem):
-        yield 0.0, {"kind": "interval", "operators": operators, **_weights(problem)}
-    yield below(value), {"kind": "search", **_weights(problem)}
-
-
-def above(value: float) -> float:
-    """Return a number of few digits that is a little larger."""
-    return float(f"{value * (1 + MARGIN):.12g}")
-
-
-def below(value: float) -> float:
-    """Return a number of few digits that is a little smaller."""
-    return float(f"{value * (1 - MARGIN):.12g}")
-
-
-def intervals(problem: Problem) -> Iterator[list[str]]:
-    """Sets of operators whose work may bound a pass: all, and those of single sets of devices."""
-    names = problem.graph.operators.name
-    yield list(names)
-    rules = problem.rules
-    if rules is None:
-        return
-    allowed = rules.allowed[rules.unit]
-    for mask in np.unique(allowed, axis=0):
-        inside = ~(allowed & ~mask).any(axis=1)
-        if not mask.all() and inside.any():
-            yield [names[v] for v in np.flatnonzero(inside).tolist()]
-
-
-def search_order(problem: Problem) -> list[str]:
-    """Operators in an order that fills resources soon: next is what exchanges most with the last.
-
-    The first has the largest load; ties are broken by load.
+    The first are the best for all work: the dual of the assignment in fractions. The others are
+    those of a single kind.
     """
-    instance = problem.instance
-    n = instance.n_operators
-    load = instance.load.min(axis=1)
+    work = np.array(
+        [[np.inf if x is None else x for x in row["work"]] for row in document["operators"]]
+    )
+    count = np.bincount(document["devices"], minlength=work.shape[1]).astype(np.float64)
+    speed = np.array([kind.get("cpu", document["second"]) for kind in document["kinds"]])
+    lines = [_assignment_dual(work, count * speed)]
+    lines += np.eye(work.shape[1]).tolist() if work.shape[1] > 1 else []
+    rounded = [[round(WEIGHT * x) for x in line] for line in lines]
+    return [list(line) for line in dict.fromkeys(map(tuple, rounded)) if any(line)]
+
+
+def _assignment_dual(work: Floats, capacity: Floats) -> list[float]:
+    """Weights g of kinds for which the least weighted work is most, if Σ g · capacity is 1."""
+    if work.shape[1] == 1:
+        return [1.0]
+    from ortools.linear_solver import pywraplp
+
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    infinity, largest = solver.infinity(), float(capacity.max())
+    weights = [solver.NumVar(0, infinity, "") for _ in capacity]
+    unit = float(work[np.isfinite(work)].sum()) or 1.0
+    parts = []
+    for line in work.tolist():
+        part = solver.NumVar(-infinity, infinity, "")
+        parts.append(part)
+        for weight, x in zip(weights, line, strict=True):
+            if np.isfinite(x):
+                solver.Add(part <= weight * (x / unit * work.shape[0]))
+    shares = [w * (c / largest) for w, c in zip(weights, capacity.tolist(), strict=True)]
+    solver.Add(solver.Sum(shares) == 1)
+    solver.Maximize(solver.Sum(parts))
+    if solver.Solve() != solver.OPTIMAL:
+        return [1.0] * len(weights)
+    values = [w.solution_value() for w in weights]
+    return [max(0.0, x) / max(values) for x in values]
+
+
+def search_order(document: dict[str, Any]) -> list[int]:
+    """Operators in an order that fills devices soon: next is what exchanges most with the last.
+
+    The first has the most work; ties are broken by work.
+    """
+    work = np.array(
+        [min(x for x in row["work"] if x is not None) for row in document["operators"]], np.float64
+    )
+    n = len(work)
+    if n > 2000:
+        return list(range(n))
     traffic = np.zeros((n, n))
-    np.add.at(traffic, (instance.source, instance.target), instance.traffic)
-    traffic += traffic.T
-    heaviest = float(traffic.max()) or 1.0
+    for u, v, bits in document["streams"]:
+        traffic[u, v] += bits
+        traffic[v, u] += bits
+    heaviest = float(traffic.max(initial=0.0)) or 1.0
+    work = work / (float(work.max()) or 1.0)
     attached: Floats = np.zeros(n)
     left, order = set(range(n)), list[int]()
     while left:
-        v = max(left, key=lambda u: (attached[u] / heaviest + load[u], -u))
+        v = max(left, key=lambda u: (attached[u] / heaviest + work[u], -u))
         left.remove(v)
         order.append(v)
         attached += traffic[v]
-    return [problem.graph.operators.name[v] for v in order]
+    return order
 
 
-def _weights(problem: Problem) -> dict[str, list[int]]:
-    """Weights of the devices: proportional to their speeds."""
-    seconds = problem.instance.seconds.sum(axis=0)[problem.instance.device_type]
-    speed = 1.0 / np.maximum(seconds, 1e-300)
-    return {"weights": np.maximum(1, np.rint(HEAVIEST * speed / speed.max())).astype(int).tolist()}
+def plan_proof(document: dict[str, Any], cuts: Sequence[PlanCut]) -> dict[str, Any]:
+    """Return the proof that cuts are for the cost of plans."""
+    kinds = range(len(document["kinds"]))
+    return {
+        "cuts": [
+            {
+                "worth": cut.worth,
+                "most": cut.most,
+                "contents": [contents_proof(document, k, cut) for k in kinds],
+            }
+            for cut in cuts
+        ],
+        "numbers": numbers_proof(document, cuts),
+    }
+
+
+def contents_proof(document: dict[str, Any], k: int, cut: PlanCut) -> dict[str, Any]:
+    """Order and weights for the search that shows what contents of a kind are worth.
+
+    The weights of limits are the dual values of the program in fractions, without streams.
+    """
+    from streamplace.planning.linear import new_solver
+
+    kind, rows, solver = document["kinds"][k], document["operators"], new_solver()
+    worth = [w * (row["work"][k] is not None) for w, row in zip(cut.worth, rows, strict=True)]
+    needs = {
+        "cpu": [row["work"][k] or 0 for row in rows],
+        "memory": [row["memory"] for row in rows],
+        "slots": [1] * len(rows),
+    }
+    limits = {r: solver.Constraint(0.0, 1.0) for r in needs if kind.get(r)}
+    for v, row in enumerate(rows):
+        share = solver.NumVar(0.0, float(row["pieces"]), "")
+        solver.Objective().SetCoefficient(share, float(worth[v]))
+        for r, constraint in limits.items():
+            constraint.SetCoefficient(share, needs[r][v] / kind[r])
+    solver.Objective().SetMaximization()
+    solver.Solve()
+    weights = {
+        r: round(max(0.0, constraint.dual_value()) * UNIT / kind[r])
+        for r, constraint in limits.items()
+    }
+    total = [w * row["pieces"] for w, row in zip(worth, rows, strict=True)]
+    order = sorted(range(len(rows)), key=lambda v: (-abs(total[v]), v))
+    return {"order": order, "weights": [{"worths": [UNIT], "limits": weights}]}
+
+
+def numbers_proof(document: dict[str, Any], cuts: Sequence[PlanCut]) -> dict[str, Any]:
+    """Order and weights for the search that shows what machines cost: each cut by itself."""
+    prices = [kind["price"] for kind in document["kinds"]]
+    weights = [
+        {
+            "worths": [price * (i == j) for j in range(len(cuts))],
+            "limits": {"money": cut.most[k]},
+        }
+        for i, cut in enumerate(cuts)
+        for k, price in enumerate(prices)
+        if cut.most[k]
+    ]
+    order = sorted(range(len(prices)), key=lambda k: (-prices[k], k))
+    return {"order": order, "weights": weights}

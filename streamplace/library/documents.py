@@ -1,134 +1,234 @@
-"""Instances and solutions as the checker reads them."""
+"""Instances and solutions of the library as the checker reads them, and as problems."""
 
 from typing import Any
 
 import numpy as np
 
 from streamplace.errors import ProblemError
-from streamplace.io.fields import plain
-from streamplace.io.problems import problem_to_dict
-from streamplace.model.arrays import Floats
+from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
+from streamplace.model.devices import Device
+from streamplace.model.graph import StreamGraph
+from streamplace.model.operators import Operator
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.streams import Stream
 from streamplace.objectives.registry import Objective
 
-OPERATOR = ("name", "ipt", "payload", "rate", "memory", "fires")
-STREAM = ("from", "to", "selectivity", "payload")
-CLUSTER = ("devices", "links", "bandwidth", "latency", "overhead", "gap")
-DEVICE = ("name", "mips", "cores", "memory", "egress", "ingress")
-LINK = ("from", "to", "bandwidth", "latency")
+SECOND = 10**15
+"""Units of time in a second."""
+BITS, BITS_PART = 8, 10**6
+"""Bits of a byte; plans count millionths of bits, of which there are few per pair of pieces."""
 
 
-def instance_document(problem: Problem) -> dict[str, Any]:
-    """Document of a problem in the part of the native format that the checker knows.
+def instance_document(problem: Problem, objective: Objective) -> dict[str, Any]:
+    """Return a problem as an instance of the library, in whole numbers.
 
-    Pins, required tags and allowed devices become allowed devices. A window becomes a selectivity:
-    what it emits at full rate, as the closed form has it.
+    Operators are numbered in topological order, as in `library_problem`. All sources run at one
+    share of their rates. Windows count with what they emit at full rate.
 
     Raises
     ------
     ProblemError
-        When the problem has what the checker does not know.
+        When the problem has what instances of the library cannot express.
     """
-    native = problem_to_dict(problem)
-    graph, instance = native["graph"], problem.instance
-    if any("input" in stream for stream in graph["streams"]):
-        raise ProblemError("streams share an input, which library instances cannot express")
-    if problem.graph.streams.ipt.any() or problem.graph.streams.chained().any():
-        raise ProblemError("streams cost CPU or are chained, which an instance cannot express")
-    if instance.overhead_per_byte:
-        raise ProblemError("remote bytes cost CPU, which library instances cannot express")
-    parallelism = _whole(instance.parallelism)
-    operators = [_part(row, OPERATOR) for row in graph["operators"]]
-    for row, subtasks in zip(operators, parallelism, strict=True):
-        row |= {"parallelism": subtasks} if subtasks != 1 else {}
-    streams = [_part(row, STREAM) for row in graph["streams"]]
-    for k in instance.windows[:, 0].astype(int).tolist():
-        received = float(instance.input_rate[k])
-        emitted = float(instance.output_rate[k]) / received if received else 0.0
-        for row in streams:
-            if row["from"] == operators[k]["name"]:
-                row["selectivity"] = plain(row.get("selectivity", 1) * emitted)
-    fires = {"fires": graph["fires"]} if "fires" in graph else {}
+    _check(problem, objective)
+    instance, kinds = problem.instance, problem.interchangeable
+    first = np.unique(kinds, return_index=True)[1]
+    if objective.kind == "pass":
+        one_pass = problem.one_pass
+        work = one_pass.work[:, instance.device_type[first]]
+        size, per_byte = one_pass.streams["size"], one_pass.links["seconds_per_byte"]
+    else:
+        work = (instance.input_rate[:, None] * instance.seconds)[:, instance.device_type[first]]
+        size, per_byte = instance.traffic, None
+    order = instance.order
+    number = np.empty(problem.n_operators, np.int64)
+    number[order] = np.arange(problem.n_operators)
+    allowed = _allowed(problem)[:, first]
+    memory = np.ceil(problem.graph.operators.memory)
+    operators = [
+        {
+            "pieces": 1,
+            "memory": int(memory[v]),
+            "work": [
+                round(float(x) * SECOND) if may else None
+                for x, may in zip(work[v], allowed[v], strict=True)
+            ],
+        }
+        for v in order.tolist()
+    ]
+    ends = zip(number[instance.source].tolist(), number[instance.target].tolist(), strict=True)
+    streams = sorted(
+        [u, v, round(BITS * bits)] for (u, v), bits in zip(ends, size.tolist(), strict=True)
+    )
     document = {
-        "graph": {"name": graph["name"], **fires, "operators": operators, "streams": streams},
-        "cluster": _cluster(native["cluster"]),
+        "name": problem.graph.name,
+        "objective": objective.name,
+        "second": SECOND,
+        "kinds": [_kind(problem, d, per_byte is not None) for d in first.tolist()],
+        "devices": kinds.tolist(),
+        "links": _links(problem, kinds, per_byte),
+        "operators": operators,
+        "streams": streams,
     }
-    if rules := _rules(problem):
-        document["constraints"] = rules
-    return document | ({"seconds": native["seconds"]} if "seconds" in native else {})
+    return _connected(document)
+
+
+def library_problem(document: dict[str, Any]) -> Problem:
+    """Return the problem of an instance for throughput or makespan, which every placer takes.
+
+    Operator ``v3`` and device ``d1`` are those with these numbers in the document. The graph is a
+    task graph at one set of tuples per second, with the costs as they are in the document.
+    """
+    second, operators, kinds = document["second"], document["operators"], document["kinds"]
+    devices = np.array(document["devices"], np.int32)
+    names = [f"d{d}" for d in range(len(devices))]
+    rows = [_device(name, kinds[k]) for name, k in zip(names, devices.tolist(), strict=True)]
+    per_bit, latency = (
+        np.array([[pair[i] for pair in line] for line in document["links"]], np.float64) / second
+        for i in range(2)
+    )
+    with np.errstate(divide="ignore"):
+        bandwidth = np.where(per_bit > 0, 1 / per_bit, np.inf)
+    cluster = Cluster.of(
+        rows,
+        bandwidth=bandwidth[np.ix_(devices, devices)],
+        latency=latency[np.ix_(devices, devices)] * ~np.eye(len(devices), dtype=bool),
+    )
+    graph = _task_graph(document)
+    capacity = np.array([kind.get("cpu", second) for kind in kinds], np.float64)
+    work = np.array([[x or 0 for x in row["work"]] for row in operators], np.float64)
+    allowed = {
+        f"v{v}": [name for name, k in zip(names, devices.tolist(), strict=True) if may[k]]
+        for v, may in enumerate([[x is not None for x in row["work"]] for row in operators])
+        if not all(may)
+    }
+    return Problem(graph, cluster, Constraints(allowed=allowed), (work / capacity)[:, devices])
 
 
 def solution_document(
-    problem: Problem, placement: Placement, objective: Objective, value: float, placer: str
+    problem: Problem, placement: Placement, objective: Objective
 ) -> dict[str, Any]:
-    """Document of a placement, which is a native placement file as well."""
-    document: dict[str, Any] = {
-        "graph": problem.graph.name,
-        "placer": placer,
-        "objective": objective.name,
-        "value": value,
-        "assignment": placement.as_dict(),
-    }
+    """Return a placement of a library problem as a solution, which the checker reads."""
+    document: dict[str, Any] = {"place": placement.index.tolist()}
     if objective.kind == "pass":
-        document |= {"queue": "order", "priority": _line(problem, placement)}
+        document["order"] = starting_order(problem, placement)
     return document
 
 
-def _line(problem: Problem, placement: Placement) -> dict[str, int]:
-    """Priorities by which every device starts its operators as the pass of a placement does."""
+def solution_placement(problem: Problem, solution: dict[str, Any]) -> Placement:
+    """Return the placement of a library problem that a solution describes."""
+    if "order" not in solution:
+        return problem.placement(solution["place"])
+    priority = np.empty(problem.n_operators)
+    priority[solution["order"]] = -np.arange(problem.n_operators)
+    return problem.placement(solution["place"], priority, "order")
+
+
+def starting_order(problem: Problem, placement: Placement) -> list[int]:
+    """Operators in the order in which the pass of a placement starts them."""
     from streamsim.passes import schedule
 
     from streamplace.objectives.makespan.options import PassOptions
 
-    if placement.priority is not None and placement.queue == "order":
-        start = -np.asarray(placement.priority)
-    else:
-        rules, priorities = PassOptions().rules_of(placement)
-        start = schedule(problem.one_pass, placement.index, rules, priorities=priorities).start
-    position = np.empty(problem.n_operators, np.int64)
-    position[problem.instance.order] = np.arange(problem.n_operators)
-    ranked = np.lexsort((position, start)).tolist()
-    names = problem.graph.operators.name
-    return {names[v]: problem.n_operators - i for i, v in enumerate(ranked)}
+    rules, priorities = PassOptions().rules_of(placement)
+    times = schedule(problem.one_pass, placement.index, rules, priorities=priorities)
+    index = np.arange(problem.n_operators)
+    return [int(v) for v in np.lexsort((index, times.finish, times.start))]
 
 
-def _whole(parallelism: Floats) -> list[int]:
-    if (parallelism != np.rint(parallelism)).any():
-        raise ProblemError("subtasks have unequal shares, which library instances cannot express")
-    return [int(subtasks) for subtasks in parallelism]
+def _check(problem: Problem, objective: Objective) -> None:
+    """Refuse what instances of the library cannot express."""
+    instance, constraints = problem.instance, problem.constraints
+    cores = instance.cores
+    refused = {
+        "groups of operators that are together or apart": constraints.colocate
+        or constraints.exlocate,
+        "costs per tuple of the network": instance.overhead or instance.gap,
+        "streams that share an input": any(problem.graph.streams.input),
+        "devices with several cores": objective.kind == "pass" and (cores > 1).any(),
+        "operators with fewer subtasks than a device has cores": objective.kind != "pass"
+        and instance.parallelism.min() < cores.max(),
+    }
+    for what, present in refused.items():
+        if present:
+            raise ProblemError(f"instances of the library cannot express {what}")
 
 
-def _part(row: dict[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    return {key: row[key] for key in fields if key in row}
-
-
-def _cluster(tables: dict[str, Any]) -> dict[str, Any]:
-    cluster = _part(tables, CLUSTER)
-    cluster["devices"] = [_part(row, DEVICE) for row in tables["devices"]]
-    if "links" in tables:
-        cluster["links"] = [_part(row, LINK) for row in tables["links"]]
-    speeds = [
-        row["bandwidth"] for row in (cluster, *cluster.get("links", ())) if "bandwidth" in row
-    ]
-    if not np.isfinite(np.array(speeds, np.float64)).all():
-        raise ProblemError("a link has no limit, which library instances cannot express")
-    return cluster
-
-
-def _rules(problem: Problem) -> dict[str, Any]:
-    """Constraints: devices that each operator may use, and groups together or apart."""
+def _allowed(problem: Problem) -> Bools:
     rules = problem.rules
     if rules is None:
-        return {}
-    names, devices = problem.graph.operators.name, problem.cluster.devices.name
-    allowed = rules.allowed[rules.unit]
-    tables = {
-        "allowed": {
-            names[v]: [devices[d] for d in np.flatnonzero(allowed[v]).tolist()]
-            for v in np.flatnonzero(~allowed.all(axis=1)).tolist()
-        },
-        "colocate": [sorted(group) for group in problem.constraints.colocate],
-        "exlocate": [sorted(group) for group in problem.constraints.exlocate],
+        return np.ones((problem.n_operators, problem.n_devices), np.bool_)
+    return np.asarray(rules.allowed[rules.unit])
+
+
+def _kind(problem: Problem, d: int, in_links: bool) -> dict[str, int]:
+    """Limits of a device; links have those of network cards where a pass is timed."""
+    instance, memory = problem.instance, float(problem.cluster.devices.memory[d])
+    limits = {"cpu": int(instance.cores[d]) * SECOND}
+    if np.isfinite(memory):
+        limits["memory"] = int(memory)
+    for name, per_byte in (("out", instance.egress[d]), ("in", instance.ingress[d])):
+        if per_byte > 0 and not in_links:
+            limits[name] = round(BITS / float(per_byte))
+    return limits
+
+
+def _links(problem: Problem, kinds: Ints, per_byte: Floats | None) -> list[list[list[int]]]:
+    """Units of time per bit, and latency, between two devices of each pair of kinds."""
+    instance = problem.instance
+    slowest = instance.seconds_per_byte if per_byte is None else per_byte
+    per_bit: Floats = slowest / BITS * SECOND
+    latency: Floats = instance.latency * SECOND
+    devices = [np.flatnonzero(kinds == k).tolist() for k in range(int(kinds.max()) + 1)]
+    return [
+        [[round(float(per_bit[a[0], b[-1]])), round(float(latency[a[0], b[-1]]))] for b in devices]
+        for a in devices
+    ]
+
+
+def _connected(document: dict[str, Any]) -> dict[str, Any]:
+    """Return an instance whose sources all run at one share of their rates.
+
+    Parts of a graph that no stream joins become one by an operator without work before them.
+    """
+    part = list(range(len(document["operators"])))
+
+    def root(v: int) -> int:
+        while part[v] != v:
+            part[v] = v = part[part[v]]
+        return v
+
+    for u, v, _ in document["streams"]:
+        part[root(v)] = root(u)
+    roots = [v for v in range(len(part)) if root(v) == v]
+    if len(roots) == 1:
+        return document
+    targets = {v for _, v, _ in document["streams"]}
+    sources = [v for v in range(len(part)) if v not in targets]
+    free = {
+        "pieces": 1,
+        "memory": 0,
+        "work": [0] * len(document["kinds"]),
     }
-    return {key: table for key, table in tables.items() if table}
+    streams = [[u + 1, v + 1, bits] for u, v, bits in document["streams"]]
+    return document | {
+        "operators": [free, *document["operators"]],
+        "streams": [*([0, v + 1, 0] for v in sources), *streams],
+    }
+
+
+def _device(name: str, kind: dict[str, int]) -> Device:
+    memory, egress, ingress = (float(kind.get(field, np.inf)) for field in ("memory", "out", "in"))
+    return Device(name, memory=memory, egress=egress, ingress=ingress)
+
+
+def _task_graph(document: dict[str, Any]) -> StreamGraph:
+    operators = [
+        Operator(f"v{v}", memory=float(row["memory"]))
+        for v, row in enumerate(document["operators"])
+    ]
+    streams = [Stream(f"v{u}", f"v{v}", payload=bits / BITS) for u, v, bits in document["streams"]]
+    return StreamGraph.of(document["name"], operators, streams, fires="all")

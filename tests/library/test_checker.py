@@ -7,136 +7,251 @@ from fractions import Fraction
 from typing import Any
 
 import check
-import check_instance
-import check_search
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
-from strategies import placements, problems
+from strategies import graphs, placements
 
-from streamplace.library.certificates import certificates
-from streamplace.library.documents import instance_document, solution_document
-from streamplace.model import Problem
+from streamplace import Offer, Operator, Stream, StreamGraph, plan
+from streamplace.errors import ProblemError
+from streamplace.library.certificates import plan_proof, proof
+from streamplace.library.documents import (
+    instance_document,
+    library_problem,
+    solution_document,
+    solution_placement,
+)
+from streamplace.library.plans import PlanColumns, plan_document
+from streamplace.library.planted import (
+    PlantedShape,
+    planted_makespan,
+    planted_plan,
+    planted_throughput,
+)
+from streamplace.model import Cluster, Constraints, Device, Problem
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.planning.offers import Catalogue
 
 SAME = 1e-12
 
 
-def as_read(document: Any) -> Any:
-    """Document as the checker reads it from a file."""
-    number = check_instance.number
-    hooks: dict[str, Any] = {"parse_float": number, "parse_int": number, "parse_constant": number}
-    return json.loads(json.dumps(document), object_pairs_hook=check_instance.unique, **hooks)
+@st.composite
+def library_problems(draw: Any, **kinds: Any) -> Problem:
+    """Problems that instances can express, on devices of few kinds."""
+    graph = draw(graphs(**kinds))
+    kinds_of_devices = [Device("", 2500), Device("", 1000), Device("", egress=5e8, memory=3e6)]
+    chosen = draw(st.lists(st.sampled_from(kinds_of_devices), min_size=1, max_size=4))
+    devices = [
+        Device(f"d{i}", d.mips, memory=d.memory, egress=d.egress) for i, d in enumerate(chosen)
+    ]
+    link = st.sampled_from([1e9, 1e9, 1e8])
+    bandwidth = [[draw(link) for _ in devices] for _ in devices]
+    cluster = Cluster.of(devices, bandwidth=bandwidth, latency=draw(st.sampled_from([0, 1e-3])))
+    names = st.sampled_from(graph.operators.name), st.sampled_from(cluster.devices.name)
+    try:
+        return Problem(graph, cluster, Constraints(pin=draw(st.dictionaries(*names, max_size=1))))
+    except ProblemError:  # the operators do not fit
+        reject()
+        raise
 
 
-def as_checked(problem: Problem) -> Any:
-    return check_instance.Problem(as_read(instance_document(problem)))
+def document_of(problem: Problem, objective: str) -> dict[str, Any]:
+    """Return an instance as the checker reads it."""
+    return dict(json.loads(json.dumps(instance_document(problem, OBJECTIVES[objective]))))
 
 
 def value(problem: Problem, objective: str, place: Any, *order: Any) -> float:
     return float(OBJECTIVES[objective].evaluate(problem, np.array([place]), *order)[0])
 
 
-def bound(checked: Any, certificate: dict[str, Any]) -> Fraction:
-    """Bound that the checker derives from a certificate."""
-    return check.derived(
-        checked,
-        certificate["objective"],
-        as_read(certificate)["bound"],
-        check_instance.row("proof", as_read(certificate)["proof"]),
+def judged(document: dict[str, Any], solution: dict[str, Any]) -> Fraction:
+    return check.CLASSES[document["objective"]][0](check.Instance(document), solution)
+
+
+def proves(document: dict[str, Any], bound: Fraction, given: dict[str, Any]) -> bool:
+    if document["objective"] == "throughput" and bound >= 1:
+        return True
+    try:
+        check.CLASSES[document["objective"]][1](check.Instance(document), bound, given)
+    except check.RefusedError:
+        return False
+    return True
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_values_are_those_of_streamplace(data: st.DataObject) -> None:
+    problem = data.draw(library_problems(windowed=True))
+    document = document_of(problem, "throughput")
+    restored = library_problem(document)
+    place = data.draw(placements(restored))
+    if restored.legal(place)[0]:
+        exact = judged(document, {"place": list(place)})
+        assert abs(exact - value(restored, "throughput", place)) <= SAME
+    else:
+        with pytest.raises(check.RefusedError, match=r"too little memory|may not run"):
+            judged(document, {"place": list(place)})
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_one_source_keeps_its_value_in_a_document(data: st.DataObject) -> None:
+    problem = data.draw(library_problems())
+    document, instance = document_of(problem, "throughput"), problem.instance
+    place = data.draw(placements(problem))
+    assume(len(instance.sources) == 1 and problem.legal(place)[0])
+    ordered = [place[v] for v in instance.order.tolist()]
+    assert judged(document, {"place": ordered}) == pytest.approx(
+        value(problem, "throughput", place), rel=1e-5
     )
 
 
-def legal_placements(problem: Problem) -> Iterator[tuple[int, ...]]:
-    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
-    return (place for place in every if problem.legal(place)[0])
-
-
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.data())
-def test_values_and_legality_are_those_of_streamplace(data: st.DataObject) -> None:
-    problem = data.draw(problems(windowed=True))
-    place = data.draw(placements(problem))
-    try:
-        checked = as_checked(problem)
-    except check_instance.RefusedError as refusal:  # numbers beyond those of the library
-        assume("out of range" not in str(refusal))
-        raise
-    assert checked.legal(list(place)) == bool(problem.legal(place)[0])
-    reached = value(problem, "throughput", place)
-    assert abs(check.throughput(checked, list(place)) - reached) <= SAME
-    fifo = value(problem, "makespan", place)
-    makespan = OBJECTIVES["makespan"]
-    document = solution_document(problem, problem.placement(place), makespan, fifo, "test")
-    priority = [document["priority"][name] for name in problem.graph.operators.name]
-    held = value(problem, "makespan", place, np.array([priority], float), "order")
-    exact = check.makespan(checked, list(place), [Fraction(x) for x in priority])
+def test_schedules_take_as_long_as_in_streamplace(data: st.DataObject) -> None:
+    problem = data.draw(library_problems())
+    document = document_of(problem, "makespan")
+    restored = library_problem(document)
+    place = data.draw(placements(restored))
+    assume(restored.legal(place)[0])
+    solution = solution_document(restored, restored.placement(place), OBJECTIVES["makespan"])
+    exact, fifo = judged(document, solution), value(restored, "makespan", place)
+    held = OBJECTIVES["makespan"].value(restored, solution_placement(restored, solution))
     assert abs(exact - held) <= SAME * held
     assert exact <= fifo * (1 + SAME)
 
 
-@settings(max_examples=40)
-@given(problems(most=4))
-def test_duals_bound_every_placement(problem: Problem) -> None:
-    best = max(value(problem, "throughput", place) for place in legal_placements(problem))
-    for certificate in certificates(problem, OBJECTIVES["throughput"], best):
-        if certificate["proof"]["kind"] != "search":
-            derived = bound(as_checked(problem), certificate)
-            assert best * (1 - SAME) <= derived <= as_read(certificate)["bound"]
+def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
+    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
+    return (place for place in every if problem.legal(place)[0])
 
 
-@settings(max_examples=40)
-@given(problems(most=4))
-def test_a_search_proves_the_optimum_and_nothing_better(problem: Problem) -> None:
-    if problem.instance.n_groups > 1:
-        return
-    best = max(value(problem, "throughput", place) for place in legal_placements(problem))
-    if not 0.0 < best < 1.0 - 1e-6:
-        return
-    (certificate,) = [
-        c
-        for c in certificates(problem, OBJECTIVES["throughput"], best)
-        if c["proof"]["kind"] == "search"
+@settings(max_examples=25)
+@given(library_problems(most=4))
+def test_a_search_proves_the_best_throughput_and_nothing_better(problem: Problem) -> None:
+    document = document_of(problem, "throughput")
+    values = [
+        judged(document, {"place": list(place)})
+        for place in every_placement(library_problem(document))
     ]
-    assert bound(as_checked(problem), certificate) == as_read(certificate)["bound"]
-    with pytest.raises(check_instance.RefusedError, match="better than the bound"):
-        bound(as_checked(problem), certificate | {"bound": 0.999 * best})
+    best = max(values)
+    assume(best > 0)
+    assert proves(document, best, proof(document))
+    assert not proves(document, best * Fraction(999_999_999, 10**9), proof(document))
 
 
-def orders(problem: Problem) -> Iterator[np.ndarray]:
-    """All orders of the operators in which inputs come first, as priorities."""
-    instance = problem.instance
-    edges = list(zip(instance.source.tolist(), instance.target.tolist(), strict=True))
-    for line in itertools.permutations(range(problem.n_operators)):
-        position = {v: i for i, v in enumerate(line)}
-        if all(position[u] < position[v] for u, v in edges):
-            yield -np.array([[position[v] for v in range(problem.n_operators)]], float)
+def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
+    """All orders of the operators in which inputs come first."""
+    for line in itertools.permutations(range(len(document["operators"]))):
+        if all(line.index(u) < line.index(v) for u, v, _ in document["streams"]):
+            yield line
 
 
-@settings(max_examples=30)
-@given(problems(most=4))
-def test_bounds_of_a_makespan_hold_for_every_placement_and_order(problem: Problem) -> None:
+@settings(max_examples=20)
+@given(library_problems(most=4))
+def test_a_search_proves_the_shortest_schedule_and_nothing_better(problem: Problem) -> None:
+    document = document_of(problem, "makespan")
     best = min(
-        value(problem, "makespan", place, order, "order")
-        for order in orders(problem)
-        for place in legal_placements(problem)
+        judged(document, {"place": list(place), "order": list(order)})
+        for order in orders(document)
+        for place in every_placement(library_problem(document))
     )
-    for certificate in certificates(problem, OBJECTIVES["makespan"], best):
-        assert bound(as_checked(problem), certificate) <= best * (1 + SAME)
-        if certificate["proof"]["kind"] == "search" and best > 0:
-            assert bound(as_checked(problem), certificate) == as_read(certificate)["bound"]
-            with pytest.raises(check_instance.RefusedError, match="better than the bound"):
-                bound(as_checked(problem), certificate | {"bound": 1.001 * best})
+    assert proves(document, best, proof(document))
+    assert not proves(document, best + Fraction(1, document["second"]), proof(document))
 
 
-def test_a_search_without_weight_is_refused() -> None:
-    problem = as_read(
-        {
-            "graph": {"operators": [{"name": "a", "ipt": 1, "rate": 1}]},
-            "cluster": {"devices": [{"name": "d", "mips": 1}]},
-        }
+@st.composite
+def small_plans(draw: Any) -> dict[str, Any]:
+    n = draw(st.integers(1, 3))
+    operators = [
+        Operator(
+            f"v{v}",
+            ipt=draw(st.integers(1, 9)) * 1e5,
+            payload=draw(st.integers(0, 9)) * 100,
+            rate=3e3 if v == 0 else 0.0,
+            memory=draw(st.integers(0, 4)) * 1e9,
+            max_parallelism=draw(st.integers(1, 3)),
+        )
+        for v in range(n)
+    ]
+    streams = [Stream(f"v{v}", f"v{v + 1}", partitioning="hash") for v in range(n - 1)]
+    offers = [
+        Offer("small", 3, cores=1, memory="5 GB", egress=draw(st.sampled_from([1e7, 1e9]))),
+        Offer("large", draw(st.integers(4, 7)), cores=2, slots=draw(st.integers(2, 5))),
+    ]
+    try:
+        return plan_document(StreamGraph.of("plan", operators, streams), Catalogue.of(offers))
+    except ProblemError:
+        assume(False)
+        raise
+
+
+def cheapest(document: dict[str, Any]) -> Fraction | None:
+    """Least cost of all plans of at most three machines, by enumeration."""
+    pieces = [row["pieces"] for row in document["operators"]]
+    costs = []
+    for size in range(1, 4):
+        for kinds in itertools.combinations_with_replacement(range(2), size):
+            splits = [
+                [s for s in itertools.product(range(p + 1), repeat=size) if sum(s) == p]
+                for p in pieces
+            ]
+            for split in itertools.product(*splits):
+                machines = [
+                    [k, [[v, s[m]] for v, s in enumerate(split) if s[m]]]
+                    for m, k in enumerate(kinds)
+                ]
+                try:
+                    costs.append(judged(document, {"machines": machines}))
+                except check.RefusedError:
+                    continue
+    return min(costs, default=None)
+
+
+@settings(max_examples=10, deadline=None)
+@given(small_plans())
+def test_cuts_prove_no_more_than_the_cheapest_plan_costs(document: dict[str, Any]) -> None:
+    columns = PlanColumns(document)
+    columns.solve()
+    bound, given = Fraction(columns.least_cost()), plan_proof(document, columns.cuts)
+    best, machines = cheapest(document), columns.plan()
+    assert proves(document, bound, given)
+    if best is not None:
+        assert bound <= best
+        assert not proves(document, best + 1, given)
+    if machines:
+        assert judged(document, {"machines": machines}) >= bound
+
+
+@pytest.mark.parametrize("make", [planted_throughput, planted_makespan, planted_plan])
+@pytest.mark.parametrize("large", [0, 2])
+def test_planted_solutions_are_the_best(make: Any, large: int) -> None:
+    planted = make(PlantedShape(24, 3, 0.3, large), 7)
+    assert judged(planted.document, planted.solution) == Fraction(planted.bound)
+    assert proves(planted.document, Fraction(planted.bound), planted.proof)
+
+
+def test_streamplace_reaches_no_more_than_a_planted_plan() -> None:
+    """A plan of `streamplace.plan` for a small graph costs at least what the checker proves."""
+    graph = StreamGraph.of(
+        "pair",
+        [
+            Operator("a", ipt=4e5, rate=1e4, max_parallelism=4),
+            Operator("b", ipt=3e5, max_parallelism=4),
+        ],
+        [Stream("a", "b", partitioning="hash")],
     )
-    checked, proof = check_instance.Problem(problem), {"weights": [Fraction(0)]}
-    with pytest.raises(check_instance.RefusedError, match="weight"):
-        check_search.PassSearch(checked, Fraction(10**6), proof)
+    offers = Catalogue.of([Offer("m", 1, cores=2)])
+    document = plan_document(graph, offers)
+    columns = PlanColumns(document)
+    columns.solve()
+    assert plan(graph, offers=offers, seed=0).cost == columns.least_cost() == 2
+
+
+def test_weights_of_zero_prove_nothing() -> None:
+    planted = planted_throughput(PlantedShape(12, 3), 0)
+    with pytest.raises(check.RefusedError, match="weights"):
+        check.no_placement(
+            check.Instance(planted.document), Fraction(1, 2), planted.proof | {"weights": [[0]]}
+        )

@@ -1,0 +1,261 @@
+"""Plans as instances of the library, and plans and cuts by column generation.
+
+A column is the contents of a machine of a kind. The master program covers all pieces by columns, in
+fractions, at least cost. Its dual values price the pieces, and CP-SAT looks for contents that are
+worth more than their machine (Gilmore and Gomory 1961). In the end the prices are a cut.
+"""
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamplace.errors import ProblemError
+from streamplace.library.documents import BITS_PART, SECOND
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.placers.exact.solver import Effort, solve_model
+from streamplace.planning.contents import allowed
+from streamplace.planning.counts import Prices
+from streamplace.planning.demand import ALL_TO_ALL, demand_of
+from streamplace.planning.offers import Catalogue
+
+WORTH = 10**6
+"""Worth of what costs a unit."""
+ROUNDS, TRIES = 200, 12
+WORK = 2.0
+"""Deterministic seconds of one run of CP-SAT."""
+LIMITS = ("memory", "slots", "out", "in")
+
+
+class PlanCut(NamedTuple):
+    """Worth of a piece of each operator, and the most that contents of each kind are worth."""
+
+    worth: list[int]
+    most: list[int]
+
+
+def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:
+    """Return a graph at its rate, and types of machines, as an instance of the library.
+
+    Every operator has as many pieces as key groups. Its subtasks are made of whole key groups, so a
+    machine holds whole pieces.
+
+    Raises
+    ------
+    ProblemError
+        When there is something that instances of the library cannot express.
+    """
+    demand, offers = demand_of(graph), catalogue.offers
+    if not all(len(groups) == 1 and 0 not in groups for groups in demand.dealing):
+        raise ProblemError("plans of the library need max_parallelism for every operator")
+    if (demand.joined != ALL_TO_ALL).any():
+        raise ProblemError("plans of the library need streams that are hashed")
+    if catalogue.overhead or any(offer.at_least for offer in offers):
+        raise ProblemError("plans of the library cannot express overhead and at_least")
+    prices, runs = Prices.of(catalogue), allowed(demand, catalogue)
+    pieces = [min(groups) for groups in demand.dealing]
+    number = {v: i for i, v in enumerate(graph.order.tolist())}
+    operators = []
+    for v in graph.order.tolist():
+        work = [
+            round(float(demand.instructions[v]) / pieces[v] / offer.core_speed * SECOND)
+            for offer in offers
+        ]
+        operators.append(
+            {
+                "pieces": pieces[v],
+                "memory": int(np.ceil(demand.memory[v] / pieces[v])),
+                "work": [x if runs[t, v] and x <= SECOND else None for t, x in enumerate(work)],
+            }
+        )
+    for row, v in zip(operators, graph.order.tolist(), strict=True):
+        if not any(x is not None for x in row["work"]):
+            raise ProblemError(
+                f"a piece of operator {quoted(demand.name[v])} is too much for every core; raise "
+                "max_parallelism"
+            )
+    ends = zip(demand.source.tolist(), demand.target.tolist(), demand.bits.tolist(), strict=True)
+    return {
+        "name": graph.name,
+        "objective": "plan",
+        "second": SECOND,
+        "kinds": [_kind(offer, price) for offer, price in zip(offers, prices.numbers, strict=True)],
+        "devices": [],
+        "links": [],
+        "operators": operators,
+        "streams": sorted(
+            [number[u], number[v], round(bits * BITS_PART / pieces[u] / pieces[v])]
+            for u, v, bits in ends
+        ),
+    }
+
+
+def _kind(offer: Any, price: int) -> dict[str, int]:
+    limits = {
+        "memory": offer.memory,
+        "slots": offer.slots,
+        "out": offer.egress * BITS_PART,
+        "in": offer.ingress * BITS_PART,
+    }
+    return {
+        "price": price,
+        "at_most": offer.at_most,
+        "cpu": offer.cores * SECOND,
+        **{name: int(x) for name, x in limits.items() if np.isfinite(x)},
+    }
+
+
+class PlanColumns:
+    """Contents of machines, and what they prove."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document, self.kinds = document, document["kinds"]
+        self.pieces = [row["pieces"] for row in document["operators"]]
+        self.columns: dict[tuple[int, tuple[int, ...]], None] = {}
+        self.cuts: list[PlanCut] = []
+
+    def solve(self) -> None:
+        """Generate columns until none helps; the prices of the pieces are a cut."""
+        for _ in range(ROUNDS):
+            worth = self._prices()
+            priced = [self._best(k, worth) for k in range(len(self.kinds))]
+            helpful = {
+                (k, contents): None
+                for k, (most, contents) in enumerate(priced)
+                if most > self.kinds[k]["price"] * WORTH * (1 + 1e-9)
+            }
+            if helpful.keys() <= self.columns.keys():
+                self.cuts.append(PlanCut(worth, [most for most, _ in priced]))
+                return
+            self.columns |= helpful
+
+    def plan(self) -> list[list[Any]]:
+        """Return machines that run all pieces: kind and pieces of each; none where none is found.
+
+        Numbers of machines that satisfy the cuts are tried from the cheapest on.
+        """
+        tried: list[tuple[int, ...]] = []
+        while len(tried) < TRIES and (counts := self._numbers(tried)[1]):
+            if machines := self._packed(counts):
+                return machines
+            tried.append(counts)
+        return []
+
+    def least_cost(self) -> int:
+        """Least cost of numbers of machines that satisfy all cuts."""
+        return self._numbers([])[0]
+
+    def _numbers(self, tried: list[tuple[int, ...]]) -> tuple[int, tuple[int, ...]]:
+        """Cheapest numbers of machines that satisfy all cuts and were not tried, and their cost."""
+        from ortools.sat.python import cp_model
+
+        model = cp_model.CpModel()
+        x = [model.new_int_var(0, min(k["at_most"], sum(self.pieces)), "") for k in self.kinds]
+        for cut in self.cuts:
+            demand = sum(w * a for w, a in zip(cut.worth, self.pieces, strict=True))
+            model.add(sum(m * y for m, y in zip(cut.most, x, strict=True)) >= demand)
+        for counts in tried:
+            differs = [model.new_bool_var("") for _ in x]
+            for y, n, d in zip(x, counts, differs, strict=True):
+                model.add(y != n).only_enforce_if(d)
+            model.add_bool_or(differs)
+        model.minimize(sum(k["price"] * y for k, y in zip(self.kinds, x, strict=True)))
+        solution = solve_model(model, Effort(None, WORK, workers=1, seed=0))
+        value_of = solution.value_of
+        counts = () if value_of is None else tuple(value_of(y) for y in x)
+        return max(0, int(np.ceil(solution.bound - 1e-6))), counts
+
+    def _packed(self, counts: tuple[int, ...]) -> list[list[Any]]:
+        """Contents of so many machines of each kind; none where CP-SAT finds none."""
+        from ortools.sat.python import cp_model
+
+        model = cp_model.CpModel()
+        kinds = [k for k, count in enumerate(counts) for _ in range(count)]
+        contents = [self._contents(model, k) for k in kinds]
+        for v, pieces in enumerate(self.pieces):
+            model.add(sum(a[v] for a in contents) == pieces)
+        for (k, first), (m, second) in pairwise(zip(kinds, contents, strict=True)):
+            if k == m:
+                model.add(sum(first) >= sum(second))
+        value_of = solve_model(model, Effort(None, WORK, workers=1, seed=0)).value_of
+        if value_of is None:
+            return []
+        return [
+            [k, [[v, n] for v, x in enumerate(a) if (n := value_of(x))]]
+            for k, a in zip(kinds, contents, strict=True)
+        ]
+
+    def _prices(self) -> list[int]:
+        """Worth of a piece of each operator: the dual values of the master program."""
+        from streamplace.planning.linear import new_solver
+
+        solver = new_solver()
+        cover = [solver.Constraint(float(p), float(p)) for p in self.pieces]
+        dear = 10.0 * max(kind["price"] for kind in self.kinds)
+        unit = [(None, v, sign) for v in range(len(cover)) for sign in (1.0, -1.0)]
+        for _, v, sign in unit:
+            missing = solver.NumVar(0.0, solver.infinity(), "")
+            solver.Objective().SetCoefficient(missing, dear)
+            cover[v].SetCoefficient(missing, sign)
+        for k, contents in self.columns:
+            column = solver.NumVar(0.0, solver.infinity(), "")
+            solver.Objective().SetCoefficient(column, float(self.kinds[k]["price"]))
+            for v, a in enumerate(contents):
+                if a:
+                    cover[v].SetCoefficient(column, float(a))
+        solver.Objective().SetMinimization()
+        solver.Solve()
+        return [round(row.dual_value() * WORTH) for row in cover]
+
+    def _best(self, k: int, worth: list[int]) -> tuple[int, tuple[int, ...]]:
+        """Return the most that contents of a kind are worth, and contents that are."""
+        from ortools.sat.python import cp_model
+
+        model = cp_model.CpModel()
+        a = self._contents(model, k)
+        model.maximize(sum(w * x for w, x in zip(worth, a, strict=True)))
+        solution = solve_model(model, Effort(None, WORK, workers=1, seed=0))
+        most = max(0, int(np.floor(solution.bound + 1e-6)))
+        value_of = solution.value_of
+        contents = (0,) * len(a) if value_of is None else tuple(value_of(x) for x in a)
+        return most, contents
+
+    def _contents(self, model: Any, k: int) -> list[Any]:
+        """Variables of the pieces on a machine of a kind, within its limits."""
+        kind, rows = self.kinds[k], self.document["operators"]
+        a = [
+            model.new_int_var(0, row["pieces"] if row["work"][k] is not None else 0, "")
+            for row in rows
+        ]
+        terms = {
+            "cpu": [(row["work"][k] or 0, x) for row, x in zip(rows, a, strict=True)],
+            "memory": [(row["memory"], x) for row, x in zip(rows, a, strict=True)],
+            "slots": [(1, x) for x in a],
+            **self._traffic(model, kind, a),
+        }
+        for name, parts in terms.items():
+            if name in kind:
+                _add_limit(model, parts, kind[name])
+        return a
+
+    def _traffic(self, model: Any, kind: dict[str, int], a: list[Any]) -> dict[str, list[Any]]:
+        """What a machine sends and receives, as terms of contents."""
+        out: list[tuple[int, Any]] = []
+        into: list[tuple[int, Any]] = []
+        for u, v, bits in self.document["streams"] if {"out", "in"} & set(kind) else ():
+            product = model.new_int_var(0, self.pieces[u] * self.pieces[v], "")
+            model.add_multiplication_equality(product, [a[u], a[v]])
+            out += [(bits * self.pieces[v], a[u]), (-bits, product)]
+            into += [(bits * self.pieces[u], a[v]), (-bits, product)]
+        return {"out": out, "in": into}
+
+
+def _add_limit(model: Any, parts: list[tuple[int, Any]], limit: int) -> None:
+    """Add a limit in numbers that CP-SAT can hold; what they round makes it a little looser."""
+    largest = max([abs(c) for c, _ in parts] + [1])
+    scale = max(1, max(largest, limit) // 2**40)
+    if scale == 1:
+        model.add(sum(c * x for c, x in parts) <= limit)
+    else:
+        model.add(sum((c // scale) * x for c, x in parts) <= -(-limit // scale))
