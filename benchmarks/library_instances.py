@@ -149,11 +149,13 @@ def plans() -> Iterator[NamedInstance]:
     lists = {
         "one": [Offer("m2", 10, cores=2, memory="8 GB")],
         "three": [Offer(f"m{c}", p, cores=c, memory=f"{4 * c} GB") for c, p in PRICES],
-        "net": [Offer(f"n{c}", p, cores=c, egress=1e9, ingress=1e9) for c, p in PRICES[:2]],
+        "net": [Offer(f"n{c}", p, cores=c, egress=3e9, ingress=3e9) for c, p in PRICES[:2]],
     }
     for path in APPLICATIONS:
         (application,) = read_problems(path)
         graph = application.graph
+        if graph.n_operators > MOST_PLANNED:
+            continue
         work = float((graph.input_rate * graph.operators.ipt).sum())
         for kind, offers in lists.items():
             for cores in (2.7, 5.3):
@@ -165,6 +167,8 @@ def plans() -> Iterator[NamedInstance]:
                 yield NamedInstance(name, origin, document)
 
 
+MOST_PLANNED = 9
+"""Operators of an application that is planned."""
 PRICES = [(2, 10), (4, 19), (8, 36)]
 
 

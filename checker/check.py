@@ -51,7 +51,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
-SECONDS, BYTES, NODES, LARGEST = 3600, 1 << 29, 10**7, 10**30
+SECONDS, BYTES, NODES, LARGEST = 3600, 1 << 29, 10**7, 10**40
 HARD, RESOURCES = ("memory", "slots"), ("cpu", "memory", "slots", "out", "in")
 Load = tuple[str, int, Any]
 Steps = Sequence[tuple[int, int]]
@@ -168,6 +168,7 @@ def makespan(p: Instance, solution: dict[str, Any]) -> Fraction:
     """Last end of a schedule."""
     place = [whole(d, 0, len(p.devices)) for d in solution["place"]]
     order = permutation(solution["order"], p.n)
+    need(len(place) == p.n, "an operator has no device")
     end = p.schedule([(v, place[v]) for v in order])[1]
     return Fraction(max(end.values()), p.second)
 

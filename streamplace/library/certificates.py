@@ -137,9 +137,33 @@ def contents_proof(document: dict[str, Any], k: int, cut: PlanCut) -> dict[str, 
         r: round(max(0.0, constraint.dual_value()) * UNIT / kind[r])
         for r, constraint in limits.items()
     }
+    lines = [weights, {"cpu": _densest(worth, needs["cpu"])}]
     total = [w * row["pieces"] for w, row in zip(worth, rows, strict=True)]
     order = sorted(range(len(rows)), key=lambda v: (-abs(total[v]), v))
-    return {"order": order, "weights": [{"worths": [UNIT], "limits": weights}]}
+    return {"order": order, "weights": [{"worths": [UNIT], "limits": line} for line in lines]}
+
+
+def _densest(worth: Sequence[int], work: Sequence[int]) -> int:
+    """Weight of the CPU by which no piece is worth more than its work."""
+    return max([0, *(-(-UNIT * w // x) for w, x in zip(worth, work, strict=True) if x)])
+
+
+def at_root(document: dict[str, Any], cut: PlanCut) -> PlanCut:
+    """Return a weaker cut, which the searches prove without branching."""
+    most = []
+    for k, kind in enumerate(document["kinds"]):
+        totals = []
+        for line in contents_proof(document, k, cut)["weights"]:
+            y = line["limits"]
+            total = sum(x * kind[r] for r, x in y.items())
+            for worth, row in zip(cut.worth, document["operators"], strict=True):
+                if row["work"][k] is not None:
+                    own = {"cpu": row["work"][k], "memory": row["memory"], "slots": 1}
+                    need = sum(x * own[r] for r, x in y.items())
+                    total += row["pieces"] * max(0, UNIT * worth - need)
+            totals.append(-(-total // UNIT))
+        most.append(min(totals))
+    return PlanCut(cut.worth, most)
 
 
 def numbers_proof(document: dict[str, Any], cuts: Sequence[PlanCut]) -> dict[str, Any]:

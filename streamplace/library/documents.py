@@ -10,6 +10,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -82,6 +83,8 @@ def library_problem(document: dict[str, Any]) -> Problem:
     Operator ``v3`` and device ``d1`` are those with these numbers in the document. The graph is a
     task graph at one set of tuples per second, with the costs as they are in the document.
     """
+    if document["objective"] == "plan":
+        raise ProblemError(f"instance {quoted(document['name'])} asks for a plan, not a placement")
     second, operators, kinds = document["second"], document["operators"], document["kinds"]
     devices = np.array(document["devices"], np.int32)
     names = [f"d{d}" for d in range(len(devices))]

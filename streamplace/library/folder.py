@@ -1,5 +1,6 @@
 """The folder of the library: instances, solutions, certificates, and who finds which file."""
 
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -148,10 +149,13 @@ class Library:
         ]
 
     def problem(self, name: str) -> "Problem":
-        """Problem of an instance, which every placer takes."""
-        from streamplace.io.problems import read_problem
+        """Problem of an instance for throughput or makespan, which every placer takes.
 
-        return read_problem(self.instance_file(name))
+        Operators and devices are named after their numbers in the instance: ``v0``, ``d0``.
+        """
+        from streamplace.library.documents import library_problem
+
+        return library_problem(json.loads(read_bytes(self.instance_file(name))))
 
     @staticmethod
     def _stored(path: Path) -> Path:

@@ -116,7 +116,13 @@ class PlanColumns:
         self.cuts: list[PlanCut] = []
 
     def solve(self) -> None:
-        """Generate columns until none helps; the prices of the pieces are a cut."""
+        """Generate columns until none helps; the prices of the pieces are a cut.
+
+        The work of the pieces is another, where it is the same on all kinds.
+        """
+        rows = [row["work"] for row in self.document["operators"]]
+        if all(x == row[0] is not None for row in rows for x in row):
+            self.cuts.append(PlanCut([row[0] for row in rows], [k["cpu"] for k in self.kinds]))
         for _ in range(ROUNDS):
             worth = self._prices()
             priced = [self._best(k, worth) for k in range(len(self.kinds))]

@@ -145,8 +145,7 @@ def planted_plan(shape: PlantedShape, seed: int) -> PlantedInstance:
     contents = np.zeros((shape.operators, shape.devices), np.int64)
     work = np.zeros(shape.operators, np.int64)
     for v in range(shared):
-        machines = rng.permutation(shape.devices)[: rng.integers(2, 5)]
-        contents[v, machines] = 1
+        contents[v, rng.permutation(shape.devices)[: rng.integers(2, 5)]] = 1
         work[v] = rng.integers(1, SECOND // (2 * shared))
     alone = np.arange(shared, shape.operators)
     place = rng.permutation(np.arange(len(alone)) % shape.devices)
@@ -188,7 +187,8 @@ def planted_plan(shape: PlantedShape, seed: int) -> PlantedInstance:
         "streams": np.stack([source, target, bits], axis=1).tolist(),
     }
     machines = [
-        [int(k), [[int(v), 1] for v in np.flatnonzero(contents[:, d])]] for d, k in enumerate(kinds)
+        [k, [[v, 1] for v in np.flatnonzero(contents[:, d]).tolist()]]
+        for d, k in enumerate(kinds.tolist())
     ]
     cut = PlanCut(work.tolist(), [kind["cpu"] for kind in capacities])
     full = {

@@ -306,7 +306,8 @@ def _outcome(
         judge = OBJECTIVES[entry.objective]
         value = float(judge.value(problem, placement))
         if plan.solutions is not None:
-            document = solution_document(problem, placement, judge, value, method.name)
+            document = solution_document(problem, placement, judge)
+            document |= {"objective": judge.name, "value": value, "placer": method.name}
             file = f"{entry.instance}.{entry.objective}.{_plain(method.name)}.json"
             text = json.dumps({**document, "graph": entry.instance}, ensure_ascii=False)
             write_text(plan.solutions / file, text + "\n")

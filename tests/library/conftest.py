@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "datasets/library"
-NAMES = ("random-00", "giph-03")
+NAMES = ("random-00", "random-pass-00", "random-pass-19")
 
 
 @pytest.fixture

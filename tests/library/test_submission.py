@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.library import check_entry, open_library, submit
+from streamplace.library import check_entry, check_files, open_library, submit
 from streamplace.library.submission import JOURNAL
 
 ENTRY = ("random-00", "throughput")
@@ -23,19 +23,18 @@ def weaker_library(folder: Path) -> Path:
     best = folder.parent / "mine.json"
     best.write_bytes(file.read_bytes())
     document = json.loads(file.read_text())
-    document["assignment"] = dict.fromkeys(document["assignment"], "d0")
-    document["value"] = single_value(document, folder)
+    document["place"] = [0] * len(document["place"])
     file.write_text(json.dumps(document))
-    change_line(folder, value=document["value"], closed=False)
+    change_line(folder, value=single_value(folder), closed=False)
     return best
 
 
-def single_value(document: dict[str, Any], folder: Path) -> float:
+def single_value(folder: Path) -> float:
     from streamplace.objectives.registry import OBJECTIVES
 
     problem = open_library(folder).problem("random-00")
     placement = problem.placement([0] * problem.n_operators)
-    return float(OBJECTIVES[document["objective"]].value(problem, placement))
+    return float(OBJECTIVES["throughput"].value(problem, placement))
 
 
 def change_line(folder: Path, **fields: Any) -> None:
@@ -86,7 +85,7 @@ def test_a_tighter_bound_is_stored(folder: Path) -> None:
     file = folder / "random-00/throughput.certificate.json"
     mine = folder.parent / "proof.json"
     mine.write_bytes(file.read_bytes())
-    trivial = {"objective": "throughput", "bound": 1.0, "proof": {"kind": "trivial"}}
+    trivial = {"objective": "throughput", "bound": 1, "proof": {}}
     file.write_text(json.dumps(trivial))
     change_line(folder, bound=1.0, proof="trivial", closed=False, size="open")
     result = submit(mine, instance="random-00", library=folder)
@@ -98,10 +97,10 @@ def test_a_tighter_bound_is_stored(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"value": 0.9}, "the checker refuses it: the value is 0.838"),
-        ({"assignment": {}}, "does not name every operator"),
-        ({"value": None}, "the value is 0.838"),
-        ({"more": 1}, "the model has no field"),
+        ({"place": [0]}, "the checker refuses it: an operator has no device"),
+        ({"place": {}}, "an operator has no device"),
+        ({"place": [-1] * 6}, "no whole number in its range"),
+        ({"place": [0.5] * 6}, "no whole number in its range"),
         ({"objective": "speed"}, "objective is 'speed'"),
         ({"graph": "nobody"}, "the library has no instance 'nobody'"),
     ],
@@ -120,7 +119,11 @@ def test_only_one_process_submits_at_a_time(folder: Path) -> None:
     from streamplace.library.submission import _locked
 
     with _locked(folder), pytest.raises(FormatError, match="another process is submitting"):
-        submit(folder / "random-00/makespan.solution.json", instance="random-00", library=folder)
+        submit(
+            folder / "random-pass-00/makespan.solution.json",
+            instance="random-pass-00",
+            library=folder,
+        )
 
 
 def killed_at(step: int, action: Callable[[], object]) -> bool:
@@ -161,8 +164,9 @@ def test_a_kill_never_makes_the_library_worse(folder: Path) -> None:
             break
         kills += 1
         library = open_library(folder)
-        solution = json.loads((folder / "random-00/throughput.solution.json").read_text())
-        assert solution["value"] * (1 + 1e-11) >= library.entry(*ENTRY).value >= old
+        result = check_files(*library.files(library.entry(*ENTRY))[:2])
+        assert result.value is not None
+        assert result.value * (1 + 1e-11) >= library.entry(*ENTRY).value >= old
         submit(best, instance="random-00", library=folder)
         assert open_library(folder).entry(*ENTRY).value > old
         assert_consistent(folder)
