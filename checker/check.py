@@ -355,12 +355,10 @@ def no_plan(p: Instance, bound: Fraction, proof: dict[str, Any]) -> None:
 
 def check(paths: list[str]) -> str:
     """Check the files; return value, bound and gap in one line."""
-    documents = []
-    for path in paths:
-        with Path(path).open("rb") as file:
-            content = file.read(BYTES + 1)
-        need(len(content) <= BYTES, f"a file is larger than {BYTES} bytes")
-        documents.append(json.loads(content))
+    for path in map(Path, paths):
+        small = path.is_file() and path.stat().st_size <= BYTES
+        need(small, f"a file is larger than {BYTES} bytes, or no file")
+    documents = [json.loads(Path(path).read_bytes()) for path in paths]
     p, objective = Instance(documents[0]), documents[0]["objective"]
     judge, prove = CLASSES[objective]
     value = judge(p, documents[1])

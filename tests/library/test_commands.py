@@ -122,7 +122,7 @@ def test_a_field_that_the_library_does_not_have_is_named(run: Callable, folder: 
 @pytest.mark.parametrize(
     ("content", "limits", "message"),
     [
-        (b"[" + b"0," * 2**22 + b"0]", RunLimits(60, 2**27), "MemoryError"),
+        (b"[" + b"0," * 2**24 + b"0]", RunLimits(60, 2**27), "MemoryError"),
         (b"[" * 2**16, RunLimits(60, 2**27), "RecursionError"),
         (b"{}", RunLimits(0.001, 2**27), "takes too long"),
         (b"\x1b[2J\n", RunLimits(60, 2**27), "refused"),
