@@ -149,7 +149,7 @@ def _check(problem: Problem, objective: Objective) -> None:
     refused = {
         "groups of operators that are together or apart": constraints.colocate
         or constraints.exlocate,
-        "costs per tuple of the network": instance.overhead or instance.gap,
+        "costs of remote tuples": instance.overhead or instance.overhead_per_byte or instance.gap,
         "streams that share an input": any(problem.graph.streams.input),
         "devices with several cores": objective.kind == "pass" and (cores > 1).any(),
         "operators with fewer subtasks than a device has cores": objective.kind != "pass"

@@ -51,7 +51,7 @@ def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:
         raise ProblemError("plans of the library need max_parallelism for every operator")
     if (demand.joined != ALL_TO_ALL).any():
         raise ProblemError("plans of the library need streams that are hashed")
-    if catalogue.overhead or any(offer.at_least for offer in offers):
+    if catalogue.overhead or catalogue.overhead_per_byte or any(offer.at_least for offer in offers):
         raise ProblemError("plans of the library cannot express overhead and at_least")
     prices, runs = Prices.of(catalogue), allowed(demand, catalogue)
     pieces = [min(groups) for groups in demand.dealing]
