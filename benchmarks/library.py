@@ -1,9 +1,10 @@
 """Make datasets/library: instances with solutions, and bounds that the checker has accepted.
 
-    python benchmarks/library.py [--seed 0] [-o datasets/library] [--only WORD ...]
+    python benchmarks/library.py [--seed 0] [--split public|hidden] [-o datasets/library]
 
-The same seed gives the same files. What exists already is not made again. A certificate is written
-only where the checker accepts it; searches may take --nodes nodes.
+The same seed gives the same files; the manifest of a hidden split does not state it. What exists
+already is not made again. A certificate is written only where the checker accepts it; searches may
+take --nodes nodes. With --only, the instances are made whose names contain one of the words.
 """
 
 import argparse
@@ -145,6 +146,7 @@ def main() -> None:
     """Make the whole library."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--split", choices=["public", "hidden"], default="public")
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("-o", type=Path, default=ROOT / "datasets/library")
@@ -171,6 +173,8 @@ def main() -> None:
         for path in files
     }
     document = {"seed": options.seed, "instances": origins, "sha256": sums}
+    if options.split == "hidden":
+        document = {"split": "hidden", "instances": origins, "sha256": sums}
     (options.o / "manifest.json").write_text(json.dumps(document, indent=1) + "\n")
 
 

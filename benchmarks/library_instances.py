@@ -111,7 +111,7 @@ def giph(seed: int) -> Iterator[NamedInstance]:
         yield of_problem(f"giph-{i:02}", origin, problem, "makespan")
     default = list(first(generate("giph", seed=seed), 6))
     for i, problem in enumerate(default):
-        yield of_problem(f"giph-default-{i:02}", f"family giph, {seed=}", problem, "makespan")
+        yield of_problem(f"giph-default-{i:02}", "family giph", problem, "makespan")
 
 
 def first(items: Iterable, count: int) -> Iterator:
