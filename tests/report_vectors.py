@@ -133,6 +133,7 @@ def _cluster(rng: np.random.Generator, d: int) -> Cluster:
         bandwidth=1.6e7 if alike else np.array(matrix),
         latency=_of(rng, 0, 0.01),
         overhead=_of(rng, 0, 1e-3, 5e-3) if costs else 0.0,
+        overhead_per_byte=_of(rng, 0, 1e-8, 5e-8) if costs else 0.0,
         gap=_of(rng, 0, 1e-3, 5e-3) if costs else 0.0,
     )
 

@@ -142,6 +142,8 @@ class NetworkPart(TypedDict):
         counts; within a device, sending is free.
     overhead
         Core seconds that each remote tuple costs at both ends.
+    overhead_per_byte
+        Core seconds that each remote byte costs at both ends; absent where it costs none.
     gap
         Link seconds that each remote tuple costs besides its bytes.
     """
@@ -150,6 +152,7 @@ class NetworkPart(TypedDict):
     seconds_per_byte: list[list[float]]
     latency: list[list[float]]
     overhead: float
+    overhead_per_byte: NotRequired[float]
     gap: float
 
 
@@ -253,7 +256,7 @@ class PassPart(TypedDict):
     departure, arrival
         [M] of streams. Absent with the network "free", where a stream departs when its source
         finishes, and arrives latency + size · seconds per byte + tuples · (gap + 2 · overhead)
-        later.
+        + size · 2 · overhead per byte later.
     """
 
     queue: str

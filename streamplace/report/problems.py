@@ -153,13 +153,16 @@ def devices_part(cluster: Cluster) -> DevicesPart:
 
 def network_part(cluster: Cluster, group: Ints) -> NetworkPart:
     """Links of a cluster, by groups of devices that have the same ones."""
-    return NetworkPart(
+    part = NetworkPart(
         group=column(group),
         seconds_per_byte=_by_group(8 / cluster.bandwidth_bps, group),
         latency=_by_group(cluster.latency_s, group),
         overhead=plain(cluster.overhead_s),
         gap=plain(cluster.gap_s),
     )
+    if cluster.overhead_s_per_byte > 0:
+        part["overhead_per_byte"] = plain(cluster.overhead_s_per_byte)
+    return part
 
 
 def _link_groups(cluster: Cluster) -> Ints:

@@ -54,6 +54,7 @@ export interface NetworkPart {
   seconds_per_byte: number[][];
   latency: number[][];
   overhead: number;
+  overhead_per_byte?: number;
   gap: number;
 }
 

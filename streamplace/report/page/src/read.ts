@@ -34,6 +34,7 @@ export function problemData(problem: ProblemPart): ProblemData | undefined {
     secondsPerByte: byDevice(network, network.seconds_per_byte, d),
     latency: byDevice(network, network.latency, d),
     overhead: network.overhead,
+    overheadPerByte: network.overhead_per_byte ?? 0,
     gap: network.gap,
   };
 }

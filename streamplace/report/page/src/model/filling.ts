@@ -1,6 +1,6 @@
 /** Max–min fair rates of several groups of sources; the port of `streamsim.filling`. */
 
-import type { Instance } from "./instance";
+import { type Instance, handlingSeconds } from "./instance";
 import type { Loads } from "./loads";
 
 /** Resources that fill up within this fraction of one another are full at once. */
@@ -116,14 +116,15 @@ export class Filling {
   /** Whether a stream loads a full link, card or (through its overhead) device. */
   private meetsFull(e: number, a: number, b: number): boolean {
     if (a === b) return false;
-    const { d, traffic, flow, secondsPerByte, gap, egress, ingress, overhead } = this.instance;
+    const { d, traffic, flow, secondsPerByte, gap, egress, ingress } = this.instance;
+    const { overhead, overheadPerByte } = this.instance;
     const { full } = this;
     const link = traffic[e] * secondsPerByte[a * d + b] + flow.tuples[e] * gap;
     return (
       (full[d + a * d + b] > 0 && link > 0) ||
       (full[d + d * d + a] > 0 && traffic[e] * egress[a] > 0) ||
       (full[d + d * d + d + b] > 0 && traffic[e] * ingress[b] > 0) ||
-      (overhead > 0 && (full[a] > 0 || full[b] > 0))
+      ((overhead > 0 || overheadPerByte > 0) && (full[a] > 0 || full[b] > 0))
     );
   }
 
@@ -176,11 +177,10 @@ export class Filling {
 
   private addStream(loads: Float64Array, e: number, a: number, b: number, share: number): void {
     if (a === b) return;
-    const { d, traffic, flow, secondsPerByte, gap, egress, ingress, overhead, cores } =
-      this.instance;
-    const tuples = share * flow.tuples[e];
-    loads[a] += (tuples * overhead) / cores[a];
-    loads[b] += (tuples * overhead) / cores[b];
+    const { d, traffic, flow, secondsPerByte, gap, egress, ingress, cores } = this.instance;
+    const handling = handlingSeconds(this.instance, e, share);
+    loads[a] += handling / cores[a];
+    loads[b] += handling / cores[b];
     loads[d + a * d + b] +=
       share * (traffic[e] * secondsPerByte[a * d + b] + flow.tuples[e] * gap);
     loads[d + d * d + a] += share * (traffic[e] * egress[a]);

@@ -18,8 +18,9 @@ export interface ProblemData extends GraphData {
   /** Seconds per byte of network cards, 0 where they are unlimited. */
   readonly egress: ArrayLike<number>;
   readonly ingress: ArrayLike<number>;
-  /** Core seconds per remote tuple at each end, and link seconds per remote tuple. */
+  /** Core seconds per remote tuple and byte at each end, and link seconds per remote tuple. */
   readonly overhead: number;
+  readonly overheadPerByte: number;
   readonly gap: number;
 }
 
@@ -49,6 +50,7 @@ export interface Instance {
   readonly egress: Float64Array;
   readonly ingress: Float64Array;
   readonly overhead: number;
+  readonly overheadPerByte: number;
   readonly gap: number;
   /** Whether a subtask can fill its core before its device is full. */
   readonly perCore: boolean;
@@ -89,9 +91,16 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
     egress: Float64Array.from(problem.egress),
     ingress: Float64Array.from(problem.ingress),
     overhead: problem.overhead,
+    overheadPerByte: problem.overheadPerByte,
     gap: problem.gap,
     perCore: cores.some((count) => count > 1),
   };
+}
+
+/** Core seconds per second at each end of a remote stream. */
+export function handlingSeconds(instance: Instance, e: number, share: number): number {
+  const { flow, traffic, overhead, overheadPerByte } = instance;
+  return share * flow.tuples[e] * overhead + share * traffic[e] * overheadPerByte;
 }
 
 /** A matrix in one array, with zeros on the diagonal. */

@@ -5,7 +5,7 @@
  * that a load comes back to what it was when its operators do.
  */
 
-import type { Instance } from "./instance";
+import { type Instance, handlingSeconds } from "./instance";
 
 export type Kind = "device" | "link" | "egress" | "ingress" | "core";
 
@@ -113,16 +113,16 @@ export class Loads {
 
   private reroute(e: number, a: number, b: number, sign: number): void {
     if (a === b) return;
-    const { d, flow, traffic, secondsPerByte, egress, ingress, overhead, cores, gap } =
-      this.instance;
+    const { d, flow, traffic, secondsPerByte, egress, ingress, cores, gap } = this.instance;
     const bytes = traffic[e];
     const tuples = flow.tuples[e];
     this.shift(d + a * d + b, sign * (bytes * secondsPerByte[a * d + b] + tuples * gap));
     this.shift(d + d * d + a, sign * (bytes * egress[a]));
     this.shift(d + d * d + d + b, sign * (bytes * ingress[b]));
-    if (overhead > 0) {
-      this.shift(a, (sign * tuples * overhead) / cores[a]);
-      this.shift(b, (sign * tuples * overhead) / cores[b]);
+    const handling = handlingSeconds(this.instance, e, sign);
+    if (handling !== 0) {
+      this.shift(a, handling / cores[a]);
+      this.shift(b, handling / cores[b]);
     }
   }
 

@@ -55,8 +55,9 @@ export function passOf(instance: Instance, queue: Queue, priority?: ArrayLike<nu
 
 /** Seconds that a stream takes from one device to another. */
 export function transferSeconds(pass: Pass, e: number, a: number, b: number): number {
-  const { latency, overhead, gap, d } = pass.instance;
+  const { latency, overhead, overheadPerByte, gap, d } = pass.instance;
   const held = pass.size[e] * pass.wire[a * d + b] + pass.tuples[e] * gap;
-  const apart = latency[a * d + b] + pass.tuples[e] * (2 * overhead);
+  const atEnds = pass.tuples[e] * (2 * overhead);
+  const apart = latency[a * d + b] + atEnds + pass.size[e] * (2 * overheadPerByte);
   return apart + held;
 }
