@@ -152,7 +152,8 @@ def main() -> None:
     introduction = PAGE.format(
         entries=len(turns), throughput=len(chosen["throughput"]), makespan=len(chosen["makespan"]),
         least=LEAST_OPERATORS, closed=sum(entry.closed for entry in turns),
-        verdicts=verdicts(library, records), better=improvements(records, turns), limit=options.seconds,
+        verdicts=verdicts(library, records), better=improvements(records, turns),
+        limit=options.seconds,
         killed=options.seconds + GRACE, processor=processor(),
     )  # fmt: skip
     counts_given = " ".join(map(str, options.entries))
