@@ -232,8 +232,9 @@ def test_planted_solutions_are_the_best(make: Any, large: int) -> None:
     assert proves(planted.document, Fraction(planted.bound), planted.proof)
 
 
-def test_streamplace_reaches_no_more_than_a_planted_plan() -> None:
-    """A plan of `streamplace.plan` for a small graph costs at least what the checker proves."""
+@pytest.mark.slow
+def test_the_planner_costs_what_column_generation_proves() -> None:
+    """On a pair of operators that fill two machines."""
     graph = StreamGraph.of(
         "pair",
         [
