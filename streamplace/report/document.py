@@ -54,7 +54,7 @@ class OperatorsPart(TypedDict):
     Attributes
     ----------
     ipt
-        Instructions per input tuple.
+        Instructions per input tuple, with those that its streams cost on every device.
     rate
         Tuples/s that a source generates, 0 for others.
     parallelism

@@ -62,7 +62,8 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
         part["operators"]["unit"] = problem.rules.unit.tolist()
         part["constraints"] = _constraints(problem.rules)
     if problem.seconds is not None:
-        part["seconds"] = [column(problem.seconds[:, d]) for d in range(problem.n_devices)]
+        seconds = problem.instance.seconds
+        part["seconds"] = [column(seconds[:, d]) for d in range(problem.n_devices)]
     part["placements"] = [placement_part(problem, shown, judge) for shown in placements]
     return part
 
@@ -93,7 +94,7 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
     part = OperatorsPart(
         name=list(operators.name),
         kind=texts(operators.kind),
-        ipt=column(operators.ipt),
+        ipt=column(graph.charged_ipt),
         rate=column(operators.rate),
         parallelism=column(operators.balanced_parallelism),
         joins=column(operators.fires_all.astype(np.int32)),

@@ -57,7 +57,7 @@ class DeviceLayers:
 
 def units_part(graph: StreamGraph, units: DeviceLayers) -> ProblemPart:
     """A graph whose rows are units."""
-    sums = units.summed(graph.input_rate * graph.operators.ipt / 1e6)
+    sums = units.summed(graph.input_rate * graph.charged_ipt / 1e6)
     memory = units.summed(graph.operators.memory)
     names = graph.operators.name
     first = units.first.tolist()

@@ -20,6 +20,7 @@ from streamplace.report.document import ReportDocument
 from streamplace.report.documents import document_of
 from streamplace.report.html import as_json
 from streamplace.report.moves import PlannedMoves
+from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
 from streamplace.report.units import MOST_OPERATORS
 
@@ -255,3 +256,14 @@ def test_operators_collapse_by_subtasks_chains_and_units() -> None:
         {"by": "units", "of": [0, 1, 2, 0], "name": ["a +1", "b#0", "b#1"]},
     ]
     assert document_of(graph.report())["problems"][0]["what_if"] == "a graph alone has no devices"
+
+
+def test_what_streams_cost_belongs_to_their_operators() -> None:
+    """So that loads follow from the instructions and the speeds of the document."""
+    operators = [Operator("a", ipt=1e5, rate=1e4), Operator("b", ipt=1e5)]
+    graph = StreamGraph.of("g", operators, [Stream("a", "b", ipt=5e4)])
+    problem = Problem(graph, Cluster.uniform(2, mips=2500))
+    shown = Shown("p", problem.placement([0, 0]))
+    part = problem_part(problem, [shown], OBJECTIVES["throughput"])
+    assert part["operators"]["ipt"] == 125_000
+    assert part["placements"][0]["loads"]["devices"] == [1, 0]
