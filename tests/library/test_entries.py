@@ -50,12 +50,6 @@ SMALL = [
 """Entries that are altered: those of each class with the smallest files."""
 
 
-@pytest.mark.parametrize("line", SMALL[::9], ids=lambda line: line["instance"])
-def test_a_sample_is_accepted(line: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert_accepted(line, capsys)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_entry_is_accepted(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     for line in LINES:
