@@ -40,8 +40,8 @@ of_size = click.option(
     "sizes",
     multiple=True,
     type=OneOf("size", _sizes),
-    help="Only entries of this size class: the time that a proof takes, and open where no proof "
-    "closes the gap. May be repeated.",
+    help="Only entries of this size class: open where the proven bound leaves a gap, else by the "
+    "number of operators. May be repeated.",
 )
 closed_or_open = click.option(
     "--closed/--open",

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, spot
 from streamplace.io.parsing import parse_as
-from streamplace.library.entries import SIZES, LibraryEntry, LibraryInstance, LibraryManifest
+from streamplace.library.entries import (
+    SIZES,
+    LibraryEntry,
+    LibraryInstance,
+    LibraryManifest,
+    SizeClass,
+)
 from streamplace.model.messages import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parents[1]
 VARIABLE = "STREAMPLACE_LIBRARY"
+MOST_OPERATORS: tuple[tuple[SizeClass, int], ...] = (("toy", 8), ("easy", 16), ("medium", 64))
+"""Most operators of a closed entry of a size class."""
 MANIFEST, BEST = "manifest.json", "best.jsonl"
 
 
@@ -74,6 +82,13 @@ class Library:
         """Class of an instance."""
         return self.instance(name).family or name.partition("-")[0]
 
+    def size(self, entry: LibraryEntry) -> SizeClass:
+        """Size class of an entry; without a stated one, by its operators where it is closed."""
+        if entry.size is not None or not entry.closed:
+            return entry.size or "open"
+        operators = self.instance(entry.instance).operators
+        return next((size for size, most in MOST_OPERATORS if operators <= most), "hard")
+
     def entry(self, instance: str, objective: str) -> LibraryEntry:
         """Entry of an instance for an objective."""
         (entry,) = self.select([instance], objective=objective)
@@ -110,7 +125,7 @@ class Library:
             for entry in self.entries
             if (not asked or entry.instance in asked)
             and (not classes or self.family(entry.instance) in classes)
-            and (not size_classes or entry.size in size_classes)
+            and (not size_classes or self.size(entry) in size_classes)
             and (objective is None or entry.objective == objective)
             and (closed is None or entry.closed == closed)
         )

@@ -39,6 +39,7 @@ def entry_document(library: Library, entry: LibraryEntry) -> dict[str, Any]:
     return {
         **entry.document(),
         "gap": entry.gap,
+        "size": library.size(entry),
         "class": library.family(entry.instance),
         "operators": instance.operators,
         "devices": instance.devices,
@@ -67,7 +68,7 @@ def _row(library: Library, entry: LibraryEntry) -> tuple[str, ...]:
     return (
         entry.name,
         library.family(entry.instance),
-        entry.size or "—",
+        library.size(entry),
         str(instance.operators),
         str(instance.devices),
         value_text(entry.objective, entry.value),

@@ -29,6 +29,8 @@ def test_list_has_the_fields_of_every_entry(run: Callable, folder: Path) -> None
         (["--class", "random"], 3),
         (["--closed"], 2),
         (["--open"], 1),
+        (["--size", "open"], 1),
+        (["--size", "toy"], 2),
         (["--objective", "makespan"], 2),
         (["--class", "random", "--open"], 1),
     ],
