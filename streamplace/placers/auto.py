@@ -12,6 +12,7 @@ from typing import Any
 from streamplace.errors import StreamplaceError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import continued
 from streamplace.placers.portfolio import CHEAP, Member
@@ -134,9 +135,9 @@ class Team:
 
     @property
     def late(self) -> bool:
-        """Whether the seconds are over and there is an answer."""
-        left = self._seconds()
-        return self._best is not None and left is not None and left <= 0
+        """Whether the seconds are over and there is an answer that meets the conditions."""
+        left, best = self._seconds(), self._best
+        return best is not None and abs(best.value) < BEYOND and left is not None and left <= 0
 
     def ask(self, name: str, budget: Budget | None, **options: Any) -> None:
         """Let a placer try; not without a budget, nor if nothing is left to gain."""

@@ -53,6 +53,16 @@ def test_what_misses_a_condition_is_worse_than_all_that_meets_it_and_by_how_much
     assert (np.diff(values[reached < 1][worst_first]) <= 0).all()
 
 
+@pytest.mark.parametrize("placer", ["auto", "anneal"])
+def test_a_condition_is_met_however_busy_the_machine(placer: str) -> None:
+    """The clock has run out at once, and one search on all devices is done all the same."""
+    graph = chain(9).at_rate(chain(9).source_rate * 0.5)
+    cluster = Cluster.uniform(5, bandwidth="100 Gbps")
+    needs = {"objective": "devices", "require": ["throughput>=1"]}
+    result = place(graph, cluster, placer=placer, budget=1e-6, **needs)
+    assert result.value < 5
+
+
 def test_the_fewest_devices_that_keep_up_are_found() -> None:
     """Three operators of 40 %: two devices carry them, one does not."""
     light = chain(3).at_rate(chain(3).source_rate * 0.9)

@@ -12,6 +12,8 @@ from streamplace.placers.registry import PLACERS, Budget
 
 SHARE = 0.5
 """Every number of devices may take this share of what is left."""
+LEAST = 20_000
+"""Evaluations on all devices, which the clock does not end: some ten milliseconds."""
 
 
 def rate_to_sustain(objective: Objective) -> Condition | None:
@@ -28,24 +30,30 @@ def min_devices(
 ) -> Placement | None:
     """Placement on as few devices as were found to sustain the throughput; None if none do.
 
-    The search for the highest throughput runs on the strongest device alone, on the two strongest,
-    and so on; fewer devices than their CPU allows are not tried.
+    The search for the highest throughput runs on all devices, so that there is an answer, then on
+    the strongest device alone, on the two strongest, and so on; fewer devices than their CPU allows
+    are not tried.
     """
-    search = PLACERS["anneal"]
     strongest = _strongest(problem)
-    for k in range(least_devices(problem, condition.limit), problem.n_devices + 1):
-        part = meter.part(SHARE) or Budget(meter.seconds, 1)
+
+    def sustaining(devices: list[str], part: Budget) -> Placement | None:
         try:
-            fewer = _confined(problem, strongest[:k])
-            result = search.place(fewer, condition.objective, seed=seed, budget=part)
+            fewer = _confined(problem, devices)
+            result = PLACERS["anneal"].place(fewer, condition.objective, seed=seed, budget=part)
         except StreamplaceError:  # constraints that need other devices
-            continue
-        meter.spend(part.evaluations or 0)
-        if result.value >= condition.limit * (1 - MET):
-            return problem.placement(result.placement.index)
-        if meter.late:
             return None
-    return None
+        meter.spend(part.evaluations or 0)
+        enough = result.value >= condition.limit * (1 - MET)
+        return problem.placement(result.placement.index) if enough else None
+
+    whole = sustaining(strongest, Budget(None, max(1, meter.at_most(LEAST))))
+    for k in range(least_devices(problem, condition.limit), problem.n_devices + (whole is None)):
+        if whole is not None and meter.late:
+            break
+        few = sustaining(strongest[:k], meter.part(SHARE) or Budget(meter.seconds, 1))
+        if few is not None or meter.late:
+            return few or whole
+    return whole
 
 
 def least_devices(problem: Problem, limit: float) -> int:
