@@ -134,7 +134,7 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources together.
-    offers, cluster, headroom, robust, error, seed
+    graph, offers, cluster, headroom, robust, error, seed
         As for `plan`.
     budget
         Of each plan.
@@ -178,7 +178,7 @@ def plan_robustness(
     protected
         Numbers Γ of operators on each machine that may cost more than the graph says, as ``robust``
         of `plan`.
-    rate, offers, cluster, headroom, error, seed
+    graph, rate, offers, cluster, headroom, error, seed
         As for `plan`.
     budget
         Of each plan.
