@@ -6,6 +6,7 @@ from streamplace.errors import ProblemError
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
+from streamplace.placers.meter import Meter
 from streamplace.planning.demand import demand_of
 from streamplace.planning.deployment import deployment_of
 from streamplace.planning.links import LinkedDevices, fullest_link
@@ -33,7 +34,8 @@ def planned_on(
     demand = demand_of(graph.at_rate(graph.source_rate / (1 - free)))
     linked = LinkedDevices(demand, catalogue, cluster, members, settings.seed)
     try:
-        machines = cheapest_machines(graph, catalogue, settings, linked.accept)
+        meter = Meter(settings.budget, 1)
+        machines = cheapest_machines(graph, catalogue, settings, meter, accept=linked.accept)
     except ProblemError:
         if not linked.carried:
             raise

@@ -18,6 +18,10 @@ from streamplace.planning.steps import neighbouring_steps
 
 PROOF = 0.4
 """Share of the time that the bound may take."""
+SEARCH = 0.85
+"""Share of the time after which the search ends, where neighbouring steps follow."""
+CHEAPER = 0.93
+"""Share of the time after which the step with one machine less ends."""
 
 
 class CheapestMachines(NamedTuple):
@@ -51,8 +55,16 @@ def planned(
     ProblemError
         When no machines carry the rate; the message names the resource.
     """
-    machines = cheapest_machines(graph, catalogue, settings)
-    steps = neighbouring_steps(graph, machines.demand, catalogue, machines.packed, settings.seed)
+    meter = Meter(settings.budget, 1)
+    machines = cheapest_machines(graph, catalogue, settings, meter, SEARCH)
+    steps = neighbouring_steps(
+        graph,
+        machines.demand,
+        catalogue,
+        machines.packed,
+        settings.seed,
+        (_ended(meter, CHEAPER), _ended(meter, 1.0)),
+    )
     return result_of(
         graph,
         machines.demand,
@@ -69,12 +81,18 @@ def cheapest_machines(
     graph: StreamGraph,
     catalogue: Catalogue,
     settings: PlanSettings,
+    meter: Meter,
+    share: float = 1.0,
     accept: Accept | None = None,
 ) -> CheapestMachines:
     """Search the cheapest machines for the rate of a graph, and prove a bound.
 
     Parameters
     ----------
+    meter
+        The clock of the budget.
+    share
+        Share of the time after which the search ends.
     accept
         Takes packed machines, or changes them, or refuses them, and the search goes on; by default
         the closed form of the simulator accepts those that carry the rate.
@@ -86,11 +104,9 @@ def cheapest_machines(
     if slow_operator(demand, catalogue):
         raise ProblemError(refusal(graph, demand, catalogue, None, settings.seed))
     check_offers(demand, catalogue)
-    meter = Meter(settings.budget, 1)
     bound = proven_bound(demand, catalogue, _ended(meter, PROOF))
-    search = PlanSearch(
-        demand, catalogue, settings.seed, _ended(meter, 1.0), settings.budget.evaluations, accept
-    )
+    moves = settings.budget.evaluations
+    search = PlanSearch(demand, catalogue, settings.seed, _ended(meter, share), moves, accept)
     packed = None if bound is None else search.run(bound)
     if bound is None or packed is None:
         raise ProblemError(refusal(graph, demand, catalogue, bound, settings.seed))
@@ -98,7 +114,7 @@ def cheapest_machines(
 
 
 def _ended(meter: Meter, share: float) -> Callable[[], bool]:
-    """Whether a share of the time is over."""
+    """Return whether a share of the time is over, as a function."""
     whole = meter.seconds
 
     def ended() -> bool:

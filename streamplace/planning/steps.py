@@ -12,34 +12,52 @@ from streamplace.planning.search import PackedMachines, PlanSearch
 
 PROBES = 12
 """Halvings of the interval in which the largest rate lies."""
-STEP_PROBES = 7
-"""Halvings for plans of one machine less or more."""
+LESS_PROBES, MORE_PROBES = 7, 6
+"""Halvings for plans of one machine less, up to the rate, and more, from the rate to twice it."""
 PROBE_STEPS = 2_000
 """Moves of the walks that ask what machines carry."""
 
 
 def neighbouring_steps(
-    graph: StreamGraph, demand: Demand, catalogue: Catalogue, packed: PackedMachines, seed: int
+    graph: StreamGraph,
+    demand: Demand,
+    catalogue: Catalogue,
+    packed: PackedMachines,
+    seed: int,
+    stops: tuple[Callable[[], bool], Callable[[], bool]],
 ) -> PlanSteps:
-    """What the plan carries without its cheapest machine, and with one more of the cheapest."""
+    """What the plan carries without its cheapest machine, and with one more of the cheapest.
+
+    Parameters
+    ----------
+    stops
+        Whether to end each of the two with the largest rate so far.
+    """
     offers, counts = catalogue.offers, packed.counts(len(catalogue.offers))
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
     less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
     more = next((t for t in by_price if counts[t] < offers[t].at_most), None)
-    steps: list[PlanStep | None] = []
-    for kind, change, top in ((less, -1, 1.0), (more, 1, 2.0)):
+
+    def step(
+        kind: int | None, change: int, low: float, probes: int, stop: Callable[[], bool]
+    ) -> PlanStep | None:
         if kind is None or sum(counts) + change == 0:
-            steps.append(None)
-            continue
+            return None
         changed = tuple(n + change * (t == kind) for t, n in enumerate(counts))
 
-        def carries(factor: float, machines: tuple[int, ...] = changed) -> bool:
-            search = PlanSearch(demand.at_rate(factor), catalogue, seed)
-            return search.pack(machines, PROBE_STEPS) is not None
+        def carries(factor: float) -> bool:
+            search = PlanSearch(demand.at_rate(factor), catalogue, seed, stop)
+            return search.pack(changed, PROBE_STEPS) is not None
 
-        rate = _largest(carries, top, STEP_PROBES) * graph.source_rate
-        steps.append(step_of(catalogue, changed, rate))
-    return steps[0], steps[1]
+        factor = _largest(carries, low, low + 1, probes, stop)
+        if not factor and stop():
+            return None
+        return step_of(catalogue, changed, factor * graph.source_rate)
+
+    return (
+        step(less, -1, 0.0, LESS_PROBES, stops[0]),
+        step(more, 1, 1.0, MORE_PROBES, stops[1]),
+    )
 
 
 def largest_rate(graph: StreamGraph, demand: Demand, catalogue: Catalogue, seed: int) -> float:
@@ -57,13 +75,20 @@ def largest_rate(graph: StreamGraph, demand: Demand, catalogue: Catalogue, seed:
         search = PlanSearch(slower, catalogue, seed)
         return search.pack(counts, PROBE_STEPS) is not None
 
-    return _largest(carries, 1.0, PROBES) * graph.source_rate
+    return _largest(carries, 0.0, 1.0, PROBES) * graph.source_rate
 
 
-def _largest(carries: Callable[[float], bool], top: float, probes: int) -> float:
-    """Return the largest factor of the rate, up to ``top``, that is carried, by bisection."""
-    low, high = 0.0, top
+def _largest(
+    carries: Callable[[float], bool],
+    low: float,
+    high: float,
+    probes: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> float:
+    """Return the largest factor of the rate that is carried, by bisection; ``low`` is."""
     for _ in range(probes):
+        if stop():
+            break
         middle = (low + high) / 2
         if carries(middle):
             low = middle

@@ -107,6 +107,15 @@ def test_a_plan_tells_what_its_neighbours_carry() -> None:
     assert 4000 * (1 - 1e-9) <= result.carries <= result.dearer.rate
 
 
+def test_neighbours_share_the_budget() -> None:
+    """Without time left, one machine more carries what the plan carries, and one less is open."""
+    settings = PlanSettings(budget=Budget(1e-9))
+    result = planned(pipeline(4000.0), Catalogue.of([SMALL]), settings)
+    assert result.cheaper is None
+    assert result.dearer is not None
+    assert result.dearer.rate == 4000
+
+
 @pytest.mark.parametrize(
     ("graph", "offers", "message"),
     [
