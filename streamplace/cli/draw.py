@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from streamplace.cli._command import with_command
 from streamplace.cli._options import (
     FILE,
     NO_CHOICE,
@@ -57,7 +58,9 @@ def command(
         named = [(path.stem, read_placement(path, problem)) for path in placements]
         judge = objective_of(problem, objective)
         if page:
-            NamedPlacements(problem, tuple(named), judge).report().save(output)
+            drawn = NamedPlacements(problem, tuple(named), judge).report()
+            options = {"rate": rate, "objective": objective}
+            with_command(drawn, graph, cluster, options).save(output)
         else:
             draw_placements(problem, named, judge).save(output)
     else:

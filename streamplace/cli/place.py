@@ -1,5 +1,7 @@
 """``streamplace place``: find a placement and say how good it is."""
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from streamplace.cli import _options
+from streamplace.cli._command import with_command
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import (
     print_json,
@@ -20,6 +23,7 @@ from streamplace.errors import SettingError
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.relocation import Relocation
+    from streamplace.model.report import Report
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget, Placer, Result
@@ -131,7 +135,9 @@ def command(
 
         problem = expand(problem.graph).problem(problem)
     question = _Question(placer, objective, require, relocation, seed, budget)
-    _place_one(problem, question, parallel, output, as_json)
+    rules = {"rate": rate, "objective": objective, "from": present, "startup": startup}
+    offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
+    _place_one(problem, question, parallel, output, as_json, offered)
     return 0
 
 
@@ -152,6 +158,7 @@ def _place_one(
     parallel: dict[str, int],
     output: Path | None,
     as_json: bool,
+    with_command: "Callable[[Report], Report]",
 ) -> None:
     from streamplace.api.arguments import objective_of
     from streamplace.api.placing import place, show_placing
@@ -162,7 +169,7 @@ def _place_one(
         result = place(problem, **question._asdict())
     explanation = judge.explained(problem, result.placement)
     if output is not None and output.suffix == ".html":
-        result.report().save(output)
+        with_command(result.report()).save(output)
     elif output is not None:
         facts = {"graph": problem.graph.name, "placer": result.placer, "objective": judge.name}
         share = explanation.headline().get("relative_throughput")

@@ -1,12 +1,14 @@
 """``streamplace simulate``: what a placement sustains, what limits it, and what to move."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import click
 
+from streamplace.cli._command import with_command
 from streamplace.cli._options import (
     FILE,
     ClusterChoice,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
+    from streamplace.model.report import Report
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
 
@@ -140,7 +143,9 @@ def command(
     queues = None if settings is None else _queues(problem, placed, settings, output)
     if output is not None:
         judge = objective_of(problem, asked)
-        _write(output, _Simulated(problem, placed, judge, explanation, queues, settings))
+        rules = {"rate": rate, "objective": asked, "from": present, "startup": startup}
+        offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
+        _write(output, _Simulated(problem, placed, judge, explanation, queues, settings, offered))
     if as_json:
         print_json(_document(explanation, queues))
         return
@@ -160,7 +165,10 @@ class _Queues(NamedTuple):
 
 
 class _Simulated(NamedTuple):
-    """A placement, what it reaches, and the engine's run where one was asked for."""
+    """A placement, what it reaches, and the engine's run where one was asked for.
+
+    ``offered`` adds to a report the command that makes it again.
+    """
 
     problem: "Problem"
     placement: "Placement"
@@ -168,6 +176,7 @@ class _Simulated(NamedTuple):
     explanation: "Explanation"
     queues: _Queues | None
     settings: "Settings | None"
+    offered: "Callable[[Report], Report]"
 
 
 def _queues(
@@ -230,7 +239,7 @@ def _save_report(simulated: _Simulated, output: Path) -> None:
     subject = NamedPlacements(simulated.problem, placed, simulated.judge)
     report = simulated.explanation.report()
     queues = () if simulated.queues is None else simulated.queues.run.report().parts
-    Report((*report.parts, *queues), report.title, subject).save(output)
+    simulated.offered(Report((*report.parts, *queues), report.title, subject)).save(output)
 
 
 def _picture(simulated: _Simulated) -> "Figure":

@@ -67,6 +67,9 @@ class Report(Displayed):
         First line; a command puts the name of the graph before it.
     subject
         What the report is about, for its page; without it the page has sentences and tables alone.
+    command
+        Command for a shell that simulates a placement of the subject, which it reads as JSON from
+        its standard input; its page offers it. Empty where there is none.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class Report(Displayed):
     parts: tuple[Part, ...]
     title: str = ""
     subject: object = field(default=None, repr=False, compare=False)
+    command: str = field(default="", repr=False, compare=False)
 
     def report(self) -> "Report":
         """Return the report itself."""

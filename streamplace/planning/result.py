@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
 from os import PathLike
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FILES = ("plan.json", "graph.json", "cluster.toml", "placement.json", "plan.svg", "report.html")
 """Files of a plan."""
+SIMULATE = "streamplace simulate graph.json /dev/stdin --cluster cluster.toml"
+"""Command that simulates another placement of a plan, in the folder of its files."""
 WORDS = {
     "cpu": "the CPU of {machine}, mostly by {operator}",
     "core": "one core of {machine}, by a subtask of {operator}",
@@ -220,7 +222,7 @@ class PlanResult(Pictured):
             text_of(cluster_to_tables(self.cluster)),
             _json(placement),
             svg_text(self.figure()),
-            self.report().html(),
+            replace(self.report(), command=SIMULATE).html(),
         )
         return dict(zip(FILES, texts, strict=True))
 

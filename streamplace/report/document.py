@@ -295,8 +295,6 @@ class PlacementPart(TypedDict):
         (operator, share of its rate that it reaches) of every source.
     value
         Value by the objective of the problem, and in words.
-    command
-        Command that would put it to use; absent where there is none.
     """
 
     name: str
@@ -311,7 +309,6 @@ class PlacementPart(TypedDict):
     bound: NotRequired[float]
     marks: MarksPart
     one_pass: NotRequired[PassPart]
-    command: NotRequired[str]
 
 
 class ProblemPart(TypedDict):
@@ -328,6 +325,9 @@ class ProblemPart(TypedDict):
         [D] columns [N] of core seconds per tuple, where they are not ipt / (mips · 10⁶).
     devices, network, constraints
         Absent for a graph alone.
+    command
+        Command for a shell that simulates a placement, which it reads from its standard input;
+        absent where there is none.
     """
 
     name: str
@@ -343,6 +343,7 @@ class ProblemPart(TypedDict):
     constraints: NotRequired[ConstraintsPart]
     seconds: NotRequired[list[Column]]
     objective: NotRequired[ObjectivePart]
+    command: NotRequired[str]
     placements: list[PlacementPart]
 
 

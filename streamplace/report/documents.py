@@ -37,6 +37,9 @@ def document_of(report: Report) -> ReportDocument:
     if subject is not None:
         _added_by(subject)(document, subject)
     document["title"] = document["title"] or "Report"
+    if report.command:
+        for problem in document["problems"]:
+            problem["command"] = report.command
     for problem in document["problems"]:
         if problem["level"] == "units":
             boxes = "A box stands for the operators of some layers on one device, because"

@@ -32,14 +32,11 @@ class Shown(NamedTuple):
     ----------
     bound
         No placement can be better than this by the objective; None where none is known.
-    command
-        Command that puts it to use.
     """
 
     name: str
     placement: Placement
     bound: float | None = None
-    command: str = ""
 
 
 def placement_part(problem: Problem, shown: Shown, judge: Objective) -> PlacementPart:
@@ -78,8 +75,6 @@ def placement_part(problem: Problem, shown: Shown, judge: Objective) -> Placemen
         part["priority"] = numbers(placement.priority)
     if shown.bound is not None:
         part["bound"] = shown.bound
-    if shown.command:
-        part["command"] = shown.command
     if problem.n_operators <= MOST_OPERATORS:
         part["one_pass"] = _pass(problem, placement, judge)
     return part

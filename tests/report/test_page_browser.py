@@ -1,7 +1,11 @@
 """The page in Chromium: what it shows, what it computes, and how it is used."""
 
+import json
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, StreamGraph
+from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.html import as_page
 from streamplace.report.placements import Shown
@@ -186,6 +191,58 @@ def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path)
     )
     assert len(texts) == 2 * len(part["operators"]["name"])
     assert not any(character in text for text in texts for character in "\x00\x1b\n\u202e\u2066")
+
+
+def test_the_copied_command_simulates_what_is_shown(
+    run: Callable, chromium: Browser, tmp_path: Path
+) -> None:
+    """Pasted into a shell as it is, with names that end commands, and after changes."""
+    names = [*FRAGMENTS, "END_OF_PLACEMENT", "\nEND_OF_PLACEMENT\n", f"!!\n>{CANARY}\n"]
+    operators = [Operator(name, ipt=1e5, rate=100.0) for name in names]
+    file = Path(f"it's $(>{CANARY}).json")
+    file.write_text(json.dumps(graph_to_dict(StreamGraph.of("g", operators, []))), "utf-8")
+    place = ("place", str(file), "--devices", "2", "--placer", "round-robin")
+    assert run(*place, "-o", "report.html").status == 0
+    shown(chromium, _document(Path("report.html")), tmp_path)
+    assert _pasted(chromium)["relative_throughput"] == pytest.approx(throughput(chromium), abs=5e-4)
+    before = throughput(chromium)
+    chromium.run("document.querySelector('.now .stage').focus()")
+    chromium.press("Right", "2")
+    chromium.run("""
+        const panels = [...document.querySelectorAll('.panel')];
+        const field = panels.find((p) => p.textContent.startsWith('Rate')).querySelector('input');
+        field.value = String(20 * Number(field.value));
+        field.dispatchEvent(new Event('input'));
+        field.dispatchEvent(new Event('change'));
+    """)
+    assert throughput(chromium) != before
+    assert _pasted(chromium)["relative_throughput"] == pytest.approx(throughput(chromium), abs=5e-4)
+    assert not Path(CANARY).exists()
+
+
+def _document(page: Path) -> Any:
+    text = page.read_text(encoding="utf-8")
+    begin = text.index('id="report">') + len('id="report">')
+    return json.loads(text[begin : text.index("</script>", begin)])
+
+
+def _pasted(chromium: Browser) -> Any:
+    """What a shell prints for the command that the page copies, with --json."""
+    copied = chromium.run("""
+        let text = '';
+        const clipboard = { writeText: (copied) => { text = copied; return Promise.resolve(); } };
+        Object.defineProperty(navigator, 'clipboard', { value: clipboard, configurable: true });
+        [...document.querySelectorAll('button')]
+            .find((b) => b.textContent === 'Copy command').click();
+        return text;
+    """)
+    assert copied.isascii()
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    answer = subprocess.run(
+        ["bash"], input=f"streamplace() {{ command streamplace \"$@\" --json; }}\n{copied}",
+        env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    return json.loads(answer.stdout)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -1,6 +1,7 @@
 """Reports of everything that has one, as the commands and the verbs write them."""
 
 import json
+import shlex
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -12,8 +13,10 @@ from report_document import check_document
 
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
+from streamplace.cli._command import with_command
 from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.model.operators import Operators
+from streamplace.model.report import Report
 from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import ReportDocument
@@ -84,6 +87,32 @@ def test_commands_write_reports(run: Callable, graph: str) -> None:
     assert read(Path("g.html"))["problems"][0]["placements"] == []
     assert run("draw", graph, "a.json", "a.json", "-o", "d.html", "--json").status == 0
     assert len(read(Path("d.html"))["problems"][0]["placements"]) == 2
+
+
+def test_reports_have_the_command_that_simulates_their_placements(
+    run: Callable, graph: str
+) -> None:
+    """Names are quoted; a graph that cannot be read again has no command."""
+    name = "it's $(x) \N{GREEK SMALL LETTER MU}.json"
+    Path(name).write_text(Path(graph).read_text(), encoding="utf-8")
+    assert run("place", name, "--placer", "metis", "-o", "a.json").status == 0
+    options = ("--rate", "9 k/s", "--devices", "5", "--objective", "throughput")
+    moving = ("--from", "a.json", "--objective", "latency")
+    placing = ("place", name, "--placer", "metis", *options[:2])
+    for command, given in {
+        placing: options[:2],
+        ("simulate", name, "a.json", *options): options,
+        ("draw", name, "a.json", *options[2:]): options[2:],
+        ("place", name, "--placer", "metis", *moving, "--passes", "9"): moving,
+    }.items():
+        assert run(*command, "-o", "r.html").status == 0
+        (problem,) = read(Path("r.html"))["problems"]
+        words = shlex.split(problem["command"])
+        assert words[:4] == ["streamplace", "simulate", name, "/dev/stdin"]
+        assert sorted(words[4:]) == sorted(given)
+    for unreadable in ("\x1b[2J.json", "pipe"):
+        report = with_command(Report(("Fine.",)), Path(unreadable))
+        assert report.command == ""
 
 
 def test_a_report_spares_what_its_command_reads(run: Callable, graph: str) -> None:
@@ -190,6 +219,7 @@ def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:
     assert problem["devices"]["price"] == 0.2
     assert document["plan"]["machines"][0]["price"] == 0.2
     assert problem["placements"][0]["throughput"] == 1
+    assert problem["command"].endswith("graph.json /dev/stdin --cluster cluster.toml")
     assert run(*plan, "--rate", "5000..9000", "-o", "frontier.html").status == 0
     frontier = read(Path("frontier.html"))["plan"]["frontier"]
     assert [point["rate"] for point in frontier] == np.linspace(5000, 9000, 9).tolist()

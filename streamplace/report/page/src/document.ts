@@ -128,7 +128,6 @@ export interface PlacementPart {
   bound?: number;
   marks: { title: string; subtitle: string; operators: number[]; streams: number[] };
   one_pass?: PassPart;
-  command?: string;
 }
 
 export interface ObjectivePart {
@@ -152,6 +151,7 @@ export interface ProblemPart {
   constraints?: ConstraintsPart;
   seconds?: Column[];
   objective?: ObjectivePart;
+  command?: string;
   placements: PlacementPart[];
 }
 

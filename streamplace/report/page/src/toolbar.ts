@@ -1,7 +1,7 @@
 /** What is shown and how, undo and redo, and what a reader takes along. */
 
 import { button, choice, copy, h, put } from "./dom";
-import type { PlacementPart, ProblemPart } from "./document";
+import { type PlacementPart, type ProblemPart, columnOf } from "./document";
 import type { WhatIf } from "./whatif";
 import { shown } from "./text";
 
@@ -21,6 +21,17 @@ export interface Bench {
 }
 
 const GROUPS: Record<string, string> = { units: "Units", subtasks: "Operators", chains: "Chains" };
+
+/** JSON in which a terminal finds nothing but printable characters. */
+function ascii(json: string): string {
+  return json.replace(/[^\n -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Tuples/s of all sources together. */
+function totalRate(problem: ProblemPart): number {
+  const { name, rate } = problem.operators;
+  return columnOf(rate, name.length).reduce((sum, of) => sum + of, 0);
+}
 
 export class Toolbar {
   readonly element = h("div", { class: "toolbar", role: "toolbar", "aria-label": "View and changes" });
@@ -118,8 +129,9 @@ export class Toolbar {
     }
     const json = button("Copy placement", () => void copy(this.json(), this.note));
     const command = button("Copy command", () => void copy(this.command(), this.note));
-    const known = this.problem.placements.some((placement) => placement.command);
-    put(group, json, known && command, this.note);
+    if (this.problem.level === "operators") {
+      put(group, json, this.problem.command !== undefined && command, this.note);
+    }
     return group;
   }
 
@@ -144,10 +156,11 @@ export class Toolbar {
     return JSON.stringify({ graph: name, assignment, ...priority, ...order }, null, 2);
   }
 
-  /** A command for a shell that writes the placement to a file, and puts it to use. */
+  /** A command for a shell that simulates the placement, with the rate that was chosen. */
   private command(): string {
-    const command = this.bench.shownPlacement?.command ?? "";
-    if (!this.bench.whatIf?.undoes) return command;
-    return `cat > placement.json <<'END_OF_PLACEMENT'\n${this.json()}\nEND_OF_PLACEMENT\n${command}`;
+    const factor = this.bench.whatIf?.state.rate ?? 1;
+    const rate = factor === 1 ? "" : ` --rate ${Number((factor * totalRate(this.problem)).toPrecision(12))}`;
+    const head = `${this.problem.command ?? ""}${rate} <<'END_OF_PLACEMENT'`;
+    return `${head}\n${ascii(this.json())}\nEND_OF_PLACEMENT\n`;
   }
 }

@@ -1,0 +1,47 @@
+"""The command that a report offers: it simulates the placement that the page shows."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from streamplace.cli._options import NO_CHOICE, ClusterChoice
+
+if TYPE_CHECKING:
+    from streamplace.model.report import Report
+
+
+def with_command(
+    report: "Report",
+    graph: Path,
+    cluster: ClusterChoice = NO_CHOICE,
+    options: Mapping[str, str | Path | None] | None = None,
+) -> "Report":
+    """Return the report with the command that simulates a placement of GRAPH from its input.
+
+    ``options`` are those of ``simulate`` by name, besides those of the cluster.
+
+    A report has no such command where a file cannot be read again, as with a pipe, or where a
+    terminal would not take its name as it is.
+    """
+    from dataclasses import replace
+
+    given = {
+        **(options or {}),
+        "cluster": cluster.file,
+        "devices": None if cluster.devices is None else str(cluster.devices),
+        "mips": cluster.mips,
+        "bandwidth": cluster.bandwidth,
+    }
+    used = {name: value for name, value in given.items() if value not in (None, "")}
+    files = [graph, *(value for value in used.values() if isinstance(value, Path))]
+    words = ["streamplace", "simulate", _as_argument(graph), "/dev/stdin"]
+    words += [word for name, value in used.items() for word in (f"--{name}", str(value))]
+    if not all(file.is_file() for file in files) or not all(map(str.isprintable, words)):
+        return report
+    return replace(report, command=" ".join(map(quote, words)))
+
+
+def _as_argument(path: Path) -> str:
+    """Name of a file that is not read as an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
