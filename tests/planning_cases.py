@@ -83,12 +83,13 @@ def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int) -> 
     """Cost of the cheapest of all plans of up to so many machines; infinite where none carries."""
     best = float("inf")
     limits = [p or most for p in demand.most.tolist()]
+    numbers = [range(limit if demand.fixed else 1, limit + 1) for limit in limits]
     for counts in _counts(catalogue, most):
         cost = sum(o.price * x for o, x in zip(catalogue.offers, counts, strict=True))
         if cost >= best:
             continue
         kinds = np.repeat(np.arange(len(counts)), counts).astype(np.int32)
-        for p in itertools.product(*(range(1, limit + 1) for limit in limits)):
+        for p in itertools.product(*numbers):
             vector = np.array(p, np.int32)
             if _any_fits(demand, catalogue, vector, kinds):
                 best = cost

@@ -49,6 +49,7 @@ def plan(
     headroom: float | Headroom = 0.0,
     robust: int = 0,
     error: float = USUAL_ERROR,
+    keep_parallelism: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -78,6 +79,9 @@ def plan(
         graph says.
     error
         Share by which they may cost more.
+    keep_parallelism
+        Every operator keeps the parallelism of the graph, and only machines and placement are
+        planned.
     seed
         The same seed gives the same plan, unless the budget ends the search.
     budget
@@ -97,7 +101,7 @@ def plan(
     ({'small': 2}, 0.2, 0.2)
     """
     machines = _machines(offers, cluster)
-    settings = _settings(headroom, robust, error, seed, budget)
+    settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
     if trace is None:
         return _planned(machines, (graph_of(graph, rate), settings))
     if rate is not None:
@@ -124,6 +128,7 @@ def plan_frontier(
     headroom: float | Headroom = 0.0,
     robust: int = 0,
     error: float = USUAL_ERROR,
+    keep_parallelism: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -134,7 +139,7 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources together.
-    graph, offers, cluster, headroom, robust, error, seed
+    graph, offers, cluster, headroom, robust, error, keep_parallelism, seed
         As for `plan`.
     budget
         Of each plan.
@@ -150,7 +155,7 @@ def plan_frontier(
     [1, 2, 4]
     """
     machines = _machines(offers, cluster)
-    settings = _settings(headroom, robust, error, seed, budget)
+    settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
     values = sorted({tuple_rate(rate) for rate in rates})
     if not values:
         raise SettingError("there are no rates; give at least one")
@@ -167,6 +172,7 @@ def plan_robustness(
     cluster: ClusterLike | None = None,
     headroom: float | Headroom = 0.0,
     error: float = USUAL_ERROR,
+    keep_parallelism: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -178,7 +184,7 @@ def plan_robustness(
     protected
         Numbers Γ of operators on each machine that may cost more than the graph says, as ``robust``
         of `plan`.
-    graph, rate, offers, cluster, headroom, error, seed
+    graph, rate, offers, cluster, headroom, error, keep_parallelism, seed
         As for `plan`.
     budget
         Of each plan.
@@ -186,7 +192,7 @@ def plan_robustness(
         Processes; by default one for every core where there are many numbers.
     """
     machines = _machines(offers, cluster)
-    settings = _settings(headroom, 0, error, seed, budget)
+    settings = _settings(headroom, 0, error, keep_parallelism, seed, budget)
     values = sorted(set(protected))
     if not values:
         raise SettingError("there are no numbers of protected operators; give at least one")
@@ -200,12 +206,13 @@ def _settings(
     headroom: float | Headroom,
     robust: int,
     error: float,
+    keep_parallelism: bool,
     seed: int,
     budget: BudgetLike | None,
 ) -> PlanSettings:
     spare = headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom)
     limit = budget_of(budget) or USUAL_BUDGET
-    return PlanSettings(spare, robust, error, seed_of(seed), limit)
+    return PlanSettings(spare, robust, error, keep_parallelism, seed_of(seed), limit)
 
 
 def _planned(machines: Catalogue | Cluster, asked: tuple[StreamGraph, PlanSettings]) -> PlanResult:

@@ -87,6 +87,11 @@ MOST_PROTECTED = 64
     help="Share by which they may cost more.",
 )
 @click.option(
+    "--keep-parallelism",
+    is_flag=True,
+    help="Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
+)
+@click.option(
     "--evaluations",
     type=click.IntRange(1),
     help="Maximum number of moves to try. Results then do not depend on the machine.",
@@ -120,6 +125,7 @@ def command(
     variability: float,
     robust: str,
     error: float,
+    keep_parallelism: bool,
     seconds: float | None,
     evaluations: int | None,
     jobs: int | None,
@@ -146,6 +152,7 @@ def command(
     settings: dict[str, Any] = {
         "headroom": _headroom(headroom, restart, catch_up, latency, variability),
         "error": error,
+        "keep_parallelism": keep_parallelism,
         "seed": seed,
         "budget": None if seconds is None and evaluations is None else Budget(seconds, evaluations),
         "jobs": jobs,

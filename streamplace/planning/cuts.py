@@ -100,9 +100,9 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
 
 
 def _items(demand: Demand, need: Floats, whole: Fraction) -> Iterator[tuple[int, Fraction]]:
-    """Key groups of each operator: their number, and their size as a share of a machine."""
-    for v, dealing in enumerate(demand.dealing):
-        groups = min(dealing) if len(dealing) == 1 else 0
+    """Pieces of each operator: their number, and their size as a share of a machine."""
+    for v in range(demand.n_operators):
+        groups = demand.pieces(v)
         size = Fraction(float(need[v])) / whole / groups if groups else Fraction(0)
         if 0 < size <= 1:
             yield groups, size
@@ -128,6 +128,9 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
     0 where no parallelism is enough.
     """
     need = float(demand.heaviest[v])
+    if demand.fixed:
+        p = int(demand.most[v])
+        return p if busiest_share(demand, v, p) * need <= speed * (1 + 1e-9) else 0
     if need <= speed:
         return 1
     least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0

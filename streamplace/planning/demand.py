@@ -33,6 +33,8 @@ class Demand:
         parts. Where there are several, each resource is charged for the worst.
     most
         [N] largest parallelism; 0 where any is possible.
+    fixed
+        Whether the largest parallelism of each operator is the only one.
     tied
         [N] operators of one number must have one parallelism.
     source, target
@@ -51,6 +53,7 @@ class Demand:
     requires: tuple[frozenset[str], ...]
     dealing: tuple[frozenset[int], ...]
     most: Ints
+    fixed: bool
     tied: Ints
     source: Ints
     target: Ints
@@ -76,10 +79,20 @@ class Demand:
     def at_rate(self, factor: float) -> "Demand":
         """Return the demand at so many times the rate of the graph."""
         graph = self.graph.at_rate(factor * self.graph.source_rate)
-        return replace(demand_of(graph), error=factor * self.error, protected=self.protected)
+        slower = demand_of(graph, fixed=self.fixed)
+        return replace(slower, error=factor * self.error, protected=self.protected)
+
+    def pieces(self, v: int) -> int:
+        """Equal pieces of operator v of which every subtask has a whole number; 0 for none."""
+        groups = min(self.dealing[v]) if len(self.dealing[v]) == 1 else 0
+        if self.fixed and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
+            return int(self.most[v])
+        return groups
 
 
-def demand_of(graph: StreamGraph, error: float = 0.0, protected: int = 0) -> Demand:
+def demand_of(
+    graph: StreamGraph, error: float = 0.0, protected: int = 0, fixed: bool = False
+) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
     Parameters
@@ -88,6 +101,8 @@ def demand_of(graph: StreamGraph, error: float = 0.0, protected: int = 0) -> Dem
         Share by which the cost of an operator may be too low.
     protected
         Operators on each machine that may be so at the same time.
+    fixed
+        Whether every operator keeps the parallelism of the graph.
 
     Examples
     --------
@@ -112,7 +127,8 @@ def demand_of(graph: StreamGraph, error: float = 0.0, protected: int = 0) -> Dem
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=_dealing(graph, joined),
-        most=_most(graph, tied),
+        most=operators.parallelism if fixed else _most(graph, tied),
+        fixed=fixed,
         tied=tied,
         source=flow.source,
         target=flow.target,

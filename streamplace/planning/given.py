@@ -31,7 +31,8 @@ def planned_on(
     """
     catalogue, members = catalogue_of(cluster)
     free = settings.headroom.share(graph, catalogue)
-    demand = demand_of(graph.at_rate(graph.source_rate / (1 - free)))
+    faster = graph.at_rate(graph.source_rate / (1 - free))
+    demand = demand_of(faster, fixed=settings.keep_parallelism)
     linked = LinkedDevices(demand, catalogue, cluster, members, settings.seed)
     try:
         meter = Meter(settings.budget, 1)

@@ -24,6 +24,9 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
     as machines at least, and then smaller and smaller subtasks. Each comes with chains of equal
     parallelism first, whose subtasks are joined one to one.
     """
+    if demand.fixed:
+        yield demand.most
+        return
     machines = sum(counts)
     least = _least(demand, catalogue, counts)
     tried: set[bytes] = set()
@@ -43,6 +46,8 @@ def _streams(demand: Demand, vector: Ints) -> float:
 
 def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
+    if demand.fixed:
+        return demand.most
     return _raised(demand, _least(demand, catalogue, counts), demand.tied)
 
 

@@ -99,7 +99,7 @@ def cheapest_machines(
     """
     free = settings.headroom.share(graph, catalogue)
     faster = graph.at_rate(graph.source_rate / (1 - free))
-    demand = demand_of(faster, settings.error, settings.robust)
+    demand = demand_of(faster, settings.error, settings.robust, settings.keep_parallelism)
     check_tags(demand, catalogue)
     if slow_operator(demand, catalogue):
         raise ProblemError(refusal(graph, demand, catalogue, None, settings.seed))

@@ -77,8 +77,9 @@ def slow_operator(demand: Demand, catalogue: Catalogue) -> str:
         speeds = [o.core_speed for t, o in enumerate(catalogue.offers) if runs[t, v]]
         if not least_parallelism(demand, v, max(speeds)):
             share = Fraction(1, int(demand.most[v]))
+            limit = "parallelism" if demand.fixed else "max_parallelism"
             return (
-                f"with max_parallelism {demand.most[v]}, the busiest subtask of operator "
+                f"with {limit} {demand.most[v]}, the busiest subtask of operator "
                 f"{quoted(name)} needs at least {float(share) * demand.heaviest[v] / 1e6:.6g} "
                 f"MIPS, and the fastest core has {max(speeds) / 1e6:.6g}"
             )

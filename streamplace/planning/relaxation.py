@@ -84,7 +84,7 @@ class Relaxation:
         self._per_tuple = catalogue.overhead * self._capacity[:, CORE]
         self._per_bit = catalogue.overhead_per_byte / 8 * self._capacity[:, CORE]
         self.whole_groups = np.array(
-            [min(d) if len(d) == 1 else 0 for d in demand.dealing], np.int64
+            [demand.pieces(v) for v in range(demand.n_operators)], np.int64
         )
         self._subtasks = _most_even(demand, catalogue)
         self.boxes = [self._box(demand, catalogue, t) for t in range(len(catalogue.offers))]

@@ -25,6 +25,8 @@ class PlanSettings:
         Operators on each machine that may cost more than the graph says at the same time, Γ.
     error
         Share by which they may cost more.
+    keep_parallelism
+        Whether every operator keeps the parallelism of the graph.
     seed
         The same seed gives the same plan, unless the budget ends the search.
     budget
@@ -34,6 +36,7 @@ class PlanSettings:
     headroom: Headroom = NO_HEADROOM
     robust: int = 0
     error: float = USUAL_ERROR
+    keep_parallelism: bool = False
     seed: int = 0
     budget: Budget = USUAL_BUDGET
 

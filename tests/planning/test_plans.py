@@ -22,6 +22,7 @@ from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import packing_of
 from streamplace.planning.demand import demand_of
+from streamplace.planning.deployment import with_parallelism
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned
@@ -53,6 +54,37 @@ def test_a_plan_of_a_small_problem_is_the_cheapest(graph: StreamGraph, offers: C
     assert result.cost <= best * (1 + 1e-9)
     assert float(result.bound) <= result.cost * (1 + 1e-9)
     assert carried(result) >= 1 - 1e-8
+
+
+@settings(max_examples=25, deadline=None)
+@given(plannable(most=2), catalogues(most=2), st.data())
+def test_parallelism_is_kept(graph: StreamGraph, offers: Catalogue, data: st.DataObject) -> None:
+    """The plan is the cheapest of those with the graph's parallelism, and has it."""
+    limits = graph.operators.max_parallelism.tolist()
+    p = np.array([data.draw(st.integers(1, limit)) for limit in limits], np.int32)
+    given_graph = with_parallelism(graph, p)
+    best = cheapest_by_brute_force(demand_of(given_graph, fixed=True), offers, 3)
+    try:
+        result = planned(given_graph, offers, replace(ASKED, keep_parallelism=True))
+    except ProblemError:
+        assert best == float("inf")
+        return
+    assert list(result.parallelism.values()) == p.tolist()
+    assert float(result.bound) <= best * (1 + 1e-9)
+    assert result.cost <= best * (1 + 1e-9)
+    assert carried(result) >= 1 - 1e-8
+
+
+def test_a_kept_parallelism_may_be_too_low() -> None:
+    """Two subtasks of 1.5 MIPS do not run on cores of 1 MIPS; four do."""
+    offers = Catalogue.of([Offer("a", 1.0, mips=1.0)])
+    settings = replace(ASKED, keep_parallelism=True)
+    two, four = (
+        StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000, parallelism=p)]) for p in (2, 4)
+    )
+    with pytest.raises(ProblemError, match="with parallelism 2, the busiest subtask"):
+        planned(two, offers, settings)
+    assert planned(four, offers, settings).machines == {"a": 4}
 
 
 @settings(max_examples=40, deadline=None)
