@@ -90,7 +90,12 @@ def _add_graph(document: ReportDocument, graph: StreamGraph) -> None:
 
 def _add_placements(document: ReportDocument, subject: NamedPlacements) -> None:
     shown = [Shown(name, placement) for name, placement in subject.placements]
-    document["problems"] = [problem_part(subject.problem, shown, subject.judge)]
+    part = problem_part(subject.problem, shown, subject.judge)
+    document["problems"] = [part]
+    if len(part["placements"]) < len(shown):
+        document["notes"].append(
+            f"Only the first of {len(shown)} placements is shown, because {part['what_if']}."
+        )
     if subject.judge.relocation is not None:
         before = subject.judge.relocation.before
         document["moves"] = [

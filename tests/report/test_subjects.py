@@ -259,6 +259,20 @@ def test_more_operators_than_can_be_shown_are_units() -> None:
     assert loads == pytest.approx(placement["loads"]["devices"])
 
 
+def test_of_several_large_placements_the_first_is_shown() -> None:
+    """A note says so."""
+    problem = random_problem(MOST_OPERATORS + 1, 2)
+    place = np.zeros(problem.n_operators, np.int32)
+    placed = (("a", problem.placement(place)), ("b", problem.placement(place + 1)))
+    document = document_of(NamedPlacements(problem, placed, OBJECTIVES["throughput"]).report())
+    (part,) = document["problems"]
+    assert [placement["name"] for placement in part["placements"]] == ["a"]
+    assert document["notes"][0] == (
+        "Only the first of 2 placements is shown, because the graph has 20001 operators, more than "
+        "20000."
+    )
+
+
 def test_the_layout_has_every_operator_once() -> None:
     """Layers rise along every stream, and no two boxes overlap."""
     problem = random_problem(300, 4)
