@@ -56,6 +56,7 @@ DOCUMENTS = [
     ["export", "placement.json", "--graph", "graph.json", "--to", "json"],
     ["generate", "random-dag", "-o", "b.jsonl", "--json"],
     ["import", "dream", "dream.json", "-o", "i.json", "--json"],
+    ["library", "list", "--json"],
     ["objectives", "--json"],
     ["place", "graph.json", "--placer", "round-robin", "--json"],
     ["placers", "--json"],

@@ -169,7 +169,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
         words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": tests}, capture_output=True, text=True
     )
     assert answer.returncode == 0
-    assert "over 5 readers (seed 0)" in answer.stderr
+    assert "over 6 readers (seed 0)" in answer.stderr
     assert "0 findings" in answer.stderr
     assert not any(tmp_path.iterdir())
 

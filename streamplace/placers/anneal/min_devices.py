@@ -46,7 +46,9 @@ def min_devices(
         enough = result.value >= condition.limit * (1 - MET)
         return problem.placement(result.placement.index) if enough else None
 
-    whole = sustaining(strongest, Budget(None, max(1, meter.at_most(LEAST))))
+    part = meter.part(SHARE)
+    most = None if part is None else part.evaluations
+    whole = sustaining(strongest, Budget(None, 1 if part is None else most or LEAST))
     for k in range(least_devices(problem, condition.limit), problem.n_devices + (whole is None)):
         if whole is not None and meter.late:
             break
