@@ -12,7 +12,7 @@ from streamplace.report.problems import problem_part
 from streamplace.report.results_document import (
     ComparedPart,
     ComparisonPart,
-    FrontierPart,
+    CurvePart,
     MachinesPart,
     MovePart,
     ObjectivePart,
@@ -144,9 +144,10 @@ def _plan() -> PlanPart:
         carries=26000,
         cheaper=PlanStepPart(machines={"small": 2}, cost=0.4, rate=17000),
         dearer=PlanStepPart(machines={"small": 4}, cost=0.8, rate=34000),
-        frontier=[
-            FrontierPart(rate=20000, cost=0.4, bound=0.4, gap=0, machines={"small": 2}),
-            FrontierPart(rate=25000, cost=0.6, bound=0.55, gap=0.0909, machines={"small": 3}),
+        along="rate",
+        curve=[
+            CurvePart(at=20000, cost=0.4, bound=0.4, gap=0, machines={"small": 2}),
+            CurvePart(at=25000, cost=0.6, bound=0.55, gap=0.0909, machines={"small": 3}),
         ],
     )
 

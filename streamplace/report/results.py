@@ -1,6 +1,6 @@
 """What a report says of comparisons, plans and trainings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
@@ -25,7 +25,7 @@ from streamplace.report.problems import objective_part, problem_part
 from streamplace.report.results_document import (
     ComparedPart,
     ComparisonPart,
-    FrontierPart,
+    CurvePart,
     MachinesPart,
     PlanPart,
     PlanStepPart,
@@ -51,10 +51,10 @@ def add_results(document: ReportDocument, subject: object) -> None:
         document["training"] = training_part(subject)
     elif isinstance(subject, PlanResult):
         document["title"] = printable(f"{subject.graph.name}: {subject.rate:g} tuples/s")
-        document["plan"], document["problems"] = plan_part([subject])
+        document["plan"], document["problems"] = plan_part(subject)
     elif isinstance(subject, PlanCurve):
         document["title"] = printable(subject.results[0].graph.name)
-        document["plan"], document["problems"] = plan_part(subject.results)
+        document["plan"], document["problems"] = plan_part(subject.results[-1], subject)
     else:
         raise TypeError(f"a report cannot be about {type(subject).__name__}")
 
@@ -132,9 +132,10 @@ def _by_graph(columns: ResultColumns, values: Floats, graphs: GraphResults) -> l
     return by_graph
 
 
-def plan_part(results: Sequence[PlanResult]) -> tuple[PlanPart, list[ProblemPart]]:
-    """A plan and its problem; of several, the one for the highest rate, and the frontier."""
-    plan = max(results, key=lambda result: result.rate)
+def plan_part(
+    plan: PlanResult, curve: PlanCurve | None = None
+) -> tuple[PlanPart, list[ProblemPart]]:
+    """A plan and its problem, and the curve that it is a part of."""
     judge = OBJECTIVES[DEFAULT]
     problem = planned_problem(plan)
     part = PlanPart(
@@ -158,23 +159,27 @@ def plan_part(results: Sequence[PlanResult]) -> tuple[PlanPart, list[ProblemPart
         carries=finite(plan.carries),
         cheaper=_step(plan.cheaper),
         dearer=_step(plan.dearer),
-        frontier=[
-            FrontierPart(
-                rate=plain(result.rate),
-                cost=plain(result.cost),
-                bound=plain(float(result.bound)),
-                gap=result.gap,
-                machines=dict(result.machines),
-            )
-            for result in results
-            if len({result.rate for result in results}) > 1
-        ],
+        along="rate" if curve is None else curve.along,
+        curve=[] if curve is None else _curve(curve),
     )
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)
     if plan.priced and plan.prices and "devices" in described:
         offers = [offer_of(plan, machine) for machine in plan.cluster.devices.name]
         described["devices"]["price"] = column([plan.prices.get(offer, 0.0) for offer in offers])
     return part, [described]
+
+
+def _curve(curve: PlanCurve) -> list[CurvePart]:
+    return [
+        CurvePart(
+            at=plain(value),
+            cost=plain(result.cost),
+            bound=plain(float(result.bound)),
+            gap=result.gap,
+            machines=dict(result.machines),
+        )
+        for value, result in zip(curve.values, curve.results, strict=True)
+    ]
 
 
 def offer_of(plan: PlanResult, machine: str) -> str:

@@ -76,10 +76,10 @@ class PlanStepPart(TypedDict):
     rate: float
 
 
-class FrontierPart(TypedDict):
-    """A point of cost against rate."""
+class CurvePart(TypedDict):
+    """A plan of a curve; ``at`` is its rate, or its number of protected operators."""
 
-    rate: float
+    at: float
     cost: float
     bound: float
     gap: float
@@ -87,7 +87,7 @@ class FrontierPart(TypedDict):
 
 
 class PlanPart(TypedDict):
-    """A plan, which is also the first of ``problems``; or a frontier of several.
+    """A plan, which is also the first of ``problems``; of several, the one for the highest value.
 
     Attributes
     ----------
@@ -97,6 +97,11 @@ class PlanPart(TypedDict):
         Share of each resource that is free.
     carries
         Largest rate with this placement; null where no resource is used.
+    along
+        What the plans of ``curve`` differ by: "rate" (the frontier), or "robust", the number of
+        operators on each machine that may cost more.
+    curve
+        All plans, ascending; empty for a single one.
     """
 
     rate: float
@@ -111,7 +116,8 @@ class PlanPart(TypedDict):
     carries: float | None
     cheaper: PlanStepPart | None
     dearer: PlanStepPart | None
-    frontier: list[FrontierPart]
+    along: Literal["rate", "robust"]
+    curve: list[CurvePart]
 
 
 class TrainingPart(TypedDict):

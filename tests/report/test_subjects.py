@@ -221,9 +221,24 @@ def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:
     assert problem["placements"][0]["throughput"] == 1
     assert problem["command"].endswith("graph.json /dev/stdin --cluster cluster.toml")
     assert run(*plan, "--rate", "5000..9000", "-o", "frontier.html").status == 0
-    frontier = read(Path("frontier.html"))["plan"]["frontier"]
-    assert [point["rate"] for point in frontier] == np.linspace(5000, 9000, 9).tolist()
+    frontier = read(Path("frontier.html"))["plan"]["curve"]
+    assert [point["at"] for point in frontier] == np.linspace(5000, 9000, 9).tolist()
     assert all(Fraction(point["bound"]) <= Fraction(point["cost"]) for point in frontier)
+
+
+def test_the_price_of_robustness(run: Callable, graph: str) -> None:
+    """A row per number of protected operators, and the plan that protects most of them."""
+    Path("offers.toml").write_text(OFFERS, encoding="utf-8")
+    plan = ("plan", graph, "--offers", "offers.toml", "--evaluations", "200", "--rate", "9000")
+    answer = run(*plan, "--robust", "0..2", "--error", "0.5", "-o", "robust.html", "--json")
+    assert answer.status == 0
+    part = read(Path("robust.html"))["plan"]
+    written = json.loads(answer.out)
+    assert part["along"] == "robust"
+    points = [(point["at"], point["cost"], point["bound"]) for point in part["curve"]]
+    assert points == [(p["robust"], p["cost"], p["bound"]) for p in written]
+    assert [at for at, *_ in points] == [0, 1, 2]
+    assert part["cost"] == points[-1][1] > points[0][1]
 
 
 def test_sizes_are_within_their_limits() -> None:

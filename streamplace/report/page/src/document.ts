@@ -180,8 +180,8 @@ export interface PlanStepPart {
   rate: number;
 }
 
-export interface FrontierPart {
-  rate: number;
+export interface CurvePart {
+  at: number;
   cost: number;
   bound: number;
   gap: number;
@@ -201,7 +201,8 @@ export interface PlanPart {
   carries: number | null;
   cheaper: PlanStepPart | null;
   dearer: PlanStepPart | null;
-  frontier: FrontierPart[];
+  along: "rate" | "robust";
+  curve: CurvePart[];
 }
 
 export interface TrainingPart {

@@ -4,12 +4,12 @@ import { type Series, chart } from "./chart";
 import { h } from "./dom";
 import type { MovePart, PlanPart, PlanStepPart, TrainingPart } from "./document";
 import { type Cell, sortable } from "./table";
-import { number, percent, shown } from "./text";
+import { counted, number, percent, shown } from "./text";
 
 export function planSection(plan: PlanPart): HTMLElement {
   const element = h("section", { class: "block" }, h("h2", {}, "Plan"));
   if (plan.machines.length > 0) element.append(cards(plan), machines(plan), steps(plan));
-  if (plan.frontier.length > 0) element.append(...frontier(plan));
+  if (plan.curve.length > 0) element.append(...curve(plan));
   const free = Object.entries(plan.free);
   if (free.length > 0) {
     const words = free.map(([resource, share]) => `${percent(share)} of ${resource}`).join(", ");
@@ -26,6 +26,10 @@ function cards(plan: PlanPart): HTMLElement {
     [plan.priced ? "Price per hour" : "Machines", number(plan.cost), proof],
     ["Rate", `${number(plan.rate)}/s`, plan.carries === null ? "" : `carries up to ${number(plan.carries)} tuples/s`],
   ];
+  const last = plan.curve.at(-1);
+  if (plan.along === "robust" && last) {
+    items.push(["Protected", counted(last.at, "operator"), "on each machine may cost more than the graph says"]);
+  }
   return h(
     "dl",
     { class: "cards" },
@@ -67,32 +71,54 @@ function steps(plan: PlanPart): HTMLElement {
   return h("p", {}, words.trim());
 }
 
-function frontier(plan: PlanPart): HTMLElement[] {
+const CURVES = {
+  rate: {
+    title: "Cost against rate",
+    x: "rate (tuples/s)",
+    caption: "The frontier",
+    head: "Rate, tuples/s",
+  },
+  robust: {
+    title: "Price of robustness",
+    x: "operators that may cost more on each machine",
+    caption: "The price of robustness",
+    head: "Operators protected",
+  },
+} as const;
+
+function curve(plan: PlanPart): HTMLElement[] {
+  const { title, x, caption, head: first } = CURVES[plan.along];
+  const priced = plan.along === "robust";
   const series: Series[] = [
-    { name: "cost of the plan", kind: "line", points: plan.frontier.map((p) => [p.rate, p.cost]) },
+    { name: "cost of the plan", kind: "line", points: plan.curve.map((p) => [p.at, p.cost]) },
     {
       name: "proven bound",
       kind: "line",
       dashed: true,
-      points: plan.frontier.map((p) => [p.rate, p.bound]),
+      points: plan.curve.map((p) => [p.at, p.bound]),
     },
   ];
-  const rows = plan.frontier.map((point): Cell[] => [
-    { text: number(point.rate), value: point.rate },
+  const rows = plan.curve.map((point): Cell[] => [
+    { text: number(point.at), value: point.at },
     { text: number(point.cost), value: point.cost },
     { text: number(point.bound), value: point.bound },
     { text: percent(point.gap), value: point.gap },
     { text: listed(point.machines) },
+    ...(priced ? [priceOf(point.cost / plan.curve[0].cost - 1)] : []),
   ]);
-  const head = ["Rate, tuples/s", "Cost", "Bound", "Gap", "Machines"];
+  const head = [first, "Cost", "Bound", "Gap", "Machines", ...(priced ? ["Price of protection"] : [])];
   return [
     h(
       "div",
       { class: "charts" },
-      chart({ title: "Cost against rate", x: "rate (tuples/s)", y: plan.priced ? "price per hour" : "machines" }, series),
+      chart({ title, x, y: plan.priced ? "price per hour" : "machines" }, series),
     ),
-    sortable({ caption: "The frontier", head, rows }),
+    sortable({ caption, head, rows }),
   ];
+}
+
+function priceOf(share: number): Cell {
+  return { text: percent(share), value: share };
 }
 
 export function trainingSection(training: TrainingPart): HTMLElement {
