@@ -24,6 +24,20 @@ FRAGMENTS = (
     "=1+1", "+1", "-1", "@SUM(A1)", "=cmd|'/C calc'!A1", "\t=1", " =1", "'=1", "＝1",
 )  # fmt: skip
 """Texts that mean something to a terminal, to a language, or to a spreadsheet."""
+MARKUP = (
+    "</script><script>alert(1)</script>", "<script>", "</title>", "</style>", "<!-- <script>",
+    "<img src=x onerror=alert(1)>", "&lt;script&gt;", "&", "<", ">", '"><svg onload=alert(1)>',
+    "javascript:alert(1)", "</SCRIPT >", "<![CDATA[", " ", "\u200f",
+    "{{7*7}}", "${7*7}", "__proto__", "constructor", "toString", "hasOwnProperty", "NaN", "\\",
+    "\\u003c/script>", "'-alert(1)-'", "%3Cscript%3E", "x" * 100_000, "é", "日本", "🦄", "\u0301",
+    "<style>*{display:none}</style>", "</main>", "</body>", "</html>", "<base href=//x>",
+    "<a href=javascript:alert(1)>", "<object data=x>", "<embed src=//x>", "<svg/onload=alert(1)>",
+    "<link rel=stylesheet href=//x>", "<math><mtext></script>", "]]></script>", "\ufffd",
+    "<meta http-equiv=refresh content=0>", "<iframe srcdoc=x>", "onclick=alert(1)",
+)  # fmt: skip
+"""Names that mean something to a browser."""
+HOSTILE = tuple(dict.fromkeys((*MARKUP, *FRAGMENTS)))
+"""All of them, each once."""
 
 names = st.lists(
     st.sampled_from(FRAGMENTS) | st.text(st.characters(exclude_categories=["Cs"]), max_size=4),

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from hostile import CANARY, FRAGMENTS
+from hostile import CANARY, HOSTILE
 from report_browser import BROWSER, DRIVER, Browser, browser
 from report_example import example as example_document
 from report_example import example_problem
@@ -19,11 +20,14 @@ from streamsim import throughput as python_throughput
 
 import streamplace.report
 from streamplace import Cluster, Device, Operator, Problem, StreamGraph
+from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.documents import document_of
 from streamplace.report.html import as_page
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
+from streamplace.report.units import MOST_OPERATORS
 
 pytestmark = [
     pytest.mark.slow,
@@ -144,6 +148,26 @@ def test_a_page_that_computes_otherwise_switches_what_if_off(
     assert chromium.run("return document.querySelectorAll('.detail select').length") == 0
 
 
+def test_a_graph_too_large_for_what_if_says_so(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    """It has neither a choice of devices, nor a placement of its boxes to copy."""
+    operators = [Operator(f"o{v}", ipt=1e3, rate=1.0) for v in range(MOST_OPERATORS + 1)]
+    problem = Problem(StreamGraph.of("large", operators, []), Cluster.uniform(2))
+    placement = problem.placement(np.arange(MOST_OPERATORS + 1) % 2)
+    report = NamedPlacements(problem, (("p", placement),), OBJECTIVES["throughput"]).report()
+    shown(chromium, document_of(report), tmp_path)
+    text = chromium.run("return document.querySelector('.workbench .notice').textContent")
+    assert text == "Nothing can be moved here: the graph has 20001 operators, more than 20000."
+    note = chromium.run("return document.querySelector('#page > .notice').textContent")
+    assert note.startswith("A box stands for the operators of some layers on one device")
+    buttons = chromium.run(
+        "return [...document.querySelectorAll('button')].map((b) => b.textContent)"
+    )
+    assert "Fit" in buttons
+    assert not {"Copy placement", "Copy command", "Undo"} & set(buttons)
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="needs `make page` once")
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing_serious(
@@ -173,8 +197,8 @@ def test_a_browser_without_a_feature_gets_a_sentence(
 
 
 def test_hostile_names_are_text(chromium: Browser, example: Any, tmp_path: Path) -> None:
-    tags = ("<script>", "<img src=x onerror=pwned=1>", "</script><script>pwned=1</script>")
-    names = [*FRAGMENTS, *tags, "", "\udc00", "a" * 100_000]
+    tags = ("<img src=x onerror=pwned=1>", "<b>", "</script><script>pwned=1</script>")
+    names = [*HOSTILE, *tags, "", "\udc00", "a" * 100_000]
     operators = [Operator(name or " ", ipt=1.0, rate=1.0) for name in names[:-3]]
     problem = Problem(StreamGraph.of("<b>", operators, []), Cluster.of([Device("<i>d</i>")]))
     shown_part = Shown("<u>", problem.placement([0] * len(operators)))
@@ -197,7 +221,7 @@ def test_the_copied_command_simulates_what_is_shown(
     run: Callable, chromium: Browser, tmp_path: Path
 ) -> None:
     """Pasted into a shell as it is, with names that end commands, and after changes."""
-    names = [*FRAGMENTS, "END_OF_PLACEMENT", "\nEND_OF_PLACEMENT\n", f"!!\n>{CANARY}\n"]
+    names = [*HOSTILE, "END_OF_PLACEMENT", "\nEND_OF_PLACEMENT\n", f"!!\n>{CANARY}\n"]
     operators = [Operator(name, ipt=1e5, rate=100.0) for name in names]
     file = Path(f"it's $(>{CANARY}).json")
     file.write_text(json.dumps(graph_to_dict(StreamGraph.of("g", operators, []))), "utf-8")
