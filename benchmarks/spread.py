@@ -1,0 +1,193 @@
+"""Given subtasks on given workers: the most loaded worker is to be loaded least, as CAPSys asks.
+
+Run ``python benchmarks/spread.py [--workers 4 16] [--names q1 q2 …]``. The subtasks of CAPSys's
+profiles are placed on four workers of eight slots, and as many copies of them as fit on 16 workers
+of 64 slots. A worker has one core of 2500 MIPS for every slot, of which a subtask may use several,
+and a network card of 10 Gbit/s. Its load is the largest share of any of these that is in use.
+
+- ours: the search and the bound of `streamplace.plan` with ``keep_parallelism``, by bisection of
+  the rate,
+- exact: a model of the number of subtasks on each worker, in CP-SAT; for four workers.
+"""
+
+import argparse
+import time
+from itertools import pairwise
+from pathlib import Path
+
+from ortools.sat.python import cp_model
+from plan import DATASETS, MIPS, OVERHEAD, load
+
+from streamplace import Offer, StreamGraph, read_graph
+from streamplace.model.operators import Operator
+from streamplace.planning.bounds import proven_bound
+from streamplace.planning.contents import CPU, EGRESS, INGRESS, Packing, packing_of
+from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.search import PackedMachines, PlanSearch, largest_use
+
+SLOTS = {4: 8, 16: 64}
+"""Slots of each worker, by the number of workers."""
+PROBES, STEPS = 8, 20_000
+EQUAL = 1e-6
+"""Loads that differ by this share are equal."""
+SCALE = 10**7
+EXACT_WORKERS, EXACT_SECONDS = 4, 60.0
+
+
+def copied(graph: StreamGraph, copies: int) -> StreamGraph:
+    """Return the graph with so many times the subtasks and the rate, divided evenly."""
+    operators = []
+    for operator in graph.operators:
+        facts = {name: getattr(operator, name) for name in Operator.__dataclass_fields__}
+        more = {"parallelism": copies * operator.parallelism, "rate": copies * operator.rate}
+        operators.append(Operator(**{**facts, **more, "max_parallelism": 0}))
+    return StreamGraph.of(graph.name, operators, graph.streams)
+
+
+def worker(workers: int) -> Catalogue:
+    """So many workers, no fewer and no more."""
+    slots, width = SLOTS[workers], 1e10
+    offer = Offer(
+        "worker",
+        1.0,
+        mips=slots * MIPS,
+        slots=slots,
+        egress=width,
+        ingress=width,
+        at_least=workers,
+        at_most=workers,
+    )
+    return Catalogue.of([offer], OVERHEAD)
+
+
+def least_load(demand: Demand, catalogue: Catalogue, fluid: float) -> PackedMachines:
+    """Return the placement whose most loaded worker has the least load that was found."""
+    carried, most, workers = 0.0, (1 + EQUAL) / fluid, catalogue.offers[0].at_most
+    best: PackedMachines | None = None
+    for _ in range(PROBES):
+        probe = (carried + most) / 2
+        search = PlanSearch(demand.at_rate(probe), catalogue, 0)
+        packed = search.pack((workers,), STEPS)
+        if packed is None:
+            most = probe
+            continue
+        best, carried = packed, 1 / load_of(demand, catalogue, packed)
+    assert best is not None
+    return best
+
+
+def load_of(demand: Demand, catalogue: Catalogue, packed: PackedMachines) -> float:
+    """Load of the most loaded worker."""
+    packing = packing_of(demand, catalogue, packed.parallelism)
+    return float(largest_use(packing, packed)[:, [CPU, EGRESS, INGRESS]].max())
+
+
+def load_bound(demand: Demand, catalogue: Catalogue, reached: float, fluid: float) -> float:
+    """Return a load that no placement is below, by bisection of the rates with a bound."""
+    low, excluded = 1 / reached, (1 + EQUAL) / fluid
+    probe = low * (1 + EQUAL)
+    for _ in range(PROBES):
+        if proven_bound(demand.at_rate(probe), catalogue) is None:
+            excluded = probe
+        else:
+            low = probe
+        if excluded <= (1 + EQUAL) / reached:
+            break
+        probe = (low + excluded) / 2
+    return 1 / excluded
+
+
+def exact_bound(packing: Packing, workers: int, slots: int, reached: float) -> float:
+    """Return a load that no placement is below, by CP-SAT, from one that is reached."""
+    model = cp_model.CpModel()
+    numbers = packing.parallelism.tolist()
+    most = model.new_int_var(0, int(reached * SCALE * (1 + EQUAL)) + 1, "")
+    held = [[model.new_int_var(0, min(p, slots), "") for p in numbers] for _ in range(workers)]
+    for v, p in enumerate(numbers):
+        model.add(sum(row[v] for row in held) == p)
+    chief = max(range(len(numbers)), key=lambda v: packing.instructions[v] / numbers[v])
+    for row, following in pairwise(held):
+        model.add(row[chief] >= following[chief])
+    for row in held:
+        model.add(sum(row) <= slots)
+        for need in _needs(model, packing, row):
+            model.add(need <= most)
+    model.minimize(most)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_time_in_seconds = EXACT_SECONDS
+    solver.parameters.catch_sigint_signal = False
+    if solver.solve(model) == cp_model.INFEASIBLE:
+        return reached
+    return solver.best_objective_bound / SCALE
+
+
+def _needs(
+    model: cp_model.CpModel, packing: Packing, row: list[cp_model.IntVar]
+) -> list[cp_model.LinearExpr]:
+    """CPU, egress and ingress of a worker, in whole numbers."""
+    numbers, room = packing.parallelism.tolist(), packing.capacity[0]
+    needs: list[list[cp_model.LinearExpr]] = [[], [], []]
+
+    def add(r: int, value: float, variable: cp_model.IntVar) -> None:
+        needs[r].append(round(SCALE * value / room[(CPU, EGRESS, INGRESS)[r]]) * variable)
+
+    for v, p in enumerate(numbers):
+        add(0, packing.instructions[v] / p, row[v])
+    for e, (u, v) in enumerate(zip(packing.source.tolist(), packing.target.tolist(), strict=True)):
+        p, q, bits = numbers[u], numbers[v], packing.bits[e]
+        cost = packing.per_tuple[0] * packing.tuples[e]
+        local = model.new_int_var(0, p * q, "")
+        if packing.forward[e]:
+            model.add_min_equality(local, [row[u], row[v]])
+        else:
+            model.add_multiplication_equality(local, [row[u], row[v]])
+        share = p if packing.forward[e] else p * q
+        for r, ends in ((0, (u, v)), (1, (u,)), (2, (v,))):
+            value = cost if r == 0 else bits
+            for x in ends:
+                add(r, value / numbers[x], row[x])
+            add(r, -len(ends) * value / share, local)
+    return [sum(terms) for terms in needs]
+
+
+def compared(path: Path, workers: int) -> None:
+    """Print our load and bound, and those of the exact model."""
+    graph, slots = read_graph(path), SLOTS[workers]
+    graph = copied(graph, workers * slots // int(graph.operators.parallelism.sum()))
+    demand, catalogue = demand_of(graph, fixed=True), worker(workers)
+    fluid = load(graph) / (workers * slots)
+    begin = time.process_time()
+    packed = least_load(demand, catalogue, fluid)
+    ours = load_of(demand, catalogue, packed)
+    searched = time.process_time() - begin
+    bound = load_bound(demand, catalogue, ours, fluid)
+    proven = time.process_time() - begin - searched
+    line = (
+        f"{graph.name:10s} {packed.parallelism.sum():5d} subtasks, {workers} x {slots}: load "
+        f"{ours:.4f} in {searched:.2f} s, bound {bound:.4f} in {proven:.2f} s, {ours / bound:.4f}"
+    )
+    if workers <= EXACT_WORKERS:
+        begin = time.process_time()
+        packing = packing_of(demand, catalogue, packed.parallelism)
+        least = exact_bound(packing, workers, slots, ours)
+        seconds = time.process_time() - begin
+        line += f"; exact bound {least:.4f} in {seconds:.2f} s, {ours / least:.5f}"
+    print(line, flush=True)
+
+
+def main() -> None:
+    """Print a line for each query and number of workers."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, nargs="+", choices=list(SLOTS), default=list(SLOTS))
+    parser.add_argument("--names", nargs="*", default=None)
+    arguments = parser.parse_args()
+    for workers in arguments.workers:
+        for path in sorted((DATASETS / "capsys").glob("*.json")):
+            if not arguments.names or path.stem in arguments.names:
+                compared(path, workers)
+
+
+if __name__ == "__main__":
+    main()
