@@ -77,6 +77,8 @@ def example() -> ReportDocument:
         Shown("auto", problem.placement([0, 1, 1, 1, 1, 2, 2]), 1.0),
         Shown("metis", problem.placement([0, 0, 3, 3, 1, 2, 3])),
     ]
+    part = problem_part(problem, placed, OBJECTIVES["throughput"])
+    part["command"] = "streamplace simulate graph.json /dev/stdin --cluster cluster.toml"
     words = WordsPart(
         title="clicks",
         parts=[
@@ -91,7 +93,7 @@ def example() -> ReportDocument:
         title="clicks",
         words=words,
         notes=["This is an example."],
-        problems=[problem_part(problem, placed, OBJECTIVES["throughput"])],
+        problems=[part],
         comparison=_comparison(),
         plan=_plan(),
         training=TrainingPart(
