@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+HERE = Path(__file__).parent
 collect_ignore = [
-    path.name for path in Path(__file__).parent.glob("*.py") if not path.name.startswith("test_")
+    str(path.relative_to(HERE)) for path in HERE.rglob("*.py") if not path.name.startswith("test_")
 ]
