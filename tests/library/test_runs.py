@@ -121,6 +121,7 @@ def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
     assert record.memory > 2**25
 
 
+@pytest.mark.slow
 def test_the_programs_of_the_benchmark_answer(folder: Path) -> None:
     """Those whose packages streamplace itself needs; the model of OR-tools finds the best."""
     programs = Path(__file__).parents[2] / "benchmarks/library_programs"

@@ -150,9 +150,10 @@ def test_tasks_take_in_what_feeds_them(module: Callable[..., ModuleType]) -> Non
     }
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-@pytest.mark.parametrize("deployment", [pytest.param("tasks", marks=pytest.mark.slow), "schedule"])
+@pytest.mark.parametrize("deployment", ["tasks", "schedule"])
 def test_on_a_real_cluster_a_pass_runs_where_it_should(
     written: Callable[..., Path], deployment: str
 ) -> None:

@@ -246,7 +246,7 @@ def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
     assert not len(pupil.state()["known"])
 
 
-@pytest.mark.parametrize("reward", ["steady", "engine"])
+@pytest.mark.parametrize("reward", ["steady", pytest.param("engine", marks=pytest.mark.slow)])
 def test_rewards_come_from_either_simulation(reward: str) -> None:
     """Both are relative throughputs."""
     problems = (Problem(diamond(), Cluster.uniform(2)), Problem(chain(3), Cluster.uniform(3)))
