@@ -144,11 +144,8 @@ def move_(
     from streamplace.report.moves import PlannedMoves
     from streamplace.report.pages import check_page
 
-    if resume and (placement is not None or dry_run or output is not None):
-        raise SettingError(
-            "--resume uses the placement of the interrupted move; drop --placement, --dry-run and "
-            "-o"
-        )
+    if resume:
+        _refuse_with_resume(placement is not None or dry_run or output is not None)
     if output is not None:
         check_page(output)
     program = program_of(**submitted)
@@ -178,6 +175,14 @@ def move_(
         _show(move.run(plan), running, plan.moved, as_json)
     else:
         _show(None, running, {} if plan is None else plan.moved, as_json)
+
+
+def _refuse_with_resume(has_more: bool) -> None:
+    if has_more:
+        raise SettingError(
+            "--resume uses the placement of the interrupted move; drop --placement, --dry-run and "
+            "-o"
+        )
 
 
 def _planned_anew(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streamplace.cli._output import say
+from streamplace.cli._verbose import verbose
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -31,38 +31,6 @@ OFFERS = click.option(
 )
 READ = "streamplace.read"
 DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
-
-
-class _Echo(logging.Handler):
-    """Writes messages to whatever is stderr at that moment."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one message."""
-        say(record.getMessage())
-
-
-def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    """Write what streamplace logs to stderr, for this command only."""
-    if not wanted:
-        return
-    log, echo = logging.getLogger("streamplace"), _Echo(logging.INFO)
-    level = log.level
-    log.addHandler(echo)
-    log.setLevel(logging.INFO)
-    context.call_on_close(lambda: log.removeHandler(echo))
-    context.call_on_close(lambda: log.setLevel(level))
-
-
-def verbose(function: F) -> F:
-    """``-v``, which makes streamplace's log appear on stderr."""
-    return click.option(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        expose_value=False,
-        callback=_verbose,
-        help="Log progress to stderr.",
-    )(function)
 
 
 def common(output: str) -> Callable[[F], F]:

@@ -146,9 +146,8 @@ def command(
     if output is not None:
         graphs.read(problems)
     aliases = {placer.alias: placer.spec for placer in comparison.aliased if placer.alias}
-    title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
-    results = tuple(collected.results())
-    _report(Comparison(results, reference, {}, aliases, graphs), title, output, as_json)
+    compared = Comparison(tuple(collected.results()), reference, {}, aliases, graphs)
+    _report(compared, _title(data, facts.total, split), output, as_json)
     return failures.status
 
 
@@ -160,6 +159,10 @@ def _checked(placers: str) -> tuple[str, ...]:
     for placer in aliased_placers(names):
         named_placer(placer.spec)
     return names
+
+
+def _title(data: Path, graphs: int, split: str | None) -> str:
+    return f"{data.name}: {counted(graphs, 'graph')}{f' of split {split}' if split else ''}"
 
 
 def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":

@@ -158,7 +158,6 @@ def command(
         "jobs": jobs,
     }
     whole = read_graph(graph)
-    trace = None if trace_file is None else read_trace(trace_file)
     settings["offers"] = None if offers_file is None else read_offers(offers_file)
     settings["cluster"] = None if cluster_file is None else read_cluster(cluster_file)
     answer: PlanResult | PlanCurve
@@ -171,7 +170,7 @@ def command(
             answer = plan(
                 whole,
                 rate=rates[0] if rates else None,
-                trace=trace,
+                trace=None if trace_file is None else read_trace(trace_file),
                 quantile=quantile,
                 robust=protected[0],
                 **settings,

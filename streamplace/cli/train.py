@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import counted, print_json, save_json, say
+from streamplace.cli._verbose import verbose
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -101,7 +102,7 @@ class TrainCommand(click.Command):
 )
 @_options.cluster
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-@_options.verbose
+@verbose
 def command(
     model: str,
     data: Path,

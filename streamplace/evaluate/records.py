@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from streamplace.io.schema import STRICT, Finite
+from streamplace.io.field_types import STRICT, Finite
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem

@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
+from streamplace.io.field_types import STRICT
 from streamplace.io.files import CHUNK, read_bytes, read_lines, reading, spot, write_text
 from streamplace.io.lines import files_of
 from streamplace.io.parsing import parse_as
-from streamplace.io.schema import STRICT
 
 LARGEST_MANIFEST = 2**20
 _Count = Annotated[int, Field(ge=0)]

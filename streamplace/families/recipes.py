@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.families.parameters import Parameters, parameters_of
 from streamplace.families.registry import FAMILIES
+from streamplace.io.field_types import STRICT
 from streamplace.io.files import read_toml, spot
 from streamplace.io.parsing import checked
-from streamplace.io.schema import STRICT
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 

@@ -1,40 +1,32 @@
 """Native file formats as typed dictionaries: validated in one pass, published as JSON Schema."""
 
-from typing import Annotated, Any, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import ConfigDict, FailFast, Field, TypeAdapter, with_config
+from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import SettingError
-from streamplace.model.cluster import MOST_DEVICES
-from streamplace.model.devices import MOST_CORES
+from streamplace.io.field_types import STRICT, Amount, Finite, ListOf, Quantity, TableOf
+from streamplace.io.toml_schema import ClusterToml, ConstraintsToml, OffersToml
 from streamplace.model.messages import quoted, suggestion
 from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
 from streamplace.model.placement import Discipline
-
-STRICT = ConfigDict(extra="forbid", strict=True)
-_T = TypeVar("_T")
-_List = Annotated[list[_T], FailFast()]  # a file of a million faults is told the first
-_Dict = Annotated[dict[str, _T], FailFast()]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
 
 
 @with_config(STRICT)
 class WindowJson(TypedDict):
     """A window: every ``advance`` s emits min(limit, base + factor · count) tuples."""
 
-    size: Annotated[_Number, Field(description="length of the window in seconds")]
-    advance: Annotated[_Number, Field(description="seconds between two evaluations")]
-    base: NotRequired[Annotated[_Number, Field(description="tuples per evaluation, 1 by default")]]
+    size: Annotated[Amount, Field(description="length of the window in seconds")]
+    advance: Annotated[Amount, Field(description="seconds between two evaluations")]
+    base: NotRequired[Annotated[Amount, Field(description="tuples per evaluation, 1 by default")]]
     factor: NotRequired[
         Annotated[
-            _Number, Field(description="additional tuples per tuple in the window, 0 by default")
+            Amount, Field(description="additional tuples per tuple in the window, 0 by default")
         ]
     ]
     limit: NotRequired[
-        Annotated[_Number, Field(description="maximum number of tuples per evaluation")]
+        Annotated[Amount, Field(description="maximum number of tuples per evaluation")]
     ]
 
 
@@ -43,14 +35,14 @@ class OperatorJson(TypedDict):
     """An operator; one without incoming streams is a source and needs a rate."""
 
     name: str
-    ipt: NotRequired[Annotated[_Number, Field(description="instructions per input tuple")]]
+    ipt: NotRequired[Annotated[Amount, Field(description="instructions per input tuple")]]
     payload: NotRequired[
         Annotated[
-            _Quantity, Field(description="bytes per output tuple, or a string such as '12.5 kB'")
+            Quantity, Field(description="bytes per output tuple, or a string such as '12.5 kB'")
         ]
     ]
     rate: NotRequired[
-        Annotated[_Quantity, Field(description="tuples/s that a source generates, or '10 k/s'")]
+        Annotated[Quantity, Field(description="tuples/s that a source generates, or '10 k/s'")]
     ]
     parallelism: NotRequired[
         Annotated[int, Field(ge=1, le=MOST_SUBTASKS, description="number of subtasks")]
@@ -67,8 +59,8 @@ class OperatorJson(TypedDict):
         ]
     ]
     kind: NotRequired[str]
-    requires: NotRequired[Annotated[_List[str], Field(description="tags a device must have")]]
-    memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '2 GB'")]]
+    requires: NotRequired[Annotated[ListOf[str], Field(description="tags a device must have")]]
+    memory: NotRequired[Annotated[Quantity, Field(description="bytes, or '2 GB'")]]
     window: NotRequired[WindowJson]
     fires: NotRequired[
         Annotated[
@@ -85,17 +77,17 @@ StreamJson = TypedDict(
         "from": str,
         "to": str,
         "selectivity": NotRequired[
-            Annotated[_Number, Field(description="tuples here per output tuple of the sender, 1")]
+            Annotated[Amount, Field(description="tuples here per output tuple of the sender, 1")]
         ],
         "payload": NotRequired[
             Annotated[
-                _Quantity, Field(description="bytes per tuple, if not the payload of the sender")
+                Quantity, Field(description="bytes per tuple, if not the payload of the sender")
             ]
         ],
         "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash", "chained"]],
         "ipt": NotRequired[
             Annotated[
-                _Number,
+                Amount,
                 Field(
                     description="instructions per tuple to hand it to another thread, half at "
                     "each end; none where the stream is chained"
@@ -117,15 +109,15 @@ class GraphJson(TypedDict):
     """A stream graph: operators and the streams between them, without cycles."""
 
     name: NotRequired[str]
-    attributes: NotRequired[_Dict[str | int | Finite | bool]]
+    attributes: NotRequired[TableOf[str | int | Finite | bool]]
     fires: NotRequired[
         Annotated[
             Literal["each", "all"],
             Field(description="default for operators without a value; 'all' makes a task graph"),
         ]
     ]
-    operators: _List[OperatorJson]
-    streams: NotRequired[_List[StreamJson]]
+    operators: ListOf[OperatorJson]
+    streams: NotRequired[ListOf[StreamJson]]
 
 
 @with_config(STRICT)
@@ -134,8 +126,8 @@ class ElementJson(TypedDict):
 
     pe: Annotated[int, Field(ge=0, description="its number")]
     device: str
-    requires: NotRequired[Annotated[_List[str], Field(description="tags its operators require")]]
-    operators: _List[str]
+    requires: NotRequired[Annotated[ListOf[str], Field(description="tags its operators require")]]
+    operators: ListOf[str]
 
 
 @with_config(STRICT)
@@ -146,7 +138,7 @@ class PlacementJson(TypedDict):
     `place --json` prints is taken as well, and these fields of it are read.
     """
 
-    about: NotRequired[Annotated[_List[str], Field(description="notes for readers")]]
+    about: NotRequired[Annotated[ListOf[str], Field(description="notes for readers")]]
 
     graph: NotRequired[Annotated[str, Field(description="name of the graph it is for")]]
     placer: NotRequired[Annotated[str, Field(description="placer that made it")]]
@@ -155,7 +147,7 @@ class PlacementJson(TypedDict):
         Annotated[Finite, Field(description="value that it reaches by that objective")]
     ]
     relative_throughput: NotRequired[
-        Annotated[_Number, Field(description="relative throughput that it reaches, 0 to 1")]
+        Annotated[Amount, Field(description="relative throughput that it reaches, 0 to 1")]
     ]
     bound: NotRequired[Annotated[Finite, Field(description="bound that no placement exceeds")]]
     answers: NotRequired[
@@ -179,9 +171,9 @@ class PlacementJson(TypedDict):
             ),
         ]
     ]
-    pes: NotRequired[Annotated[_List[ElementJson], Field(description="operators by device")]]
-    colocate: NotRequired[Annotated[_List[_List[str]], Field(description="must share a device")]]
-    exlocate: NotRequired[Annotated[_List[_List[str]], Field(description="must not share one")]]
+    pes: NotRequired[Annotated[ListOf[ElementJson], Field(description="operators by device")]]
+    colocate: NotRequired[Annotated[ListOf[ListOf[str]], Field(description="must share a device")]]
+    exlocate: NotRequired[Annotated[ListOf[ListOf[str]], Field(description="must not share one")]]
     parallelism: NotRequired[
         Annotated[
             dict[str, Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]],
@@ -194,149 +186,7 @@ class PlacementJson(TypedDict):
             Field(description="key groups by which tuples are dealt to the subtasks of operators"),
         ]
     ]
-    assignment: Annotated[_Dict[str], Field(description="operator name → device name")]
-
-
-@with_config(STRICT)
-class DeviceToml(TypedDict):
-    """One device, or ``count`` equal ones: name0, name1 and so on."""
-
-    name: str
-    count: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
-    mips: NotRequired[
-        Annotated[_Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
-    ]
-    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
-    reserved: NotRequired[
-        Annotated[
-            _Quantity,
-            Field(
-                description="MIPS of all its cores together that other processes take, such as Java"
-            ),
-        ]
-    ]
-    tags: NotRequired[_List[str]]
-    memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '16 GB'")]]
-    egress: NotRequired[
-        Annotated[
-            _Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
-        ]
-    ]
-    ingress: NotRequired[
-        Annotated[_Quantity, Field(description="maximum that its network card receives")]
-    ]
-    watts: NotRequired[
-        Annotated[_Number, Field(description="power of a busy core in excess of an idle one")]
-    ]
-
-
-LinkToml = TypedDict(
-    "LinkToml",
-    {
-        "from": str,
-        "to": str,
-        "bandwidth": NotRequired[Annotated[_Quantity, Field(description="bit/s, or '100 Mbps'")]],
-        "latency": NotRequired[Annotated[_Quantity, Field(description="seconds, or '20 ms'")]],
-    },
-)
-with_config(STRICT)(LinkToml)
-
-
-@with_config(STRICT)
-class ClusterToml(TypedDict):
-    """A cluster: devices, and links where they differ from the default."""
-
-    devices: _List[DeviceToml]
-    links: NotRequired[_List[LinkToml]]
-    bandwidth: NotRequired[
-        Annotated[_Quantity, Field(description="of every link not listed: bit/s, or '1000 Mbps'")]
-    ]
-    latency: NotRequired[
-        Annotated[_Quantity, Field(description="of every link not listed: seconds, or '1 ms'")]
-    ]
-    overhead: NotRequired[
-        Annotated[_Quantity, Field(description="core seconds per remote tuple, at either end")]
-    ]
-    overhead_per_byte: NotRequired[
-        Annotated[_Quantity, Field(description="core seconds per remote byte, at either end")]
-    ]
-    gap: NotRequired[
-        Annotated[
-            _Quantity, Field(description="link seconds per remote tuple, in addition to its bytes")
-        ]
-    ]
-    framing: NotRequired[
-        Annotated[
-            _Number, Field(description="bytes on the wire per byte of payload, in addition to it")
-        ]
-    ]
-    headroom: NotRequired[
-        Annotated[
-            float,
-            Field(
-                ge=0, lt=1, description="share of every CPU, network card and link that stays free"
-            ),
-        ]
-    ]
-    joules_per_byte: NotRequired[
-        Annotated[_Number, Field(description="energy of sending a byte over a link")]
-    ]
-
-
-@with_config(STRICT)
-class OfferToml(TypedDict):
-    """A type of machine that can be bought."""
-
-    name: str
-    price: Annotated[float, Field(description="per hour, in any currency")]
-    mips: NotRequired[
-        Annotated[_Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
-    ]
-    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
-    memory: NotRequired[Annotated[_Quantity, Field(description="bytes, or '16 GB'")]]
-    egress: NotRequired[
-        Annotated[
-            _Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
-        ]
-    ]
-    ingress: NotRequired[
-        Annotated[_Quantity, Field(description="maximum that its network card receives")]
-    ]
-    slots: NotRequired[
-        Annotated[int, Field(ge=1, description="maximum number of subtasks on a machine")]
-    ]
-    tags: NotRequired[_List[str]]
-    at_least: NotRequired[
-        Annotated[
-            int, Field(ge=0, le=MOST_DEVICES, description="machines that every plan has, 0 or more")
-        ]
-    ]
-    at_most: NotRequired[
-        Annotated[int, Field(ge=1, le=MOST_DEVICES, description="maximum number of machines")]
-    ]
-
-
-@with_config(STRICT)
-class OffersToml(TypedDict):
-    """Types of machines that can be bought, and their prices."""
-
-    overhead: NotRequired[
-        Annotated[_Quantity, Field(description="core seconds per remote tuple, at either end")]
-    ]
-    overhead_per_byte: NotRequired[
-        Annotated[_Quantity, Field(description="core seconds per remote byte, at either end")]
-    ]
-    offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
-
-
-@with_config(STRICT)
-class ConstraintsToml(TypedDict):
-    """What a placement must respect."""
-
-    pin: NotRequired[Annotated[_Dict[str], Field(description="operator → device")]]
-    colocate: NotRequired[_List[_List[str]]]
-    exlocate: NotRequired[_List[_List[str]]]
-    allowed: NotRequired[Annotated[_Dict[_List[str]], Field(description="operator → devices")]]
+    assignment: Annotated[TableOf[str], Field(description="operator name → device name")]
 
 
 @with_config(STRICT)
@@ -345,7 +195,7 @@ class MovingJson(TypedDict):
 
     state: NotRequired[
         Annotated[
-            _List[_Number],
+            ListOf[Amount],
             Field(
                 description="bytes that each operator takes along when it moves; by default its "
                 "memory"
@@ -354,7 +204,7 @@ class MovingJson(TypedDict):
     ]
     startup: NotRequired[
         Annotated[
-            _List[_List[_Number]],
+            ListOf[ListOf[Amount]],
             Field(description="seconds to start, operators × devices; by default 0"),
         ]
     ]
@@ -371,7 +221,7 @@ class ProblemJson(TypedDict):
     ]
     seconds: NotRequired[
         Annotated[
-            _List[_List[_Number]],
+            ListOf[ListOf[Amount]],
             Field(description="core seconds per tuple, operators × devices, where not ipt / MIPS"),
         ]
     ]

@@ -18,9 +18,9 @@ from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError
+from streamplace.io.field_types import STRICT, Finite
 from streamplace.io.files import read_bytes, spot, writing
 from streamplace.io.parsing import checked
-from streamplace.io.schema import STRICT, Finite
 from streamplace.model.messages import quoted
 
 FORMAT = "streamplace-weights"

@@ -14,9 +14,9 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io.field_types import STRICT, Finite
 from streamplace.io.files import is_file, spot
 from streamplace.io.parsing import parse_as
-from streamplace.io.schema import STRICT, Finite
 from streamplace.io.weights import check_finite, read_tensors, write_tensors
 from streamplace.learn.history import Epoch, History, history_of
 from streamplace.learn.learner import Learner

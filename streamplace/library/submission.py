@@ -20,10 +20,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io.field_types import STRICT
 from streamplace.io.files import encoded, is_file, read_bytes, spot, write_text, writing
 from streamplace.io.locks import lock_at_once
 from streamplace.io.parsing import first_fault, parse_as, utf8
-from streamplace.io.schema import STRICT
 from streamplace.library.checking import check_files
 from streamplace.library.entries import LibraryEntry, ObjectiveName
 from streamplace.library.folder import BEST, MANIFEST, Library, open_library

@@ -10,7 +10,7 @@ from typing import Any
 from streamplace.errors import ClusterError
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.parsing import checked, parse_toml_text
-from streamplace.io.schema import OffersToml, OfferToml
+from streamplace.io.toml_schema import OffersToml, OfferToml
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
 from streamplace.model.messages import quoted

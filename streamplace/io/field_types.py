@@ -1,0 +1,13 @@
+"""Types of fields that the native file formats share."""
+
+from typing import Annotated, TypeVar
+
+from pydantic import ConfigDict, FailFast, Field
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+_T = TypeVar("_T")
+ListOf = Annotated[list[_T], FailFast()]  # a file of a million faults is told the first
+TableOf = Annotated[dict[str, _T], FailFast()]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str

@@ -1,0 +1,152 @@
+"""Clusters, offers and constraints as typed dictionaries: the files in TOML."""
+
+from typing import Annotated, NotRequired
+
+from pydantic import FailFast, Field, with_config
+from typing_extensions import TypedDict
+
+from streamplace.io.field_types import STRICT, Amount, ListOf, Quantity, TableOf
+from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.devices import MOST_CORES
+
+
+@with_config(STRICT)
+class DeviceToml(TypedDict):
+    """One device, or ``count`` equal ones: name0, name1 and so on."""
+
+    name: str
+    count: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
+    mips: NotRequired[
+        Annotated[Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
+    ]
+    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
+    reserved: NotRequired[
+        Annotated[
+            Quantity,
+            Field(
+                description="MIPS of all its cores together that other processes take, such as Java"
+            ),
+        ]
+    ]
+    tags: NotRequired[ListOf[str]]
+    memory: NotRequired[Annotated[Quantity, Field(description="bytes, or '16 GB'")]]
+    egress: NotRequired[
+        Annotated[
+            Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
+        ]
+    ]
+    ingress: NotRequired[
+        Annotated[Quantity, Field(description="maximum that its network card receives")]
+    ]
+    watts: NotRequired[
+        Annotated[Amount, Field(description="power of a busy core in excess of an idle one")]
+    ]
+
+
+LinkToml = TypedDict(
+    "LinkToml",
+    {
+        "from": str,
+        "to": str,
+        "bandwidth": NotRequired[Annotated[Quantity, Field(description="bit/s, or '100 Mbps'")]],
+        "latency": NotRequired[Annotated[Quantity, Field(description="seconds, or '20 ms'")]],
+    },
+)
+with_config(STRICT)(LinkToml)
+
+
+@with_config(STRICT)
+class ClusterToml(TypedDict):
+    """A cluster: devices, and links where they differ from the default."""
+
+    devices: ListOf[DeviceToml]
+    links: NotRequired[ListOf[LinkToml]]
+    bandwidth: NotRequired[
+        Annotated[Quantity, Field(description="of every link not listed: bit/s, or '1000 Mbps'")]
+    ]
+    latency: NotRequired[
+        Annotated[Quantity, Field(description="of every link not listed: seconds, or '1 ms'")]
+    ]
+    overhead: NotRequired[
+        Annotated[Quantity, Field(description="core seconds per remote tuple, at either end")]
+    ]
+    overhead_per_byte: NotRequired[
+        Annotated[Quantity, Field(description="core seconds per remote byte, at either end")]
+    ]
+    gap: NotRequired[
+        Annotated[
+            Quantity, Field(description="link seconds per remote tuple, in addition to its bytes")
+        ]
+    ]
+    framing: NotRequired[
+        Annotated[
+            Amount, Field(description="bytes on the wire per byte of payload, in addition to it")
+        ]
+    ]
+    headroom: NotRequired[
+        Annotated[
+            float,
+            Field(
+                ge=0, lt=1, description="share of every CPU, network card and link that stays free"
+            ),
+        ]
+    ]
+    joules_per_byte: NotRequired[
+        Annotated[Amount, Field(description="energy of sending a byte over a link")]
+    ]
+
+
+@with_config(STRICT)
+class OfferToml(TypedDict):
+    """A type of machine that can be bought."""
+
+    name: str
+    price: Annotated[float, Field(description="per hour, in any currency")]
+    mips: NotRequired[
+        Annotated[Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
+    ]
+    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
+    memory: NotRequired[Annotated[Quantity, Field(description="bytes, or '16 GB'")]]
+    egress: NotRequired[
+        Annotated[
+            Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
+        ]
+    ]
+    ingress: NotRequired[
+        Annotated[Quantity, Field(description="maximum that its network card receives")]
+    ]
+    slots: NotRequired[
+        Annotated[int, Field(ge=1, description="maximum number of subtasks on a machine")]
+    ]
+    tags: NotRequired[ListOf[str]]
+    at_least: NotRequired[
+        Annotated[
+            int, Field(ge=0, le=MOST_DEVICES, description="machines that every plan has, 0 or more")
+        ]
+    ]
+    at_most: NotRequired[
+        Annotated[int, Field(ge=1, le=MOST_DEVICES, description="maximum number of machines")]
+    ]
+
+
+@with_config(STRICT)
+class OffersToml(TypedDict):
+    """Types of machines that can be bought, and their prices."""
+
+    overhead: NotRequired[
+        Annotated[Quantity, Field(description="core seconds per remote tuple, at either end")]
+    ]
+    overhead_per_byte: NotRequired[
+        Annotated[Quantity, Field(description="core seconds per remote byte, at either end")]
+    ]
+    offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
+
+
+@with_config(STRICT)
+class ConstraintsToml(TypedDict):
+    """What a placement must respect."""
+
+    pin: NotRequired[Annotated[TableOf[str], Field(description="operator → device")]]
+    colocate: NotRequired[ListOf[ListOf[str]]]
+    exlocate: NotRequired[ListOf[ListOf[str]]]
+    allowed: NotRequired[Annotated[TableOf[ListOf[str]], Field(description="operator → devices")]]
