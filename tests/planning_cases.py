@@ -32,7 +32,7 @@ def catalogues(draw: st.DrawFn, most: int = 3) -> Catalogue:
                 memory=draw(st.sampled_from([float("inf"), 10.0, 20.0])),
                 egress=draw(st.sampled_from([float("inf"), 4e4])),
                 ingress=draw(st.sampled_from([float("inf"), 4e4])),
-                slots=draw(st.sampled_from([float("inf"), 2, 4])),
+                slots=draw(st.sampled_from([float("inf"), 1, 2, 4])),
                 at_least=draw(st.sampled_from([0, 0, 0, 1])),
                 at_most=MOST_MACHINES,
             )

@@ -17,6 +17,7 @@ from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, MEMORY, SL
 from streamplace.planning.cuts import ROOM, least_parallelism
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.shares import busiest_share
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
@@ -86,7 +87,7 @@ class Relaxation:
         self.whole_groups = np.array(
             [demand.pieces(v) for v in range(demand.n_operators)], np.int64
         )
-        self._subtasks = _most_even(demand, catalogue)
+        self._subtasks = _least_slots(demand, catalogue)
         self.boxes = [self._box(demand, catalogue, t) for t in range(len(catalogue.offers))]
 
     @property
@@ -214,11 +215,18 @@ def _scaled(need: Floats, local: Floats | None, room: float) -> Inequality:
     return Inequality({j: float(values[j] / room) for j in np.flatnonzero(values).tolist()}, 1.0)
 
 
-def _most_even(demand: Demand, catalogue: Catalogue) -> Floats:
-    """Subtasks that an operator has at least, [N]: the slots that its whole share takes."""
+def _least_slots(demand: Demand, catalogue: Catalogue) -> Floats:
+    """Slots that all of an operator takes at least, [N]: no subtask has more than the busiest.
+
+    Where the parallelism does not divide the key groups, these are fewer than the subtasks: of two
+    subtasks with two and one of three groups, the first holds two thirds in one slot.
+    """
     fastest = max(offer.core_speed for offer in catalogue.offers)
-    least = [least_parallelism(demand, v, fastest) for v in range(demand.n_operators)]
-    return np.maximum(np.array(least, np.float64), 1.0)
+    slots = np.ones(demand.n_operators)
+    for v in range(demand.n_operators):
+        least = max(1, least_parallelism(demand, v, fastest))
+        slots[v] = 1 / busiest_share(demand, v, least) if demand.pieces(v) else least
+    return slots
 
 
 def exact(worth: Floats) -> Fraction:

@@ -86,6 +86,16 @@ def test_the_network_needs_machines() -> None:
     assert bounds[1] is None or bounds[1].value > 2
 
 
+def test_a_slot_holds_more_than_an_even_share_of_key_groups() -> None:
+    """Two subtasks have two and one of three key groups, and a slot of a machine each."""
+    graph = StreamGraph.of("one", [Operator("v", ipt=1000, rate=1000, max_parallelism=3)])
+    demand = demand_of(graph)
+    catalogue = Catalogue.of([Offer("one", 1.0, mips=0.67, slots=1)])
+    bound = proven_bound(demand, catalogue)
+    assert bound is not None
+    assert bound.value == cheapest_by_brute_force(demand, catalogue, 3) == 2
+
+
 def test_multipliers_prove_what_the_solver_says() -> None:
     """The bound in exact fractions is the optimum of the linear program, but for rounding."""
     catalogue = Catalogue.of([Offer("one", 1.0, mips=4.0, cores=2, egress=1e5)], 1e-5)
