@@ -1,15 +1,14 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
-import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.background import remote_flows
+from streamplace.engines.flink.carried_tuples import carried_by_streams
 from streamplace.engines.flink.consistency import Present, Usage, consistency
 from streamplace.engines.flink.cpu import processes_of, python_workers
-from streamplace.engines.flink.flows import Shares, shares
 from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
 from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan
@@ -31,10 +30,6 @@ from streamplace.model.streams import Stream
 
 BLOCKED = 0.02
 """Share of its time that a source may be back-pressured before its rate means nothing."""
-BUFFER_BYTES = 32_768
-"""Size of Flink's network buffers, unless configured."""
-LEAST_BUFFERS = 10
-"""So many buffers must pass for the bytes in them to be counted well."""
 ALIKE = 0.02
 """Payloads that differ by less are the same."""
 
@@ -97,9 +92,10 @@ class JobProfile:
         Attribute ``unmeasured`` holds the doubts.
         """
         name_of = {task.id: task.name for task in self.tasks}
-        carried = self._tuples_by_stream(name_of)
-        sizes, sent = self._payloads(name_of, carried), self._sent()
-        usual = {self.edges[e].source: size for e, size in reversed(sizes.items())}
+        carried = carried_by_streams(self.tasks, self.edges, self.activity)
+        self.doubts.extend(carried.doubts)
+        sizes = carried.payloads
+        usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
         rates = {task.id: self._rate(task) for task in self.sources}
         operators = [
             self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), mips)
@@ -109,7 +105,7 @@ class JobProfile:
             Stream(
                 name_of[edge.source],
                 name_of[edge.target],
-                sent.get(e, carried[e]) / (self.tuples[edge.source] or 1.0),
+                carried.sent.get(e, carried.tuples[e]) / (self.tuples[edge.source] or 1.0),
                 _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
                 edge.partitioning,
             )
@@ -155,75 +151,6 @@ class JobProfile:
                 "actual rate is higher; set it with --rate when placing"
             )
         return self.tuples[source.id]
-
-    def _tuples_by_stream(self, name_of: Mapping[str, str]) -> dict[int, float]:
-        """Tuples/s of each stream, by its number.
-
-        What a task with several outputs writes does not help: a tuple that it sends to all of them
-        counts once.
-        """
-        written = self._rates("numRecordsOut")
-        weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(self.edges)}
-        sent = {self.edges[e].source: tuples for e, tuples in self._sent().items()}
-        tuples = shares(self._pairs(), self._rates("numRecordsIn"), sent, weights)
-        self._doubt("selectivity", _reasons(tuples, "guessed"), name_of)
-        return tuples.amounts
-
-    def _sent(self) -> dict[int, float]:
-        """Tuples/s on streams that are the only one of their source, as it counts them itself.
-
-        What reaches the other end is more or less as long as queues drain or fill.
-        """
-        written = self._rates("numRecordsOut")
-        outputs = Counter(edge.source for edge in self.edges)
-        return {
-            e: written[edge.source] * edge.copies
-            for e, edge in enumerate(self.edges)
-            if outputs[edge.source] == 1 and edge.source in written
-        }
-
-    def _payloads(
-        self, name_of: Mapping[str, str], carried: Mapping[int, float]
-    ) -> dict[int, float]:
-        """Bytes per tuple of each stream that carries any, by its number."""
-        sent = self._rates("numBytesOut")  # counts what goes to several tasks once for each
-        sizes = shares(self._pairs(), self._rates("numBytesIn"), sent, carried)
-        blur = self._blur()
-        few = (e for e in sizes.from_sent if sizes.amounts[e] < blur[self.edges[e].source])
-        reasons = dict.fromkeys(few, "few bytes passed; profile for longer")
-        reasons |= _reasons(sizes, "a mean")
-        reasons |= {e: "no tuple passed" for e, tuples in carried.items() if not tuples}
-        self._doubt("payload", reasons, name_of)
-        return {e: sizes.amounts[e] / tuples for e, tuples in carried.items() if tuples}
-
-    def _blur(self) -> dict[str, float]:
-        """Task → bytes/s that it must have sent for them to be told well.
-
-        They are counted by whole buffers, of which there is one for each receiving subtask.
-        """
-        parallelism = {task.id: task.parallelism for task in self.tasks}
-        channels: Counter[str] = Counter()
-        for edge in self.edges:
-            receivers = 1 if edge.partitioning == "forward" else parallelism[edge.target]
-            channels[edge.source] += parallelism[edge.source] * receivers
-        return {
-            task: LEAST_BUFFERS * BUFFER_BYTES * math.sqrt(n) / (self.activity[task].seconds or 1)
-            for task, n in channels.items()
-        }
-
-    def _doubt(self, what: str, reasons: Mapping[int, str], name_of: Mapping[str, str]) -> None:
-        self.doubts.extend(
-            f"{what} of {_label(self.edges[e], name_of)}: {reasons[e]}" for e in sorted(reasons)
-        )
-
-    def _rates(self, metric: str) -> dict[str, float]:
-        """Metric of every task that has it."""
-        return {
-            task: seen.rates[metric] for task, seen in self.activity.items() if metric in seen.rates
-        }
-
-    def _pairs(self) -> list[tuple[str, str]]:
-        return [(edge.source, edge.target) for edge in self.edges]
 
 
 def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = ()) -> JobProfile:
@@ -381,16 +308,6 @@ def _unknown(
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
             yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
-
-
-def _reasons(amounts: Shares, mixed: str) -> dict[int, str]:
-    """Why streams' amounts are not measured."""
-    reasons = dict.fromkeys(amounts.small, "the small difference of large numbers")
-    return reasons | dict.fromkeys(amounts.mixed, f"{mixed}, several inputs mix")
-
-
-def _label(edge: Edge, name_of: Mapping[str, str]) -> str:
-    return f"{name_of[edge.source]}→{name_of[edge.target]}"
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:

@@ -1,0 +1,127 @@
+"""What every stream of a running job carries: tuples, and bytes per tuple."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from streamplace.engines.flink.flows import Shares, shares
+from streamplace.engines.flink.plan import Edge, FlinkTask
+from streamplace.engines.flink.sampling import Activity
+
+BUFFER_BYTES = 32_768
+"""Size of Flink's network buffers, unless configured."""
+LEAST_BUFFERS = 10
+"""So many buffers must pass for the bytes in them to be counted well."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedTuples:
+    """What every stream carries, by its number.
+
+    Attributes
+    ----------
+    tuples
+        Tuples/s.
+    sent
+        Tuples/s on streams that are the only one of their source, as it counts them itself. What
+        reaches the other end is more or less as long as queues drain or fill.
+    payloads
+        Bytes per tuple of each stream that carries any.
+    doubts
+        What could not be measured, in words.
+    """
+
+    tuples: Mapping[int, float]
+    sent: Mapping[int, float]
+    payloads: dict[int, float]
+    doubts: Sequence[str]
+
+
+def carried_by_streams(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> CarriedTuples:
+    """Tuples and payloads of all streams, from what their tasks read and sent."""
+    sent = _sent(edges, activity)
+    tuples = _tuples(edges, activity, sent)
+    sizes = shares(
+        _pairs(edges),
+        _rates(activity, "numBytesIn"),
+        _rates(activity, "numBytesOut"),  # counts what goes to several tasks once for each
+        tuples.amounts,
+    )
+    blur = _blur(tasks, edges, activity)
+    few = (e for e in sizes.from_sent if sizes.amounts[e] < blur[edges[e].source])
+    reasons = dict.fromkeys(few, "few bytes passed; profile for longer")
+    reasons |= _reasons(sizes, "a mean")
+    reasons |= {e: "no tuple passed" for e, amount in tuples.amounts.items() if not amount}
+    labels = _labels(tasks, edges)
+    doubts = [
+        f"{what} of {labels[e]}: {why[e]}"
+        for what, why in (("selectivity", _reasons(tuples, "guessed")), ("payload", reasons))
+        for e in sorted(why)
+    ]
+    payloads = {e: sizes.amounts[e] / amount for e, amount in tuples.amounts.items() if amount}
+    return CarriedTuples(tuples.amounts, sent, payloads, doubts)
+
+
+def _tuples(
+    edges: Sequence[Edge], activity: Mapping[str, Activity], sent: Mapping[int, float]
+) -> Shares:
+    """Tuples/s of each stream.
+
+    What a task with several outputs writes does not help: a tuple that it sends to all of them
+    counts once.
+    """
+    written = _rates(activity, "numRecordsOut")
+    weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(edges)}
+    alone = {edges[e].source: tuples for e, tuples in sent.items()}
+    return shares(_pairs(edges), _rates(activity, "numRecordsIn"), alone, weights)
+
+
+def _sent(edges: Sequence[Edge], activity: Mapping[str, Activity]) -> dict[int, float]:
+    written = _rates(activity, "numRecordsOut")
+    outputs = Counter(edge.source for edge in edges)
+    return {
+        e: written[edge.source] * edge.copies
+        for e, edge in enumerate(edges)
+        if outputs[edge.source] == 1 and edge.source in written
+    }
+
+
+def _blur(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> dict[str, float]:
+    """Task → bytes/s that it must have sent for them to be told well.
+
+    They are counted by whole buffers, of which there is one for each receiving subtask.
+    """
+    parallelism = {task.id: task.parallelism for task in tasks}
+    channels: Counter[str] = Counter()
+    for edge in edges:
+        receivers = 1 if edge.partitioning == "forward" else parallelism[edge.target]
+        channels[edge.source] += parallelism[edge.source] * receivers
+    return {
+        task: LEAST_BUFFERS * BUFFER_BYTES * math.sqrt(n) / (activity[task].seconds or 1)
+        for task, n in channels.items()
+    }
+
+
+def _reasons(amounts: Shares, mixed: str) -> dict[int, str]:
+    """Why streams' amounts are not measured."""
+    reasons = dict.fromkeys(amounts.small, "the small difference of large numbers")
+    return reasons | dict.fromkeys(amounts.mixed, f"{mixed}, several inputs mix")
+
+
+def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
+    """Metric of every task that has it."""
+    return {task: seen.rates[metric] for task, seen in activity.items() if metric in seen.rates}
+
+
+def _pairs(edges: Sequence[Edge]) -> list[tuple[str, str]]:
+    return [(edge.source, edge.target) for edge in edges]
+
+
+def _labels(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[str]:
+    name_of = {task.id: task.name for task in tasks}
+    return [f"{name_of[edge.source]}→{name_of[edge.target]}" for edge in edges]
