@@ -16,8 +16,9 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.placers.exact.solver import Effort, solve_model
 from streamplace.planning.contents import allowed
-from streamplace.planning.counts import Prices
+from streamplace.planning.counts import Prices, WholeCut, solve_counts
 from streamplace.planning.demand import ALL_TO_ALL, demand_of
+from streamplace.planning.master import solve_master
 from streamplace.planning.offers import Catalogue
 
 WORTH = 10**6
@@ -154,23 +155,17 @@ class PlanColumns:
 
     def _numbers(self, tried: list[tuple[int, ...]]) -> tuple[int, tuple[int, ...]]:
         """Cheapest numbers of machines that satisfy all cuts and were not tried, and their cost."""
-        from ortools.sat.python import cp_model
-
-        model = cp_model.CpModel()
-        x = [model.new_int_var(0, min(k["at_most"], sum(self.pieces)), "") for k in self.kinds]
-        for cut in self.cuts:
-            demand = sum(w * a for w, a in zip(cut.worth, self.pieces, strict=True))
-            model.add(sum(m * y for m, y in zip(cut.most, x, strict=True)) >= demand)
-        for counts in tried:
-            differs = [model.new_bool_var("") for _ in x]
-            for y, n, d in zip(x, counts, differs, strict=True):
-                model.add(y != n).only_enforce_if(d)
-            model.add_bool_or(differs)
-        model.minimize(sum(k["price"] * y for k, y in zip(self.kinds, x, strict=True)))
-        solution = solve_model(model, Effort(None, WORK, workers=1, seed=0))
-        value_of = solution.value_of
-        counts = () if value_of is None else tuple(value_of(y) for y in x)
-        return max(0, int(np.ceil(solution.bound - 1e-6))), counts
+        cheapest = solve_counts(
+            [kind["price"] for kind in self.kinds],
+            [(0, min(kind["at_most"], sum(self.pieces))) for kind in self.kinds],
+            [
+                WholeCut(tuple(most), sum(w * a for w, a in zip(worth, self.pieces, strict=True)))
+                for worth, most in self.cuts
+            ],
+            WORK,
+            tried=tried,
+        )
+        return max(0, int(np.ceil(cheapest.bound - 1e-6))), cheapest.counts or ()
 
     def _packed(self, counts: tuple[int, ...]) -> list[list[Any]]:
         """Contents of so many machines of each kind; none where CP-SAT finds none."""
@@ -194,25 +189,9 @@ class PlanColumns:
 
     def _prices(self) -> list[int]:
         """Worth of a piece of each operator: the dual values of the master program."""
-        from streamplace.planning.linear import new_solver
-
-        solver = new_solver()
-        cover = [solver.Constraint(float(p), float(p)) for p in self.pieces]
-        dear = 10.0 * max(kind["price"] for kind in self.kinds)
-        unit = [(None, v, sign) for v in range(len(cover)) for sign in (1.0, -1.0)]
-        for _, v, sign in unit:
-            missing = solver.NumVar(0.0, solver.infinity(), "")
-            solver.Objective().SetCoefficient(missing, dear)
-            cover[v].SetCoefficient(missing, sign)
-        for k, contents in self.columns:
-            column = solver.NumVar(0.0, solver.infinity(), "")
-            solver.Objective().SetCoefficient(column, float(self.kinds[k]["price"]))
-            for v, a in enumerate(contents):
-                if a:
-                    cover[v].SetCoefficient(column, float(a))
-        solver.Objective().SetMinimization()
-        solver.Solve()
-        return [round(row.dual_value() * WORTH) for row in cover]
+        prices = [kind["price"] for kind in self.kinds]
+        master = solve_master(self.pieces, self.columns, prices, 10.0 * max(prices))
+        return [round(value * WORTH) for value in master.worth.tolist()]
 
     def _best(self, k: int, worth: list[int]) -> tuple[int, tuple[int, ...]]:
         """Return the most that contents of a kind are worth, and contents that are."""

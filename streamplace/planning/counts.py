@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
+from typing import NamedTuple
 
 from streamplace.placers.exact.solver import Effort, solve_model
 from streamplace.planning.cuts import Cut
@@ -41,19 +42,27 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Whole:
-    """A cut in whole numbers."""
+class WholeCut:
+    """A cut in whole numbers: Σ worth(t) · x(t) ≥ demand."""
 
     worth: tuple[int, ...]
     demand: int
 
     @classmethod
-    def of(cls, cut: Cut) -> "_Whole":
+    def of(cls, cut: Cut) -> "WholeCut":
+        """Round a cut, such that it excludes no more than before."""
         if cut.demand <= 0:
             return cls((0,) * len(cut.worth), 0)
         scale = SCALE / cut.demand
         worth = tuple(-int(-min(z, cut.demand) * scale // 1) for z in cut.worth)
         return cls(worth, SCALE)
+
+
+class CheapestCounts(NamedTuple):
+    """Numbers of machines of each type, None where there are none, and a bound of their cost."""
+
+    counts: tuple[int, ...] | None
+    bound: float
 
 
 def cheapest_counts(
@@ -73,13 +82,46 @@ def cheapest_counts(
     tried
         Numbers that are not wanted.
     """
+    cheapest = solve_counts(
+        Prices.of(catalogue).numbers,
+        [(offer.at_least, offer.at_most) for offer in catalogue.offers],
+        [WholeCut.of(cut) for cut in cuts],
+        MOST_WORK,
+        above=above,
+        below=below,
+        tried=tried,
+    )
+    return cheapest.counts
+
+
+def solve_counts(
+    prices: Sequence[int],
+    limits: Sequence[tuple[int, int]],
+    cuts: Iterable[WholeCut],
+    work: float,
+    *,
+    above: int = 0,
+    below: int | None = None,
+    tried: Iterable[Sequence[int]] = (),
+) -> CheapestCounts:
+    """Minimise the cost of the numbers of machines that satisfy cuts, by CP-SAT.
+
+    Parameters
+    ----------
+    limits
+        Fewest and most machines of each type.
+    work
+        Deterministic seconds of the solver.
+    above, below, tried
+        As for `cheapest_counts`.
+    """
     from ortools.sat.python import cp_model
 
-    prices, model = Prices.of(catalogue), cp_model.CpModel()
-    x = [model.new_int_var(o.at_least, o.at_most, o.name) for o in catalogue.offers]
-    for cut in map(_Whole.of, cuts):
+    model = cp_model.CpModel()
+    x = [model.new_int_var(low, high, "") for low, high in limits]
+    for cut in cuts:
         model.add(sum(z * n for z, n in zip(cut.worth, x, strict=True)) >= cut.demand)
-    cost = sum(n * y for n, y in zip(prices.numbers, x, strict=True))
+    cost = sum(n * y for n, y in zip(prices, x, strict=True))
     model.add(cost >= above)
     if below is not None:
         model.add(cost < below)
@@ -89,8 +131,10 @@ def cheapest_counts(
             model.add(y != n).only_enforce_if(d)
         model.add_bool_or(differs)
     model.minimize(cost)
-    value_of = solve_model(model, Effort(None, MOST_WORK, workers=1, seed=0)).value_of
-    return None if value_of is None else tuple(value_of(y) for y in x)
+    solution = solve_model(model, Effort(None, work, workers=1, seed=0))
+    value_of = solution.value_of
+    cheapest = None if value_of is None else tuple(value_of(y) for y in x)
+    return CheapestCounts(cheapest, solution.bound)
 
 
 def least_cost(cuts: Iterable[Cut], catalogue: Catalogue, goal: int) -> Fraction:
@@ -100,7 +144,7 @@ def least_cost(cuts: Iterable[Cut], catalogue: Catalogue, goal: int) -> Fraction
     other, as long as no cut alone shows that the rest costs too much. Where that takes too many
     steps, the bound is that of the best cut.
     """
-    prices, whole = Prices.of(catalogue), [_Whole.of(cut) for cut in cuts]
+    prices, whole = Prices.of(catalogue), [WholeCut.of(cut) for cut in cuts]
     single = max([0, *(_rest(cut, prices, catalogue, 0, cut.demand) for cut in whole)])
     fixed = prices.cost([offer.at_least for offer in catalogue.offers])
     floor = min(goal, max(single, fixed))
@@ -112,7 +156,7 @@ def least_cost(cuts: Iterable[Cut], catalogue: Catalogue, goal: int) -> Fraction
 class _Refutation:
     """Depth-first search for numbers of machines below a cost."""
 
-    def __init__(self, prices: Prices, cuts: list[_Whole], catalogue: Catalogue) -> None:
+    def __init__(self, prices: Prices, cuts: list[WholeCut], catalogue: Catalogue) -> None:
         self._prices, self._cuts, self._catalogue = prices, cuts, catalogue
         self._steps = 0
 
@@ -145,7 +189,7 @@ class _Refutation:
         )
 
 
-def _rest(cut: _Whole, prices: Prices, catalogue: Catalogue, first: int, need: int) -> int:
+def _rest(cut: WholeCut, prices: Prices, catalogue: Catalogue, first: int, need: int) -> int:
     """Least cost at which the types from ``first`` on satisfy what is left of a cut."""
     if need <= 0:
         return 0

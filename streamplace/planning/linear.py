@@ -89,20 +89,27 @@ def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Separation
 
 def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Separation:
     """Solve with every operator held once; what is missing or too much costs the penalty."""
-    cover = []
-    for v in range(n):
-        row = solver.Constraint(1.0, 1.0)
+    cover = covering_rows(solver, [1.0] * n, penalty)
+    for v, row in enumerate(cover):
         for block in blocks:
             row.SetCoefficient(block[v], 1.0)
+    solver.Objective().SetMinimization()
+    if solver.Solve() != solver.OPTIMAL:
+        return Separation(0.0, np.zeros(n))
+    return Separation(solver.Objective().Value(), np.array([row.dual_value() for row in cover]))
+
+
+def covering_rows(solver: Any, amounts: Sequence[float], penalty: float) -> list[Any]:
+    """Rows that hold so much of every operator; what is missing or too much costs the penalty."""
+    cover = []
+    for amount in amounts:
+        row = solver.Constraint(float(amount), float(amount))
         for sign in (1.0, -1.0):
             gap = solver.NumVar(0.0, solver.infinity(), "")
             row.SetCoefficient(gap, sign)
             solver.Objective().SetCoefficient(gap, penalty)
         cover.append(row)
-    solver.Objective().SetMinimization()
-    if solver.Solve() != solver.OPTIMAL:
-        return Separation(0.0, np.zeros(n))
-    return Separation(solver.Objective().Value(), np.array([row.dual_value() for row in cover]))
+    return cover
 
 
 def _block(solver: Any, polytope: Polytope, count: Any) -> tuple[list[Any], list[Any]]:
