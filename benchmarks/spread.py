@@ -20,6 +20,7 @@ from plan import DATASETS, MIPS, OVERHEAD, load
 
 from streamplace import Offer, StreamGraph, read_graph
 from streamplace.model.operators import Operator
+from streamplace.placers.exact.solver import Effort, solve_model
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import CPU, EGRESS, INGRESS, Packing, packing_of
 from streamplace.planning.demand import Demand, demand_of
@@ -114,13 +115,8 @@ def exact_bound(packing: Packing, workers: int, slots: int, reached: float) -> f
         for need in _needs(model, packing, row):
             model.add(need <= most)
     model.minimize(most)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = EXACT_SECONDS
-    solver.parameters.catch_sigint_signal = False
-    if solver.solve(model) == cp_model.INFEASIBLE:
-        return reached
-    return solver.best_objective_bound / SCALE
+    solution = solve_model(model, Effort(EXACT_SECONDS, None, workers=1, seed=0))
+    return reached if solution.infeasible else solution.bound / SCALE
 
 
 def _needs(

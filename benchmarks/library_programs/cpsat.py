@@ -102,6 +102,7 @@ def main():
     solver.parameters.max_time_in_seconds = options.seconds
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = options.seed
+    solver.parameters.catch_sigint_signal = False
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         raise SystemExit("no placement within the time")
     devices = [max(range(len(row)), key=lambda d: solver.value(row[d])) for row in on]

@@ -146,7 +146,7 @@ def _without(manager: Mapping[str, Any], job: str) -> dict[str, Any]:
     """Return a TaskManager as it will be when a job has given its slots back."""
     left, slots = manager[LEFT], manager.get("allocatedSlots", [])
     held = [slot["resource"] for slot in slots if slot["jobId"] == job and "resource" in slot]
-    return {**dict(manager), LEFT: _sum_of(left, held)}
+    return {**manager, LEFT: _sum_of(left, held)}
 
 
 def _sum_of(left: Resources, held: Sequence[Resources]) -> Resources:
