@@ -23,12 +23,13 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.curve import PlanCurve
+from streamplace.planning.defaults import USUAL_ERROR
 from streamplace.planning.given import planned_on
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
 from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import USUAL_BUDGET, USUAL_ERROR, PlanSettings
+from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 from streamplace.planning.traced import planned_for_trace
 from streamplace.planning.traces import RateTrace, read_trace
 

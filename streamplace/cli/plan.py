@@ -11,6 +11,7 @@ from streamplace.cli._options import FILE, OFFERS
 from streamplace.cli._output import print_json, print_report, waiting
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
+from streamplace.planning.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
     from streamplace.planning.curve import PlanCurve
@@ -82,7 +83,7 @@ MOST_PROTECTED = 64
 @click.option(
     "--error",
     type=click.FloatRange(0),
-    default=0.15,
+    default=USUAL_ERROR,
     show_default=True,
     help="Share by which they may cost more.",
 )

@@ -5,12 +5,11 @@ from math import inf
 
 from streamplace.errors import SettingError
 from streamplace.placers.registry import Budget
+from streamplace.planning.defaults import USUAL_ERROR
 from streamplace.planning.headroom import Headroom
 
 NO_HEADROOM = Headroom()
 USUAL_BUDGET = Budget(10.0)
-USUAL_ERROR = 0.15
-"""Share by which operators cost more than measured: nine of ten predictions are within it."""
 
 
 @dataclass(frozen=True, slots=True)
