@@ -195,9 +195,7 @@ def _check_output(output: Path | None, is_curve: bool) -> None:
 
 def _tell(answer: "PlanResult | PlanCurve", as_json: bool, output: Path | None) -> None:
     """Write and print a plan or a curve."""
-    if output is not None and output.suffix == ".html":
-        answer.report().save(output)
-    elif output is not None:
+    if output is not None:
         answer.write(output)
     if as_json:
         print_json(answer.to_json())

@@ -141,21 +141,7 @@ def planted_plan(shape: PlantedShape, seed: int) -> PlantedInstance:
     """
     rng = np.random.default_rng([seed, shape.operators, shape.devices, 2])
     kinds = rng.integers(0, 2, shape.devices)
-    shared = shape.operators // 4
-    contents = np.zeros((shape.operators, shape.devices), np.int64)
-    work = np.zeros(shape.operators, np.int64)
-    for v in range(shared):
-        contents[v, rng.permutation(shape.devices)[: rng.integers(2, 5)]] = 1
-        work[v] = rng.integers(1, SECOND // (2 * shared))
-    alone = np.arange(shared, shape.operators)
-    place = rng.permutation(np.arange(len(alone)) % shape.devices)
-    contents[alone, place] = 1
-    for d in range(shape.devices):
-        left = SECOND * (1 + int(kinds[d])) - int(work[:shared] @ contents[:shared, d])
-        mine = alone[place == d]
-        work[mine] = _parts(left, rng.integers(500, 1501, len(mine)))
-    hidden = rng.permutation(shape.operators)
-    contents, work = contents[hidden], work[hidden]
+    contents, work = _full_machines(shape, kinds, rng)
     pieces, memory = contents.sum(axis=1), rng.integers(1, 1000, shape.operators)
     source, target = _streams(contents.argmax(axis=1), shape, rng)
     bits = rng.integers(1, 1001, len(source))
@@ -190,17 +176,43 @@ def planted_plan(shape: PlantedShape, seed: int) -> PlantedInstance:
         [k, [[v, 1] for v in np.flatnonzero(contents[:, d]).tolist()]]
         for d, k in enumerate(kinds.tolist())
     ]
-    cut = PlanCut(work.tolist(), [kind["cpu"] for kind in capacities])
+    bound = str(sum(10 * (int(k) + 1) for k in kinds))
+    return PlantedInstance(document, {"machines": machines}, bound, _proof_by_work(document))
+
+
+def _full_machines(
+    shape: PlantedShape, kinds: Longs, rng: np.random.Generator
+) -> tuple[Longs, Longs]:
+    """Pieces of each operator on each machine, all of which are full, and the work of a piece."""
+    shared = shape.operators // 4
+    contents = np.zeros((shape.operators, shape.devices), np.int64)
+    work = np.zeros(shape.operators, np.int64)
+    for v in range(shared):
+        contents[v, rng.permutation(shape.devices)[: rng.integers(2, 5)]] = 1
+        work[v] = rng.integers(1, SECOND // (2 * shared))
+    alone = np.arange(shared, shape.operators)
+    place = rng.permutation(np.arange(len(alone)) % shape.devices)
+    contents[alone, place] = 1
+    for d in range(shape.devices):
+        left = SECOND * (1 + int(kinds[d])) - int(work[:shared] @ contents[:shared, d])
+        mine = alone[place == d]
+        work[mine] = _parts(left, rng.integers(500, 1501, len(mine)))
+    hidden = rng.permutation(shape.operators)
+    return contents[hidden], work[hidden]
+
+
+def _proof_by_work(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the proof that machines cannot do more work than all pieces are."""
+    work = [row["work"][0] for row in document["operators"]]
+    cut = PlanCut(work, [kind["cpu"] for kind in document["kinds"]])
     full = {
-        "order": list(range(shape.operators)),
+        "order": list(range(len(work))),
         "weights": [{"worths": [1], "limits": {"cpu": 1}}],
     }
-    proof = {
-        "cuts": [{"worth": cut.worth, "most": cut.most, "contents": [full, full]}],
+    return {
+        "cuts": [{"worth": cut.worth, "most": cut.most, "contents": [full] * len(cut.most)}],
         "numbers": numbers_proof(document, [cut]),
     }
-    bound = str(sum(10 * (int(k) + 1) for k in kinds))
-    return PlantedInstance(document, {"machines": machines}, bound, proof)
 
 
 def _parts(total: int, sizes: Longs) -> Longs:

@@ -227,7 +227,10 @@ class PlanResult(Pictured):
         return dict(zip(FILES, texts, strict=True))
 
     def write(self, folder: str | PathLike[str]) -> None:
-        """Write the files of the plan into a folder, all of them or none."""
+        """Write the files of the plan into a folder, all or none, or the report alone (.html)."""
+        if Path(folder).suffix == ".html":
+            self.report().save(folder)
+            return
         make_folder(Path(folder))
         write_texts({Path(folder) / name: text for name, text in self.files().items()})
 
