@@ -128,10 +128,8 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     Groups keep the rules of their first unit: merge only units with the same ones, or put the
     rules in afterwards.
     """
-    size = (n_groups, level.load.shape[1])
-    load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
-    kind, memory = np.zeros(n_groups, np.int32), np.zeros(min(n_groups, len(level.memory)))
     first, member = group_by(group, n_groups)
+    load, core, kind, memory = _sums(level, n_groups, member, first)
     start = np.zeros(n_groups + 1, np.int64)
     most = len(level.peer)
     peer, entry = np.empty(most, np.int32), np.full(n_groups, -1, np.int64)
@@ -142,13 +140,6 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
     for g in range(n_groups):
         for k in range(first[g], first[g + 1]):
             u = member[k]
-            kind[g] = level.kind[u]
-            if len(memory):
-                memory[g] += level.memory[u]
-            for c in range(size[1]):
-                load[g, c] += level.load[u, c]
-                if len(core):
-                    core[g, c] = max(core[g, c], level.core[u, c])
             for e in range(level.start[u], level.start[u + 1]):
                 h = group[level.peer[e]]
                 if h == g:
@@ -190,6 +181,27 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
         ruled=level.ruled,
         plain=level.plain,
     )
+
+
+@kernel
+def _sums(
+    level: Level, n_groups: int, member: Ints, first: Ints
+) -> tuple[Floats, Floats, Ints, Floats]:
+    """Load, core, kind and memory of the groups."""
+    size = (n_groups, level.load.shape[1])
+    load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
+    kind, memory = np.zeros(n_groups, np.int32), np.zeros(min(n_groups, len(level.memory)))
+    for g in range(n_groups):
+        for k in range(first[g], first[g + 1]):
+            u = member[k]
+            kind[g] = level.kind[u]
+            if len(memory):
+                memory[g] += level.memory[u]
+            for c in range(size[1]):
+                load[g, c] += level.load[u, c]
+                if len(core):
+                    core[g, c] = max(core[g, c], level.core[u, c])
+    return load, core, kind, memory
 
 
 @kernel
