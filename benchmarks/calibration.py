@@ -8,7 +8,6 @@ Linux, root and a JDK, and takes about 25 seconds a run. ``--table`` measures no
 """
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,7 +15,6 @@ import tempfile
 import time
 from argparse import ArgumentParser
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,119 +32,24 @@ from calibrating import (
     java_of,
     sending_of,
 )
+from flink_jobs import JOBS, ROOT, SOURCES
+from limiting import limit, measured_devices, release, threads
 
 from streamplace.drawing.figures import GREY, new_figure, save
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.limited import cgroups, limited_cluster
 from streamplace.engines.flink.local import LocalCluster
 from streamplace.engines.flink.plan import FlinkTask, read_plan
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import sample
 
-ROOT = Path(__file__).parents[1]
 DEVICES = tuple(f"cal-{i}" for i in range(4))
 CORES, BANDWIDTH = 0.25, 40e6
-PERIOD_US = 20_000
-"""Short, so that a slow device is slow and not fast by turns: queues would run empty meanwhile."""
-FREE, FIRST, OTHERS = 9_000, 200_000, 100_000
-"""Weights of a device's CPU while it warms up and is measured, and of all else that runs here."""
-SETTINGS: dict[str, str | int | float] = {
-    "taskmanager.numberOfTaskSlots": 4,
-    "taskmanager.memory.network.min": "128m",
-    "taskmanager.memory.network.max": "128m",
-    "taskmanager.memory.segment-size": "8kb",  # queues that fill within seconds
-    "pipeline.operator-chaining.enabled": False,
-    "metrics.fetcher.update-interval": 1000,
-}
 WARM_UP, SETTLE, SECONDS = 7.0, 3.0, 5.0
 PLACEMENTS = 10
-COMPILERS = ("C1 Comp", "C2 Comp")
 BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
-
-
-def graph_job(operators: list[dict[str, Any]], streams: list[tuple[str, str, float]]) -> list[str]:
-    """Arguments of GraphJob.java."""
-    rows = [{"from": a, "to": b, "selectivity": s} for a, b, s in streams]
-    return [json.dumps({"operators": operators, "streams": rows})]
-
-
-HEAVY = graph_job(
-    [
-        {"name": "src", "rate": 20_000, "payload": 64},
-        {"name": "w1", "rounds": 20_000, "payload": 64},
-        {"name": "w2", "rounds": 40_000, "payload": 64},
-        {"name": "w3", "rounds": 60_000, "payload": 64},
-        {"name": "sink"},
-    ],
-    [("src", "w1", 1), ("w1", "w2", 1), ("w2", "w3", 1), ("w3", "sink", 1)],
-)
-BIG = graph_job(
-    [
-        {"name": "src", "rate": 5_000, "payload": 8000},
-        {"name": "left", "rounds": 20_000, "payload": 4000},
-        {"name": "right", "rounds": 20_000, "payload": 2000},
-        {"name": "join", "rounds": 20_000, "payload": 8000},
-        {"name": "sink"},
-    ],
-    [
-        ("src", "left", 1),
-        ("src", "right", 1),
-        ("left", "join", 1),
-        ("right", "join", 1),
-        ("join", "sink", 0.5),
-    ],
-)
-JOBS = {
-    "heavy pipeline": ("GraphJob", HEAVY),
-    "web shop log": ("LogJob", ["5000"]),
-    "riot-etl": ("RiotEtl", ["1000000"]),
-    "big diamond": ("GraphJob", BIG),
-    "nexmark-q3": ("NexmarkQ3", ["3000000"]),
-    "word-count": ("WordCount", ["1000000"]),
-    "meter readings": ("Readings", ["1000000"]),
-    "payment rules": ("Rules", ["1000000"]),
-}
-"""Main class and arguments; all sources offer more than any placement carries."""
-SOURCES = (ROOT / "examples/flink", ROOT / "datasets/applications/jobs", ROOT / "benchmarks/jobs")
-
-
-def group(kind: str, i: int) -> Path:
-    """Cgroup of this process: ``c`` of device i, ``x`` of all that is no device."""
-    folder = cgroups()
-    assert folder is not None
-    return folder / f"sp{os.getpid()}{kind}{i}"
-
-
-def threads(cluster: LocalCluster, device: str) -> Iterator[Path]:
-    """Folders of a device's threads."""
-    yield from Path(f"/proc/{cluster.processes[device].pid}/task").iterdir()
-
-
-def release(cluster: LocalCluster) -> None:
-    """Let devices warm up without a limit; what compiles is never limited.
-
-    A job that has run for an hour compiles nothing. Here that is had within seconds.
-    """
-    for i, device in enumerate(DEVICES):
-        (group("c", i) / "cpu.shares").write_text(str(FREE))
-        (group("c", i) / "cpu.cfs_quota_us").write_text("-1")
-        for thread in threads(cluster, device):
-            if (thread / "comm").read_text().startswith(COMPILERS):
-                (group("x", 0) / "tasks").write_text(thread.name)
-
-
-def limit(cluster: LocalCluster) -> None:
-    """Hold devices down, each on one core."""
-    for i, device in enumerate(DEVICES):
-        for thread in threads(cluster, device):
-            if not (thread / "comm").read_text().startswith(COMPILERS):
-                os.sched_setaffinity(int(thread.name), {i % (os.cpu_count() or 1)})
-        (group("c", i) / "cpu.shares").write_text(str(FIRST))
-        (group("c", i) / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-        (group("c", i) / "cpu.cfs_quota_us").write_text(str(round(CORES * PERIOD_US)))
 
 
 def cpu_seconds(cluster: LocalCluster) -> dict[str, float]:
@@ -275,23 +178,16 @@ def placements(job: str, counts: dict[str, int]) -> dict[str, dict[str, list[str
 
 def measure(flink: Flink, jobs: list[str], output: Path) -> None:
     """Append what is missing in the file."""
-    os.nice(-10)
     done = {(run["job"], run["placement"]) for run in read(output)}
     with (
         tempfile.TemporaryDirectory() as folder,
-        limited_cluster(
-            flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=SETTINGS
-        ) as cluster,
+        measured_devices(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
     ):
-        group("x", 0).mkdir()
-        (group("x", 0) / "cpu.shares").write_text(str(OTHERS))
-        for process in (os.getpid(), cluster.processes["jobmanager"].pid):
-            (group("x", 0) / "cgroup.procs").write_text(str(process))
         rest, jar = Rest(cluster.url), Path(folder) / "jobs.jar"
         build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
         uploaded = rest.upload(jar)
         for name in jobs:
-            entry, arguments = JOBS[name]
+            entry, arguments = JOBS[name].entry, JOBS[name].arguments()
             release(cluster)
             for title, vectors in placements(
                 name, parallelisms(rest, uploaded, entry, arguments)
@@ -302,7 +198,7 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
                 program = Program(jar, entry, arguments, settings=chaining)
                 job = apply(rest, flink, program, vectors, seconds=100)
                 time.sleep(WARM_UP)
-                limit(cluster)
+                limit(cluster, dict.fromkeys(DEVICES, CORES))
                 time.sleep(SETTLE)
                 row = watch(cluster, rest, job, probe=title in PROBES)
                 rest.cancel(job)

@@ -9,7 +9,6 @@ minute.
 """
 
 import json
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,25 +17,14 @@ from statistics import median
 
 import click
 import numpy as np
-from calibration import (
-    BANDWIDTH,
-    CORES,
-    DEVICES,
-    SETTINGS,
-    SETTLE,
-    SOURCES,
-    WARM_UP,
-    drawn,
-    group,
-    limit,
-    release,
-)
+from calibration import BANDWIDTH, CORES, DEVICES, SETTLE, WARM_UP, drawn
+from flink_jobs import SOURCES
+from limiting import limit, measured_devices, release
 
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.consistency import Consistency, consistency
 from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.limited import limited_cluster
 from streamplace.engines.flink.local import LocalCluster
 from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.program import Program
@@ -56,16 +44,10 @@ Row = dict[str, str | float]
 def main(placements: int, output: Path | None) -> None:
     """Print how far predictions are from what is measured, with names and without."""
     flink = find_flink(None)
-    os.nice(-10)
     with (
         tempfile.TemporaryDirectory() as folder,
-        limited_cluster(
-            flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=SETTINGS
-        ) as cluster,
+        measured_devices(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
     ):
-        group("x", 0).mkdir()
-        for process in (os.getpid(), cluster.processes["jobmanager"].pid):
-            (group("x", 0) / "cgroup.procs").write_text(str(process))
         jar = Path(folder) / "jobs.jar"
         build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
         rows = [
@@ -107,7 +89,7 @@ def runs(
 def watched(cluster: LocalCluster, rest: Rest, job: str) -> JobProfile:
     """Profile of a job that has warmed up; it is cancelled, and its devices are free again."""
     time.sleep(WARM_UP)
-    limit(cluster)
+    limit(cluster, dict.fromkeys(DEVICES, CORES))
     time.sleep(SETTLE)
     seen = profile(rest, job, SECONDS)
     rest.cancel(job)

@@ -1,0 +1,99 @@
+"""Flink jobs that benchmarks run: their main classes, and what their sources offer."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "examples/flink", ROOT / "datasets/applications/jobs", ROOT / "benchmarks/jobs")
+Row = Mapping[str, Any]
+NO_PARALLELISM: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkJob:
+    """A job of which the rate of the sources can be set.
+
+    Attributes
+    ----------
+    entry
+        The main class.
+    rate
+        Tuples/s that the sources offer by default: more than any placement carries.
+    operators, streams
+        The graph, if the main class is GraphJob.
+    """
+
+    entry: str
+    rate: float
+    operators: tuple[Row, ...] = ()
+    streams: tuple[Row, ...] = ()
+
+    def arguments(
+        self, rate: float | None = None, parallelism: Mapping[str, int] = NO_PARALLELISM
+    ) -> list[str]:
+        """Arguments of the main class; of a GraphJob also with so many subtasks per operator.
+
+        >>> FlinkJob("WordCount", 1e6).arguments(), FlinkJob("WordCount", 1e6).arguments(2.5)
+        (['1000000'], ['2.5'])
+        """
+        offered = self.rate if rate is None else rate
+        if not self.operators:
+            return [f"{offered:.10g}"]
+        fed = {stream["to"] for stream in self.streams}
+        rows: list[dict[str, Any]] = [
+            {**row}
+            | ({} if row["name"] in fed else {"rate": offered})
+            | {"parallelism": parallelism.get(row["name"], 1)}
+            for row in self.operators
+        ]
+        return [json.dumps({"operators": rows, "streams": self.streams})]
+
+
+HEAVY = FlinkJob(
+    "GraphJob",
+    20_000,
+    (
+        {"name": "src", "payload": 64},
+        {"name": "w1", "rounds": 20_000, "payload": 64},
+        {"name": "w2", "rounds": 40_000, "payload": 64},
+        {"name": "w3", "rounds": 60_000, "payload": 64},
+        {"name": "sink"},
+    ),
+    (
+        {"from": "src", "to": "w1"},
+        {"from": "w1", "to": "w2"},
+        {"from": "w2", "to": "w3"},
+        {"from": "w3", "to": "sink"},
+    ),
+)
+BIG = FlinkJob(
+    "GraphJob",
+    5_000,
+    (
+        {"name": "src", "payload": 8000},
+        {"name": "left", "rounds": 20_000, "payload": 4000},
+        {"name": "right", "rounds": 20_000, "payload": 2000},
+        {"name": "join", "rounds": 20_000, "payload": 8000},
+        {"name": "sink"},
+    ),
+    (
+        {"from": "src", "to": "left"},
+        {"from": "src", "to": "right"},
+        {"from": "left", "to": "join"},
+        {"from": "right", "to": "join"},
+        {"from": "join", "to": "sink", "selectivity": 0.5},
+    ),
+)
+JOBS = {
+    "heavy pipeline": HEAVY,
+    "web shop log": FlinkJob("LogJob", 5_000),
+    "riot-etl": FlinkJob("RiotEtl", 1_000_000),
+    "big diamond": BIG,
+    "nexmark-q3": FlinkJob("NexmarkQ3", 3_000_000),
+    "word-count": FlinkJob("WordCount", 1_000_000),
+    "meter readings": FlinkJob("Readings", 1_000_000),
+    "payment rules": FlinkJob("Rules", 1_000_000),
+}

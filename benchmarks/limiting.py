@@ -1,0 +1,97 @@
+"""Devices whose CPU is limited only while they are measured: TaskManagers in cgroups of version 1.
+
+A job warms up without limits, so that Java compiles it within seconds; what compiles is never
+limited. All that is no device has a cgroup of its own, with less weight than the devices.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.limited import cgroups, limited_cluster
+from streamplace.engines.flink.local import LocalCluster
+
+PERIOD_US = 20_000
+"""Short, so that a slow device is slow and not fast by turns: queues would run empty meanwhile."""
+FREE, FIRST, OTHERS = 9_000, 200_000, 100_000
+"""Weights of a device's CPU while it warms up and is measured, and of all else that runs here."""
+SETTINGS: dict[str, str | int | float] = {
+    "taskmanager.numberOfTaskSlots": 4,
+    "taskmanager.memory.network.min": "128m",
+    "taskmanager.memory.network.max": "128m",
+    "taskmanager.memory.segment-size": "8kb",  # queues that fill within seconds
+    "pipeline.operator-chaining.enabled": False,
+    "metrics.fetcher.update-interval": 1000,
+}
+COMPILERS = ("C1 Comp", "C2 Comp")
+
+
+@contextmanager
+def measured_devices(
+    flink: Flink,
+    devices: Sequence[str],
+    *,
+    cores: float,
+    bandwidth_bps: float,
+    settings: Mapping[str, str | int | float] = SETTINGS,
+) -> Iterator[LocalCluster]:
+    """Run a cluster of limited devices, and all else in a cgroup of less weight."""
+    os.nice(-10)
+    others = _group("x", 0)
+    try:
+        with limited_cluster(
+            flink, devices, cores=cores, bandwidth_bps=bandwidth_bps, settings=settings
+        ) as cluster:
+            others.mkdir()
+            (others / "cpu.shares").write_text(str(OTHERS))
+            for process in (os.getpid(), cluster.processes["jobmanager"].pid):
+                (others / "cgroup.procs").write_text(str(process))
+            yield cluster
+    finally:
+        if others.exists():
+            for process in (others / "cgroup.procs").read_text().split():
+                (others.parent / "cgroup.procs").write_text(process)
+            others.rmdir()
+
+
+def threads(cluster: LocalCluster, device: str) -> Iterator[Path]:
+    """Folders of a device's threads."""
+    yield from Path(f"/proc/{cluster.processes[device].pid}/task").iterdir()
+
+
+def release(cluster: LocalCluster) -> None:
+    """Let devices warm up without a limit; what compiles is never limited.
+
+    A job that has run for an hour compiles nothing. Here that is had within seconds.
+    """
+    for i, device in enumerate(cluster.devices):
+        (_group("c", i) / "cpu.shares").write_text(str(FREE))
+        (_group("c", i) / "cpu.cfs_quota_us").write_text("-1")
+        _free_compilers(cluster, device)
+
+
+def limit(cluster: LocalCluster, cores: Mapping[str, float]) -> None:
+    """Hold devices down to so many cores, each on one core of this machine."""
+    for i, device in enumerate(cluster.devices):
+        _free_compilers(cluster, device)
+        for thread in threads(cluster, device):
+            if not (thread / "comm").read_text().startswith(COMPILERS):
+                os.sched_setaffinity(int(thread.name), {i % (os.cpu_count() or 1)})
+        (_group("c", i) / "cpu.shares").write_text(str(FIRST))
+        (_group("c", i) / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (_group("c", i) / "cpu.cfs_quota_us").write_text(str(round(cores[device] * PERIOD_US)))
+
+
+def _free_compilers(cluster: LocalCluster, device: str) -> None:
+    for thread in threads(cluster, device):
+        if (thread / "comm").read_text().startswith(COMPILERS):
+            (_group("x", 0) / "tasks").write_text(thread.name)
+
+
+def _group(kind: str, i: int) -> Path:
+    """Cgroup of this process: ``c`` of device i, ``x`` of all that is no device."""
+    folder = cgroups()
+    assert folder is not None
+    return folder / f"sp{os.getpid()}{kind}{i}"
