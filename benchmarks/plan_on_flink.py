@@ -1,0 +1,257 @@
+"""Plans carried out: a real Flink carries the rate, and does not with one machine less.
+
+    python benchmarks/plan_on_flink.py -o docs
+
+Each of five jobs is profiled on one TaskManager and on two. `streamplace plan` then chooses
+machines, parallelism and placement for four rates, and the job runs on TaskManagers of exactly
+these limits: with the plan, and with the best placement that is found without the plan's cheapest
+machine. Every job also runs on eight TaskManagers, where placements drawn at random are predicted
+from the same profile. A line of ``assets/plan-on-flink.jsonl`` is appended for all that is
+measured, so that a stopped command goes on; afterwards ``plan-compared.md`` gets its tables. Needs
+Linux with cgroups of version 1, root and a JDK, and takes about 25 seconds a run. ``--table``
+measures nothing.
+"""
+
+import json
+import signal
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from flink_jobs import HEAVY, JOBS, ROOT, SOURCES
+from limiting import limit, measured_devices, release
+from planned_rates import rates_of, rates_together
+from planned_runs import (
+    BANDWIDTH,
+    CORES,
+    DEVICES,
+    EIGHTH,
+    KEY_GROUPS,
+    LEVELS,
+    MIPS,
+    JobFacts,
+    Row,
+    planned_pair,
+    scattered,
+)
+from planned_tables import summary
+
+from streamplace.engines.flink.apply import apply
+from streamplace.engines.flink.dist import Flink, find_flink
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.local import LocalCluster
+from streamplace.engines.flink.plan import read_plan
+from streamplace.engines.flink.profile import JobProfile, profile
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sampling import sample
+from streamplace.io.graphs import graph_to_dict
+
+NAMES = ("heavy pipeline", "big diamond", "riot-etl", "nexmark-q3", "word-count")
+SETTINGS = {
+    "pipeline.operator-chaining.enabled": "false",
+    "pipeline.max-parallelism": str(KEY_GROUPS),
+}
+WARM_UP, SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 3.0, 7.0, 20.0
+PLACEMENTS = 4
+BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A running cluster of limited TaskManagers, the jar of all jobs, and the file of results."""
+
+    cluster: LocalCluster
+    flink: Flink
+    jar: Path
+    output: Path
+
+    @property
+    def rest(self) -> Rest:
+        """The cluster's interface."""
+        return Rest(self.cluster.url)
+
+    def start(
+        self,
+        job: str,
+        rate: float | None,
+        vectors: Mapping[str, list[str]],
+        cores: Mapping[str, float],
+    ) -> str:
+        """Start a job, let it warm up without limits, and limit it; returns its id."""
+        release(self.cluster)
+        parallelism = {name: len(vector) for name, vector in vectors.items()}
+        arguments = JOBS[job].arguments(rate, parallelism)
+        program = Program(self.jar, JOBS[job].entry, arguments, settings=SETTINGS)
+        started = apply(self.rest, self.flink, program, vectors, seconds=100)
+        time.sleep(WARM_UP)
+        limit(self.cluster, {name: cores.get(name, EIGHTH) for name in DEVICES})
+        time.sleep(SETTLE)
+        return started
+
+    def run(self, job: str, rate: float | None, where: Row) -> dict[str, Any]:
+        """Rates of a job where it is placed, and how long its sources are held back."""
+        started = self.start(job, rate, where["vectors"], where["cores"])
+        _, tasks, edges = read_plan(self.rest, started)
+        seen = sample(self.rest, started, [task.id for task in tasks], SECONDS)
+        self.stop(started)
+        fed = {edge.target for edge in edges}
+        blocked = [seen[t.id].back_pressured / t.parallelism for t in tasks if t.id not in fed]
+        return {
+            "rates": rates_together({task.name: seen[task.id] for task in tasks}),
+            "blocked": round(max(blocked), 3),
+        }
+
+    def warm_up(self) -> None:
+        """Run a job on all TaskManagers: Java takes more in the first job after their start."""
+        everywhere = {row["name"]: [*DEVICES] for row in HEAVY.operators}
+        self.stop(self.start("heavy pipeline", None, everywhere, dict.fromkeys(DEVICES, EIGHTH)))
+
+    def profiled(self, job: str, vectors: Mapping[str, list[str]]) -> JobProfile:
+        """Profile of a job whose sources offer more than the TaskManagers carry."""
+        started = self.start(job, None, vectors, dict.fromkeys(DEVICES, CORES["large"]))
+        seen = profile(self.rest, started, PROFILE_SECONDS)
+        self.stop(started)
+        return seen
+
+    def stop(self, job: str) -> None:
+        """End a job; the TaskManagers are free again."""
+        release(self.cluster)
+        self.rest.cancel(job)
+
+    def append(self, row: Row) -> None:
+        """Append a line to the file."""
+        with self.output.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def operators(self, job: str) -> list[str]:
+        """Names of a job's operators in Flink."""
+        uploaded = self.rest.upload(self.jar)
+        started = self.rest.run_jar(uploaded, JOBS[job].entry, JOBS[job].arguments())
+        self.rest.wait_running(started)
+        _, tasks, _ = read_plan(self.rest, started)
+        self.rest.cancel(started)
+        return [task.name for task in tasks]
+
+
+def profile_row(bench: Bench, job: str) -> dict[str, Any]:
+    """Profile a job on one TaskManager, and on two what remote tuples cost."""
+    names = bench.operators(job)
+    alone = bench.profiled(job, {name: [DEVICES[0]] for name in names})
+    apart = bench.profiled(job, {name: [DEVICES[i % 2]] for i, name in enumerate(names)})
+    java, sending = apart.background(len(DEVICES))
+    graph = alone.graph(MIPS)
+    return {
+        "kind": "profile",
+        "job": job,
+        "graph": graph_to_dict(graph),
+        "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
+        "java": java,
+        "per_tuple": sending.per_tuple if sending else 0.0,
+        "per_byte": sending.per_byte if sending else 0.0,
+    }
+
+
+def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
+    """Append what is missing in the file: first everything once."""
+    rows = read(bench.output)
+    done = {key_of(row) for row in rows}
+    facts, pairs = {}, {}
+    for repeat in range(repeats):
+        for job in jobs:
+            if job not in facts:
+                facts[job], pairs[job] = prepared(bench, job, rows)
+            for pair in pairs[job]:
+                for which in ("plan", "less"):
+                    row = {"kind": "run", "job": job, "level": pair["level"], "which": which}
+                    if key_of(row | {"repeat": repeat}) in done:
+                        continue
+                    row |= {"repeat": repeat} | bench.run(job, pair["rate"], pair[which])
+                    bench.append(row)
+                    share = facts[job].received(row["rates"], pair["rate"])
+                    click.echo(f"{job} {pair['level']} {which}: {share:.3f} of the rate")
+        if repeat == 0:
+            for job in jobs:
+                measure_eight(bench, job, facts[job], done)
+
+
+def prepared(bench: Bench, job: str, rows: list[dict[str, Any]]) -> tuple[JobFacts, list[Row]]:
+    """Profile of a job and its plans, from the file or made now."""
+    own = [row for row in rows if row["job"] == job]
+    known = next((row for row in own if row["kind"] == "profile"), None)
+    if known is None:
+        known = profile_row(bench, job)
+        bench.append(known)
+    facts = JobFacts.of(known)
+    pairs: list[Row] = [row for row in own if row["kind"] == "pair"]
+    for level in LEVELS:
+        if all(row["level"] != level for row in pairs):
+            row = {"kind": "pair", "job": job} | planned_pair(facts, level)
+            bench.append(row)
+            pairs.append(row)
+            click.echo(
+                f"{job} {level}: {row['rate']:,.0f} tuples/s on {row['machines']}, predicted "
+                f"{row['plan']['predicted'] / row['rate']:.3f} and "
+                f"{row['less']['predicted'] / row['rate']:.3f} of it"
+            )
+    return facts, pairs
+
+
+def measure_eight(bench: Bench, job: str, facts: JobFacts, done: set[tuple[Any, ...]]) -> None:
+    """Run random placements on eight TaskManagers whose sources offer more than they carry."""
+    rng = np.random.default_rng(sum(map(ord, job)))
+    for number in range(PLACEMENTS):
+        where, row = scattered(facts, rng), {"kind": "eight", "job": job, "placement": number}
+        if key_of(row) in done:
+            continue
+        row |= where | bench.run(job, 3 * where["predicted"], where)
+        bench.append(row)
+        error = where["predicted"] / facts.throughput(row["rates"]) - 1
+        click.echo(f"{job} on eight, {number}: predicted {error:+.1%}")
+
+
+def key_of(row: Row) -> tuple[Any, ...]:
+    """What a line is about."""
+    return tuple(row.get(k) for k in ("kind", "job", "level", "which", "repeat", "placement"))
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Lines that were measured."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=ROOT / "docs")
+@click.option("--jobs", default=",".join(NAMES), help="Such as riot-etl,word-count.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--table", is_flag=True, help="Measure nothing.")
+def main(output: Path, jobs: str, repeats: int, table: bool) -> None:
+    """Measure what is missing, then print the tables."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    file, page = output / "assets" / "plan-on-flink.jsonl", output / "plan-compared.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not table:
+        flink, large = find_flink(None), CORES["large"]
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            measured_devices(flink, DEVICES, cores=large, bandwidth_bps=BANDWIDTH) as cluster,
+        ):
+            jar = Path(folder) / "jobs.jar"
+            build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
+            bench = Bench(cluster, flink, jar, file)
+            bench.warm_up()
+            measure(bench, jobs.split(","), repeats)
+    text = summary(read(file))
+    click.echo(text)
+    head, begin, rest = page.read_text("utf-8").partition(BEGIN) if page.exists() else ("", "", "")
+    if begin:
+        page.write_text(head + BEGIN + text + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main()

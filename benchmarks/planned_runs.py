@@ -1,0 +1,280 @@
+"""Plans for limited TaskManagers, the best placement on one machine less, and what runs tell.
+
+Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out``).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from streamplace import Cluster, StreamGraph, place, plan
+from streamplace.engines.flink.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.sending_cost import SendingCost
+from streamplace.errors import ProblemError
+from streamplace.io.clusters import cluster_from_tables
+from streamplace.io.graphs import graph_from_dict
+from streamplace.model.expansion import Expansion, expand
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.units import LARGEST
+from streamplace.planning.headroom import Headroom
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.result import PlanResult
+
+MIPS = 1000.0
+"""Speed of a whole core, a unit of account."""
+DEVICES = tuple(f"tm-{i}" for i in range(8))
+CORES = {"small": 0.18, "large": 0.24}
+PRICES = {"small": 1.0, "large": 1.3}
+BANDWIDTH = 200e6
+EIGHTH = 0.15
+"""Cores of a TaskManager where there are eight."""
+KEY_GROUPS = 8
+PLANNED_HEADROOM = Headroom(restart=30, catch_up=300)
+LEVELS = (0.30, 0.42, 0.54, 0.66)
+"""Rates of a job, by the cores that its operators need in all."""
+CARRIED = 0.98
+"""Share of what is offered, or sent to an operator, that must be received."""
+LEAST_RATE = 60.0
+"""Tuples/s that an operator is sent at least for its rate to be known well."""
+SEARCH_SECONDS = 4.0
+
+Row = Mapping[str, Any]
+Rates = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What the profile of a job tells.
+
+    Attributes
+    ----------
+    graph
+        The job on one TaskManager, every operator once.
+    rates
+        Of the operators in the profile.
+    java
+        Cores that Java takes of each TaskManager.
+    sending
+        What remote tuples cost, in seconds of a whole core.
+    """
+
+    graph: StreamGraph
+    rates: Rates
+    java: float
+    sending: SendingCost
+
+    @classmethod
+    def of(cls, row: Row) -> "JobFacts":
+        """Facts from a line of the file; every operator gets the key groups of the runs."""
+        graph = graph_from_dict(row["graph"])
+        operators = replace(
+            graph.operators, max_parallelism=np.full(graph.n_operators, KEY_GROUPS, np.int32)
+        )
+        graph = replace(graph, operators=operators, streams=_of(graph, operators))
+        sending = SendingCost(row["per_tuple"], row["per_byte"])
+        return cls(graph, row["rates"], row["java"], sending)
+
+    @property
+    def cost(self) -> float:
+        """Core seconds of all operators per tuple of the sources."""
+        graph = self.graph
+        instructions = float((graph.input_rate * graph.charged_ipt).sum())
+        return instructions / (MIPS * 1e6) / graph.source_rate
+
+    @cached_property
+    def ratios(self) -> dict[tuple[str, str], float]:
+        """Tuples of every stream per tuple that its source writes, whatever the stream."""
+        names = self.graph.operators.name
+        found = {}
+        streams = self.graph.streams
+        for u, v, selectivity in zip(
+            streams.source.tolist(),
+            streams.target.tolist(),
+            streams.selectivity.tolist(),
+            strict=True,
+        ):
+            seen = self.rates[names[u]]
+            found[names[u], names[v]] = selectivity * (seen["in"] or seen["out"]) / seen["out"]
+        return found
+
+    def cluster(self, cores: Mapping[str, float]) -> Cluster:
+        """Limited devices, as ``streamplace flink cluster`` writes them."""
+        slow = self.sending.slower(slowness(list(cores.values())))
+        card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": self.java * MIPS}
+        devices = [{"name": name, "mips": c * MIPS, **card} for name, c in cores.items()]
+        return cluster_from_tables(
+            {
+                "bandwidth": LARGEST,
+                "framing": FRAMING,
+                "headroom": HEADROOM,
+                "overhead": slow.per_tuple,
+                "overhead_per_byte": slow.per_byte,
+                "devices": devices,
+            }
+        )
+
+    def catalogue(self) -> Catalogue:
+        """Both types of machines, with what is left of them beside Java and bursts."""
+        cluster = self.cluster(CORES)
+        offers = []
+        for name, price in PRICES.items():
+            device = cluster.devices[name]
+            card = {"egress": device.egress, "ingress": device.ingress}
+            offers.append(Offer(name, price, device.mips, **card))
+        return Catalogue(tuple(offers), cluster.overhead_s, cluster.overhead_s_per_byte)
+
+    def received(self, rates: Rates, rate: float) -> float:
+        """Least share of a run: of the rate that sources emit, or of what is sent that is read."""
+        sent = dict.fromkeys(rates, 0.0)
+        for (source, target), ratio in self.ratios.items():
+            sent[target] += ratio * rates[source]["out"]
+        fed = {target for _, target in self.ratios}
+        shares = [sum(rates[name]["out"] for name in rates if name not in fed) / rate]
+        shares += [rates[name]["in"] / n for name, n in sent.items() if n >= LEAST_RATE]
+        return min(shares)
+
+    def throughput(self, rates: Rates) -> float:
+        """Tuples/s of the sources that a run sustained: those of its slowest operator."""
+        expected = self.graph.input_rate / self.graph.source_rate
+        found = []
+        for name, per_tuple in zip(self.graph.operators.name, expected.tolist(), strict=True):
+            tuples = rates[name]["in"] or rates[name]["out"]
+            if tuples >= LEAST_RATE:
+                found.append(tuples / per_tuple)
+        return min(found)
+
+
+def _of(graph: StreamGraph, operators: Any) -> Any:
+    return replace(graph.streams, operators=operators)
+
+
+def parallel(graph: StreamGraph, parallelism: Mapping[str, int]) -> StreamGraph:
+    """Graph whose operators have so many subtasks."""
+    numbers = np.array([parallelism[name] for name in graph.operators.name], np.int32)
+    operators = replace(graph.operators, parallelism=numbers)
+    return replace(graph, operators=operators, streams=_of(graph, operators))
+
+
+def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
+    """Tuples/s of the sources that a placement of subtasks carries by prediction."""
+    from streamsim import bottleneck, resource_loads
+
+    problem = Problem(split.graph, cluster)
+    loads = resource_loads(problem.instance, placement.index)
+    return float(split.original.source_rate / bottleneck(loads).load)
+
+
+def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
+    """Plan for a rate, and the best placement without its cheapest machine, as a line."""
+    rate, catalogue = level / facts.cost, facts.catalogue()
+    result = plan(
+        facts.graph,
+        rate=rate,
+        offers=catalogue,
+        headroom=PLANNED_HEADROOM,
+        budget=SEARCH_SECONDS,
+    )
+    split = expand(result.graph)
+    whole = capacity(split, result.cluster, result.placement), split, result.placement
+    return {
+        "level": level,
+        "rate": rate,
+        "machines": dict(result.machines),
+        "cost": result.cost,
+        "bound": float(result.bound),
+        "plan": _deployment(*whole),
+        "less": _deployment(*_without_cheapest(facts, result, catalogue)),
+    }
+
+
+def _without_cheapest(
+    facts: JobFacts, result: PlanResult, catalogue: Catalogue
+) -> tuple[float, Expansion, Placement]:
+    """Best placement that is found without the cheapest machine: by `plan` and by `place`."""
+    names = result.cluster.devices.name
+    cheapest = min(result.machines, key=lambda name: PRICES[name])
+    gone = max(i for i, name in enumerate(names) if type_of(name) == cheapest)
+    counts = {name: n - (name == cheapest) for name, n in result.machines.items()}
+    split = expand(result.graph)
+    left = replace_devices(result.cluster, [i for i in range(len(names)) if i != gone])
+    found = place(
+        Problem(split.graph.at_rate(10 * result.rate), left), seed=0, budget=SEARCH_SECONDS
+    )
+    best = capacity(split, left, found.placement), split, found.placement
+    offers = tuple(
+        replace(offer, at_most=counts[offer.name])
+        for offer in catalogue.offers
+        if counts.get(offer.name)
+    )
+    for share in (1.0, 0.99, 0.97) if result.cheaper is not None else ():
+        assert result.cheaper is not None
+        try:
+            fewer = plan(
+                facts.graph,
+                rate=share * result.cheaper.rate,
+                offers=replace(catalogue, offers=offers),
+                budget=SEARCH_SECONDS,
+            )
+        except ProblemError:
+            continue
+        other = expand(fewer.graph)
+        carried = capacity(other, fewer.cluster, fewer.placement)
+        return max(best, (carried, other, fewer.placement), key=lambda one: one[0])
+    return best
+
+
+def replace_devices(cluster: Cluster, rows: Sequence[int]) -> Cluster:
+    """Cluster of some of its devices."""
+    devices = [cluster.devices[cluster.devices.name[i]] for i in rows]
+    return Cluster.of(
+        devices,
+        bandwidth=LARGEST,
+        overhead=cluster.overhead_s,
+        overhead_per_byte=cluster.overhead_s_per_byte,
+    )
+
+
+def type_of(machine: str) -> str:
+    """Type of a planned machine.
+
+    >>> type_of("small-0"), type_of("small")
+    ('small', 'small')
+    """
+    return machine if machine in CORES else machine.rpartition("-")[0]
+
+
+def _deployment(carried: float, split: Expansion, placement: Placement) -> dict[str, Any]:
+    """Which TaskManager has how many cores, and which subtasks are where."""
+    machines = sorted(placement.devices, key=lambda name: -CORES[type_of(name)])
+    task_manager = dict(zip(machines, DEVICES, strict=False))
+    vectors = {
+        name: [task_manager[m] for m, count in sorted(where.items()) for _ in range(count)]
+        for name, where in split.fold_names(placement).items()
+    }
+    cores = {task_manager[name]: CORES[type_of(name)] for name in machines}
+    return {"predicted": carried, "cores": cores, "vectors": vectors}
+
+
+def scattered(facts: JobFacts, rng: np.random.Generator) -> dict[str, Any]:
+    """A random placement on eight TaskManagers, each with some subtasks, and its prediction."""
+    names = facts.graph.operators.name
+    p = 2 if len(names) > 6 else 3
+    while True:
+        vectors = {v: sorted(str(d) for d in rng.choice(DEVICES, p)) for v in names}
+        used = [device for vector in vectors.values() for device in vector]
+        if len(set(used)) == len(DEVICES):
+            break
+    split = expand(parallel(facts.graph, dict.fromkeys(names, p)))
+    assignment = {
+        subtask: device
+        for name, vector in vectors.items()
+        for subtask, device in zip(split.subtasks(name), vector, strict=True)
+    }
+    placement = Placement.of(split.graph.operators.name, DEVICES, assignment)
+    cores = dict.fromkeys(DEVICES, EIGHTH)
+    predicted = capacity(split, facts.cluster(cores), placement)
+    return {"predicted": predicted, "cores": cores, "vectors": vectors}

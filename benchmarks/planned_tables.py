@@ -1,0 +1,96 @@
+"""Tables of plans that a real Flink carried out, from the lines that were measured."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from planned_runs import CARRIED, JobFacts, Row
+
+Outcomes = Mapping[str, list[float]]
+
+
+def outcomes(pair: Row, runs: Iterable[Row], facts: JobFacts) -> Outcomes:
+    """Received shares of the rate in all runs of a pair, of the plan and of one machine less."""
+    shares: dict[str, list[float]] = {"plan": [], "less": []}
+    for run in runs:
+        if (run["job"], run["level"]) == (pair["job"], pair["level"]):
+            shares[run["which"]].append(facts.received(run["rates"], pair["rate"]))
+    return shares
+
+
+def is_carried(shares: Sequence[float]) -> bool:
+    """Whether most runs carried the rate.
+
+    >>> is_carried([0.99, 1.0, 0.9]), is_carried([0.99, 0.9])
+    (True, False)
+    """
+    return 2 * sum(share >= CARRIED for share in shares) > len(shares)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """All tables and what they amount to, as Markdown."""
+    facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
+    runs = [row for row in rows if row["kind"] == "run"]
+    judged = [
+        (row, outcomes(row, runs, facts[row["job"]])) for row in rows if row["kind"] == "pair"
+    ]
+    judged = [(pair, shares) for pair, shares in judged if all(shares.values())]
+    eight = [row for row in rows if row["kind"] == "eight"]
+    return f"{pair_table(judged)}\n{counted(judged)}\n\n{error_table(facts, eight)}"
+
+
+def pair_table(judged: Sequence[tuple[Row, Outcomes]]) -> str:
+    """A row for every pair of job and rate."""
+    heads = ("job", "tuples/s", "machines", "predicted", "received", "carried")
+    heads += ("predicted with one less", "received", "carried")
+    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
+    for pair, shares in judged:
+        machines = " + ".join(f"{n} {name}" for name, n in pair["machines"].items())
+        cells = [pair["job"], f"{pair['rate']:,.0f}", machines]
+        for which in ("plan", "less"):
+            seen = shares[which]
+            times = f"{sum(share >= CARRIED for share in seen)} of {len(seen)}"
+            cells += [f"{pair[which]['predicted'] / pair['rate']:.2f}"]
+            cells += [f"{float(np.median(seen)):.3f}", times]
+        text += f"| {' | '.join(cells)} |\n"
+    return text
+
+
+def counted(judged: Sequence[tuple[Row, Outcomes]]) -> str:
+    """How many pairs, and how many runs, ended as planned."""
+    pairs, sentences = len(judged), []
+    for which, verb in (("plan", "carries"), ("less", "does not carry")):
+        wanted = which == "plan"
+        good = sum(is_carried(shares[which]) == wanted for _, shares in judged)
+        runs = [share for _, shares in judged for share in shares[which]]
+        times = sum((share >= CARRIED) == wanted for share in runs)
+        what = "The plan" if wanted else "The plan less its cheapest machine"
+        part = f"{good / pairs:.0%}" if pairs else "none"
+        sentences.append(
+            f"{what} {verb} the rate of {good} of {pairs} pairs ({part}), and in {times} of "
+            f"{len(runs)} runs."
+        )
+    return " ".join(sentences)
+
+
+def error_table(facts: Mapping[str, JobFacts], eight: Sequence[Row]) -> str:
+    """Errors of predictions for eight TaskManagers, of every job and of all."""
+    errors: dict[str, list[float]] = defaultdict(list)
+    measured: dict[str, list[float]] = defaultdict(list)
+    for row in eight:
+        seen = facts[row["job"]].throughput(row["rates"])
+        measured[row["job"]].append(seen)
+        errors[row["job"]].append(row["predicted"] / seen - 1)
+    heads = ("job", "placements", "measured, tuples/s", "median error", "90 % within", "mean error")
+    text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
+    every: list[tuple[str, list[float]]] = [*errors.items()]
+    if errors:
+        every.append(("all", np.concatenate([*errors.values()]).tolist()))
+    for job, own in every:
+        seen = measured.get(job, [])
+        span = f"{min(seen):,.0f}–{max(seen):,.0f}" if seen else ""
+        cells: list[Any] = [job, len(own), span, f"{np.median(np.abs(own)):.1%}"]
+        cells += [f"{np.quantile(np.abs(own), 0.9):.1%}", f"{np.mean(own):+.1%}"]
+        text += f"| {' | '.join(map(str, cells))} |\n"
+    return text
