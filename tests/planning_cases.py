@@ -38,7 +38,7 @@ def catalogues(draw: st.DrawFn, most: int = 3) -> Catalogue:
             )
         )
     costs = draw(st.sampled_from([0.0, 1e-4])), draw(st.sampled_from([0.0, 3e-5]))
-    return Catalogue.of(offers, *costs)
+    return Catalogue.of(offers, *costs, slot_sharing=draw(st.booleans()))
 
 
 @st.composite

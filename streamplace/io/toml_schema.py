@@ -115,9 +115,7 @@ class OfferToml(TypedDict):
     ingress: NotRequired[
         Annotated[Quantity, Field(description="maximum that its network card receives")]
     ]
-    slots: NotRequired[
-        Annotated[int, Field(ge=1, description="maximum number of subtasks on a machine")]
-    ]
+    slots: NotRequired[Annotated[int, Field(ge=1, description="number of slots of a machine")]]
     tags: NotRequired[ListOf[str]]
     at_least: NotRequired[
         Annotated[
@@ -138,6 +136,15 @@ class OffersToml(TypedDict):
     ]
     overhead_per_byte: NotRequired[
         Annotated[Quantity, Field(description="core seconds per remote byte, at either end")]
+    ]
+    slot_sharing: NotRequired[
+        Annotated[
+            bool,
+            Field(
+                description="whether a slot may hold a subtask of each operator, as in Flink; by "
+                "default it holds one subtask"
+            ),
+        ]
     ]
     offers: Annotated[list[OfferToml], FailFast(), Field(min_length=1)]
 

@@ -14,6 +14,7 @@ from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.planning.demand import EITHER, FORWARD, Demand, connected
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.shares import SubtaskShares, shares_of
+from streamplace.planning.slots import slot_groups
 
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
 RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")
@@ -35,6 +36,8 @@ class Packing(NamedTuple):
     bits: Floats  # [M] per second
     forward: Bools  # [M]
     bundle: Ints  # [N] operators of one number are joined by forward streams
+    slot_group: Ints  # [N] operators of one number share slots
+    by_slot_group: Ints  # [N] operators in the order of these numbers
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1]
     least: Floats  # [N, P + 1]
@@ -52,6 +55,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     forward = (demand.joined == FORWARD) | ((demand.joined == EITHER) & equal)
     capacity = capacities(catalogue)
     speed = capacity[:, CORE]
+    groups = slot_groups(demand, catalogue)
     return Packing(
         demand.instructions,
         demand.error,
@@ -63,6 +67,8 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         demand.bits,
         forward,
         connected(demand.n_operators, demand.source[forward], demand.target[forward]),
+        groups,
+        np.argsort(groups, kind="stable").astype(np.int32),
         shares.parallelism,
         shares.most,
         shares.least,
@@ -98,6 +104,7 @@ def fill(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
     """
     use[:] = 0.0
     _add_subtasks(packing, kind, row, use)
+    use[SLOTS] = _slots(packing, row)
     if packing.protected > 0:
         use[CPU] += _largest_errors(packing, row)
     if packing.network:
@@ -114,11 +121,21 @@ def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
             continue
         use[CPU] += packing.instructions[v] * packing.most[v, n]
         use[MEMORY] += packing.memory[v] * packing.most[v, n]
-        use[SLOTS] += n
         alone = packing.instructions[v] + (packing.error[v] if packing.protected > 0 else 0.0)
         use[CORE] = max(use[CORE], alone * packing.most[v, 1])
         if not packing.allowed[kind, v]:
             use[CORE] = FORBIDDEN * packing.capacity[kind, CORE]
+
+
+@inlined_kernel
+def _slots(packing: Packing, row: Ints) -> int:
+    """Slots that contents take: of each group as many as its largest operator has subtasks."""
+    total, largest, group = 0, 0, -1
+    for v in packing.by_slot_group:
+        if packing.slot_group[v] != group:
+            total, largest, group = total + largest, 0, packing.slot_group[v]
+        largest = max(largest, row[v])
+    return total + largest
 
 
 @inlined_kernel

@@ -8,17 +8,18 @@ be worth, Σ π(v) · share(v). The machines of a plan hold every operator once,
 for the numbers x of machines. Every bound of a plan is a set of such cuts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from streamplace.model.arrays import Bools, Floats
+from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.shares import busiest_share, choices
+from streamplace.planning.slots import slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)
 """Capacities are taken to be larger by this, which is more than what plans may exceed them by."""
@@ -52,16 +53,10 @@ class Cut:
 def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
     """Cuts of each resource alone, for all operators and for those that require the same tags."""
     capacity, may_run = capacities(catalogue), allowed(demand, catalogue)
-    needs = {"cpu": (CPU, demand.instructions), "memory": (MEMORY, demand.memory)}
-    needs["slots"] = (SLOTS, _least_subtasks(demand, catalogue))
     for tags in {frozenset[str](), *demand.requires}:
         rows = np.array([tags <= required for required in demand.requires])
         runs: Bools = np.asarray(may_run[:, rows].any(axis=1))
-        for origin, (resource, need) in needs.items():
-            total = sum((Fraction(float(x)) for x in need[rows]), Fraction(0))
-            if resource == CPU:
-                largest = sorted(demand.error[rows].tolist())[::-1][: demand.protected]
-                total += sum(map(Fraction, largest), Fraction(0))
+        for origin, resource, total in _totals(demand, catalogue, rows):
             room = capacity[:, resource]
             if total > 0 and np.isfinite(room[runs]).all():
                 worth = [
@@ -69,6 +64,22 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
                     for c, r in zip(room, runs, strict=True)
                 ]
                 yield Cut(tuple(ROOM * z for z in worth), total, origin)
+
+
+def _totals(
+    demand: Demand, catalogue: Catalogue, rows: Bools
+) -> Iterator[tuple[str, int, Fraction]]:
+    """What some operators need of each resource together."""
+    largest = sorted(demand.error[rows].tolist())[::-1][: demand.protected]
+    yield "cpu", CPU, _sum([*demand.instructions[rows].tolist(), *largest])
+    yield "memory", MEMORY, _sum(demand.memory[rows].tolist())
+    least = np.where(rows, least_subtasks(demand, catalogue), 0)
+    slots = slots_of(slot_groups(demand, catalogue), least[None])
+    yield "slots", SLOTS, Fraction(int(slots[0]))
+
+
+def _sum(values: Sequence[float]) -> Fraction:
+    return sum(map(Fraction, values), Fraction(0))
 
 
 def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
@@ -113,13 +124,13 @@ def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
     return size if scaled.denominator == 1 else Fraction(int(scaled), pieces)
 
 
-def _least_subtasks(demand: Demand, catalogue: Catalogue) -> Floats:
+def least_subtasks(demand: Demand, catalogue: Catalogue) -> Longs:
     """Subtasks that each operator has at least, so that the fastest core can run each, [N]."""
     may_run = allowed(demand, catalogue)
     speed = capacities(catalogue)[:, 1]
     fastest = np.where(may_run, speed[:, None], 0.0).max(axis=0)
     least = [least_parallelism(demand, v, float(fastest[v])) for v in range(len(fastest))]
-    return np.array(least, np.float64)
+    return np.array(least, np.int64)
 
 
 def least_parallelism(demand: Demand, v: int, speed: float) -> int:

@@ -37,6 +37,8 @@ class Demand:
         Whether the largest parallelism of each operator is the only one.
     tied
         [N] operators of one number must have one parallelism.
+    slot_group
+        [N] operators of one number may share slots.
     source, target
         [M] ends of the streams.
     tuples, bits
@@ -55,6 +57,7 @@ class Demand:
     most: Ints
     fixed: bool
     tied: Ints
+    slot_group: Ints
     source: Ints
     target: Ints
     tuples: Floats
@@ -130,6 +133,7 @@ def demand_of(
         most=operators.parallelism if fixed else _most(graph, tied),
         fixed=fixed,
         tied=tied,
+        slot_group=np.zeros(graph.n_operators, np.int32),
         source=flow.source,
         target=flow.target,
         tuples=flow.tuples,

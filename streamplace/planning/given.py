@@ -15,6 +15,7 @@ from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import CheapestMachines, cheapest_machines
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
+from streamplace.planning.slots import slot_groups, slots_of
 
 
 def planned_on(
@@ -66,6 +67,7 @@ def _named(
     )
     names = [cluster.devices.name[d] for d in packed.devices.tolist()]
     placement = linked.placement(deployment, packed.devices)
+    slots = slots_of(slot_groups(demand, catalogue), packed.rows).tolist()
     limit = replace(result.limit, machine=names[result.cluster.devices.index(result.limit.machine)])
     fullest = fullest_link(Problem(deployment.expansion.graph, cluster), placement)
     carries = result.carries
@@ -79,6 +81,7 @@ def _named(
         limit=limit,
         carries=carries,
         machines=dict.fromkeys(names, 1),
+        slots=replace(result.slots, machines=dict(zip(names, slots, strict=True))),
         priced=False,
     )
 

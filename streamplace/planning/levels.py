@@ -1,6 +1,7 @@
 """Levels: vectors of parallelisms that are worth trying on given machines."""
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from streamplace.planning.cuts import least_parallelism
 from streamplace.planning.demand import ALL_TO_ALL, Demand, connected
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.shares import choices
+from streamplace.planning.slots import slot_groups, slots_of
 
 FINEST = 8
 """Subtasks become at most so many times smaller than the slowest core requires."""
@@ -21,8 +23,9 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
     """Vectors of parallelisms, from the fewest subtasks on.
 
     The first is the least that the slowest core allows (DS2's), the next ones have as many subtasks
-    as machines at least, and then smaller and smaller subtasks. Each comes with chains of equal
-    parallelism first, whose subtasks are joined one to one.
+    as machines at least, and then smaller and smaller subtasks; where operators share slots, the
+    last one has as many as slots. Each comes with chains of equal parallelism first, whose subtasks
+    are joined one to one. Those that need more slots than there are are left out.
     """
     if demand.fixed:
         yield demand.most
@@ -31,12 +34,22 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
     least = _least(demand, catalogue, counts)
     tried: set[bytes] = set()
     chains = _chains(demand)
-    for factor, floor in ((1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)):
+    groups, slots = slot_groups(demand, catalogue), _slots(catalogue, counts)
+    most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
+    levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)]
+    for factor, floor in [*levels, (1, most)] if most < MOST else levels:
         for together in (chains, demand.tied):
-            vector = _raised(demand, np.maximum(least * factor, floor), together)
-            if vector.tobytes() not in tried and _streams(demand, vector) <= MOST_STREAMS:
+            wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), most))
+            vector = _raised(demand, wanted.astype(np.int64), together, most)
+            fits = slots_of(groups, vector[None])[0] <= slots
+            if fits and vector.tobytes() not in tried and _streams(demand, vector) <= MOST_STREAMS:
                 tried.add(vector.tobytes())
                 yield vector
+
+
+def _slots(catalogue: Catalogue, counts: Sequence[int]) -> float:
+    """Slots of so many machines of each type."""
+    return sum(offer.slots * n for offer, n in zip(catalogue.offers, counts, strict=True) if n)
 
 
 def _streams(demand: Demand, vector: Ints) -> float:
@@ -48,7 +61,7 @@ def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[in
     """Return the least parallelisms that the slowest core of these machines allows, [N]."""
     if demand.fixed:
         return demand.most
-    return _raised(demand, _least(demand, catalogue, counts), demand.tied)
+    return _raised(demand, _least(demand, catalogue, counts), demand.tied, inf)
 
 
 def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs:
@@ -69,13 +82,18 @@ def _chains(demand: Demand) -> Ints:
     return connected(demand.n_operators, demand.source[direct], demand.target[direct])
 
 
-def _raised(demand: Demand, wanted: Longs, together: Ints) -> Ints:
-    """Return the next parallelisms that differ in some share; those of a group are equal."""
+def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
+    """Return the next parallelisms that differ in some share; those of a group are equal.
+
+    Where the next one is above ``most``, it is the largest up to that.
+    """
     vector = np.ones(demand.n_operators, np.int64)
     for v in range(demand.n_operators):
         target = int(min(wanted[v], MOST))
         possible = choices(demand, v, max(2 * target, 1))
         vector[v] = next((p for p in possible if p >= target), possible[-1])
+        if vector[v] > most >= target:
+            vector[v] = max(p for p in possible if p <= most)
     highest = np.zeros(together.max() + 1, np.int64)
     np.maximum.at(highest, together, vector)
     vector = highest[together]

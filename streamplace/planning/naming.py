@@ -14,6 +14,7 @@ from streamplace.planning.deployment import PlannedDeployment, deployment_of
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import PackedMachines, largest_use
+from streamplace.planning.slots import PlanSlots, slot_groups, slots_of
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
 """Resources of which use grows with the rate."""
@@ -59,8 +60,20 @@ def result_of(
         cheaper=cheaper,
         dearer=dearer,
         seed=seed,
+        slots=_slots(demand, catalogue, packed),
         prices={offer.name: float(offer.price) for offer in catalogue.offers},
     )
+
+
+def _slots(demand: Demand, catalogue: Catalogue, packed: PackedMachines) -> PlanSlots:
+    taken = slots_of(slot_groups(demand, catalogue), packed.rows)
+    largest = {
+        offer.name: int(taken[packed.kinds == t].max())
+        for t, offer in enumerate(catalogue.offers)
+        if (packed.kinds == t).any()
+    }
+    shared = int(slots_of(demand.slot_group, packed.parallelism[None])[0])
+    return PlanSlots(catalogue.slot_sharing, int(packed.parallelism.sum()), shared, largest)
 
 
 def step_of(catalogue: Catalogue, counts: tuple[int, ...], rate: float) -> PlanStep:

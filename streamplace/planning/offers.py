@@ -34,7 +34,7 @@ class Offer:
     egress, ingress
         What the network card sends and receives at most, in bit/s; infinite by default.
     slots
-        Subtasks that a machine runs at most; infinite by default.
+        Slots of a machine, for the subtasks that it runs; infinite by default.
     tags
         What the machine offers ("gpu", "ssd", …); operators may require tags.
     at_least, at_most
@@ -111,11 +111,15 @@ class Catalogue:
         Core seconds that each remote tuple costs at both ends.
     overhead_per_byte
         Core seconds that each of its bytes costs in addition, at both ends.
+    slot_sharing
+        Whether a slot may hold a subtask of each operator of a slot sharing group, as in Flink;
+        otherwise it holds one subtask.
     """
 
     offers: tuple[Offer, ...]
     overhead: float = 0.0
     overhead_per_byte: float = 0.0
+    slot_sharing: bool = False
 
     def __post_init__(self) -> None:
         if not self.offers:
@@ -132,13 +136,18 @@ class Catalogue:
 
     @classmethod
     def of(
-        cls, offers: Iterable[Offer], overhead: Quantity = 0.0, overhead_per_byte: Quantity = 0.0
+        cls,
+        offers: Iterable[Offer],
+        overhead: Quantity = 0.0,
+        overhead_per_byte: Quantity = 0.0,
+        slot_sharing: bool = False,
     ) -> "Catalogue":
         """Catalogue of single offers."""
         with located("overhead"):
             per_tuple = seconds(overhead)
         with located("overhead_per_byte"):
-            return cls(tuple(offers), per_tuple, seconds(overhead_per_byte))
+            per_byte = seconds(overhead_per_byte)
+        return cls(tuple(offers), per_tuple, per_byte, slot_sharing)
 
     @property
     def handles(self) -> bool:
@@ -160,8 +169,12 @@ def parse_offers(content: bytes, where: str) -> Catalogue:
     """
     tables = checked(OffersToml, parse_toml_text(content, where), where)
     with located(where):
-        costs = {key: tables[key] for key in ("overhead", "overhead_per_byte") if key in tables}
-        return Catalogue.of(map(_offer, tables["offers"]), **costs)
+        return Catalogue.of(
+            map(_offer, tables["offers"]),
+            tables.get("overhead", 0.0),
+            tables.get("overhead_per_byte", 0.0),
+            tables.get("slot_sharing", False),
+        )
 
 
 def _offer(row: OfferToml) -> Offer:

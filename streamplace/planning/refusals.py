@@ -9,9 +9,10 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import allowed
-from streamplace.planning.cuts import least_parallelism
+from streamplace.planning.cuts import least_parallelism, least_subtasks
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.slots import slot_groups, slots_of
 from streamplace.planning.steps import largest_rate
 
 
@@ -101,4 +102,12 @@ def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
                 f"the operators need {need:.6g} {unit} of {word}, most of it {name}, and all "
                 f"machines together have {room:.6g}"
             )
+    least = least_subtasks(demand, catalogue)
+    slots = int(slots_of(slot_groups(demand, catalogue), least[None])[0])
+    room = sum(float(o.slots) * o.at_most for o in offers)
+    if slots > room:
+        return (
+            f"the operators need {slots} slots, most of them {quoted(demand.name[least.argmax()])}"
+            f", and all machines together have {room:.6g}"
+        )
     return "the network cards, slots or memory of all machines together are too small"

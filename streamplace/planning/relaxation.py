@@ -18,6 +18,7 @@ from streamplace.planning.cuts import ROOM, least_parallelism
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.shares import busiest_share
+from streamplace.planning.slots import slot_groups
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
@@ -87,7 +88,8 @@ class Relaxation:
         self.whole_groups = np.array(
             [demand.pieces(v) for v in range(demand.n_operators)], np.int64
         )
-        self._subtasks = _least_slots(demand, catalogue)
+        self._slots = _least_slots(demand, catalogue)
+        self._sharing = _sharing(demand, catalogue)
         self.boxes = [self._box(demand, catalogue, t) for t in range(len(catalogue.offers))]
 
     @property
@@ -103,19 +105,21 @@ class Relaxation:
         handles = self._per_tuple[kind] > 0 or self._per_bit[kind] > 0
         network = handles or np.isfinite(room[[EGRESS, INGRESS]]).any()
         streams = np.flatnonzero(demand.tuples > 0).tolist() if network else []
+        guards = np.ones(n + 1 if demand.protected else 0)
+        shared = np.full(len(self._sharing) if np.isfinite(room[SLOTS]) else 0, 2.0)
         rows = [
             *self._local_rows(streams, low, high),
             *self._resource_rows(kind, streams),
             *self._error_rows(kind, n + len(streams)),
+            *self._slot_rows(kind, n + len(streams) + len(guards)),
         ]
-        guards = np.ones(n + 1 if demand.protected else 0)
         ends = [(demand.source[e], demand.target[e]) for e in streams]
         local = [min(high[u], high[v]) for u, v in ends]
         return Polytope(
             n,
             tuple(rows),
-            np.r_[low, np.zeros(len(streams)), 0 * guards],
-            np.r_[high, np.array(local), guards],
+            np.r_[low, np.zeros(len(streams)), 0 * guards, 0 * shared],
+            np.r_[high, np.array(local), guards, shared],
         )
 
     def loosest(self, box: Box, shares: Floats) -> int:
@@ -152,7 +156,6 @@ class Relaxation:
         ways = (
             (CPU, cpu, -2 * cost),
             (MEMORY, demand.memory, None),
-            (SLOTS, self._subtasks, None),
             (EGRESS, egress, -demand.bits),
             (INGRESS, ingress, -demand.bits),
         )
@@ -178,6 +181,22 @@ class Relaxation:
             for v, error in enumerate(demand.error.tolist())
         ]
 
+    def _slot_rows(self, kind: int, first: int) -> list[Inequality]:
+        """Slots of the operators that share none, and of each group, which one more variable holds.
+
+        A group takes no fewer slots than any of its operators.
+        """
+        room = self._capacity[kind][SLOTS]
+        if not np.isfinite(room):
+            return []
+        need = self._slots / room
+        taken = dict(enumerate(need.tolist()))
+        rows = []
+        for i, group in enumerate(self._sharing, first):
+            rows += [Inequality({v: taken.pop(v), i: -1.0}, 0.0) for v in group]
+            taken[i] = 1.0
+        return [Inequality(taken, 1.0), *rows]
+
     def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Inequality]:
         """Upper bounds of the parts of streams that stay on the machine."""
         demand, rows = self.demand, []
@@ -197,7 +216,7 @@ class Relaxation:
         for need, r in (
             (demand.instructions, CPU),
             (demand.memory, MEMORY),
-            (self._subtasks, SLOTS),
+            (self._slots, SLOTS),
         ):
             with np.errstate(divide="ignore"):
                 high = np.minimum(high, np.where(need > 0, room[r] / need, 1.0))
@@ -227,6 +246,13 @@ def _least_slots(demand: Demand, catalogue: Catalogue) -> Floats:
         least = max(1, least_parallelism(demand, v, fastest))
         slots[v] = 1 / busiest_share(demand, v, least) if demand.pieces(v) else least
     return slots
+
+
+def _sharing(demand: Demand, catalogue: Catalogue) -> list[list[int]]:
+    """Groups of several operators that share slots."""
+    groups = slot_groups(demand, catalogue)
+    members = [np.flatnonzero(groups == group).tolist() for group in np.unique(groups)]
+    return [group for group in members if len(group) > 1]
 
 
 def exact(worth: Floats) -> Fraction:

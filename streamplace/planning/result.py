@@ -21,6 +21,7 @@ from streamplace.model.messages import counted
 from streamplace.model.placement import Placement
 from streamplace.model.report import Bar, Part, Report, Sheet, percent
 from streamplace.planning.hours import PlanHour, hour_parts, machines_in_words
+from streamplace.planning.slots import PlanSlots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,6 +119,8 @@ class PlanResult(Pictured):
     carries
         Rate at which the first resource is full, with this placement and without headroom; infinite
         where no resource is used.
+    slots
+        The slots that the subtasks take.
     cheaper, dearer
         What one machine less or more carries; None where there is no such plan.
     seed
@@ -143,6 +146,7 @@ class PlanResult(Pictured):
     limit: PlanLimit
     free: Mapping[str, float]
     carries: float
+    slots: PlanSlots
     cheaper: PlanStep | None
     dearer: PlanStep | None
     seed: int
@@ -173,17 +177,19 @@ class PlanResult(Pictured):
     def report(self) -> Report:
         """Machines and what runs on them, cost and bound, and what limits."""
         machines = tuple(
-            (name, str(count), contents_of(self, name)) for name, count in self.machines.items()
+            (name, str(count), str(self.slots.machines[name]), contents_of(self, name))
+            for name, count in self.machines.items()
         )
         used = {name: 1 - share for name, share in self.free.items()}
         resources = tuple((name, Bar(use), percent(use)) for name, use in used.items())
         number = sum(self.machines.values())
         parts: list[Part] = [
-            Sheet(("machines", "number", "subtasks on them"), machines),
+            Sheet(("machines", "number", "slots of each", "subtasks on them"), machines),
             Sheet(("resource", "", "in use"), resources),
             f"{self.rate:g} tuples/s {self._costs()} {number} machine{'s' if number > 1 else ''}. "
             f"{_proof(self)}",
             f"The placement carries {self.carries:.6g} tuples/s. {_limit(self.limit)}",
+            str(self.slots),
         ]
         for word, step in (("less", self.cheaper), ("more", self.dearer)):
             if step is not None:
@@ -258,6 +264,7 @@ class PlanResult(Pictured):
             },
             "free": dict(self.free),
             "carries": self.carries if isfinite(self.carries) else None,
+            "slots": self.slots.to_json(),
             **{name: None if step is None else _step(step) for name, step in steps.items()},
             **({"hours": [hour.to_json() for hour in self.hours]} if self.hours else {}),
             "seed": self.seed,

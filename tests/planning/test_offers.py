@@ -13,7 +13,7 @@ ROW = 'name = "a"\nprice = 0.1\n'
 def test_an_offer_has_units_and_defaults() -> None:
     """Quantities are texts or numbers; what is left out is no limit."""
     text = (
-        'overhead = "2 us"\noverhead_per_byte = "3 ns"\n'
+        'overhead = "2 us"\noverhead_per_byte = "3 ns"\nslot_sharing = true\n'
         '[[offers]]\nname = "a"\nprice = 0.1\ncores = 4\nmips = "2 GIPS"\n'
         'memory = "8 GB"\negress = "1 Gbps"\ntags = ["ssd"]\nat_most = 3\n'
     )
@@ -23,6 +23,8 @@ def test_an_offer_has_units_and_defaults() -> None:
     assert (offer.ingress, offer.slots, offer.at_least, offer.at_most) == (math.inf,) * 2 + (0, 3)
     assert offer.tags == {"ssd"}
     assert (catalogue.overhead, catalogue.overhead_per_byte) == pytest.approx((2e-6, 3e-9))
+    assert catalogue.slot_sharing
+    assert not parse_offers(f"[[offers]]\n{ROW}".encode(), "offers.toml").slot_sharing
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,8 @@ def test_an_offer_has_units_and_defaults() -> None:
         (f'[[offers]]\n{ROW}memory = "8 Gbps"', "offer 'a': memory: "),
         (f"[[offers]]\n{ROW}memory = 0", "offer 'a': memory is 0; it must be"),
         (f"[[offers]]\n{ROW}slots = 0", "slots"),
+        (f"slot_sharing = 1\n[[offers]]\n{ROW}", "slot_sharing"),
+        (f"[[offers]]\n{ROW}slot_sharing = true", "slot_sharing is not a known field"),
         (f"[[offers]]\n{ROW}at_most = 0", "at_most"),
         (f"[[offers]]\n{ROW}at_least = 3\nat_most = 2", "at_least is 3 and at_most is 2"),
         (f"[[offers]]\n{ROW}[[offers]]\n{ROW}", "two offers are called 'a'"),

@@ -140,7 +140,12 @@ def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost |
     offers = tuple(_left(offer, java) for offer in catalogue.offers)
     if catalogue.handles or sending is None:
         return replace(catalogue, offers=offers)
-    return Catalogue(offers, sending.per_tuple, sending.per_byte)
+    return replace(
+        catalogue,
+        offers=offers,
+        overhead=sending.per_tuple,
+        overhead_per_byte=sending.per_byte,
+    )
 
 
 def _left(offer: Offer, java: float) -> Offer:
