@@ -49,7 +49,8 @@ def test_a_plan_of_a_small_problem_is_the_cheapest(graph: StreamGraph, offers: C
     try:
         result = planned(graph, offers, ASKED)
     except ProblemError as error:
-        assert best == float("inf") or "can never be used: no operator" in str(error)
+        reason = str(error)
+        assert best == float("inf") or "can never be used: no operator" in reason
         return
     assert result.cost <= best * (1 + 1e-9)
     assert float(result.bound) <= result.cost * (1 + 1e-9)
@@ -67,7 +68,8 @@ def test_parallelism_is_kept(graph: StreamGraph, offers: Catalogue, data: st.Dat
     try:
         result = planned(given_graph, offers, replace(ASKED, keep_parallelism=True))
     except ProblemError as error:
-        assert best == float("inf") or "can never be used: no operator" in str(error)
+        reason = str(error)
+        assert best == float("inf") or "can never be used: no operator" in reason
         return
     assert list(result.parallelism.values()) == p.tolist()
     assert float(result.bound) <= best * (1 + 1e-9)
