@@ -217,12 +217,16 @@ def profile_(
 ) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
+    Where the TaskManagers run on this machine, the stacks of their threads are sampled, and what
+    they spend on handing tuples to each other becomes the ipt of the streams.
+
     Run the job with chaining off (pipeline.operator-chaining.enabled: false). Otherwise operators
     that Flink has chained are measured, and placed, as one. Give the same --mips as to the command
     cluster. The command prints what it could not measure, and compares the model's prediction for
     the current placement with the measured rate.
     """
     from streamplace.engines.flink.jobs import only_job
+    from streamplace.engines.flink.local_cost import LOCAL_COST
     from streamplace.engines.flink.profile import profile
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.graph import CONSISTENCY
@@ -242,8 +246,9 @@ def profile_(
         where = "" if output is None else f" → {output}"
         say(f"{graph.n_operators} operators, {graph.source_rate:g} tuples/s{where}")
         print_about(graph)
-    if CONSISTENCY in graph.attributes:
-        say(f"{CONSISTENCY}: {graph.attributes[CONSISTENCY]}")
+    for fact in (LOCAL_COST, CONSISTENCY):
+        if fact in graph.attributes:
+            say(f"{fact}: {graph.attributes[fact]}")
     for doubt in seen.doubts:
         say(f"note: {doubt}")
 

@@ -1,6 +1,7 @@
 """The plan of a running job: which task feeds which, and how tuples reach its subtasks."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -66,6 +67,14 @@ def read_plan(rest: Rest, job: str) -> tuple[str, list[FlinkTask], list[Edge]]:
     nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
     tasks = _tasks(document["vertices"], nodes)
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
+
+
+def reuses_objects(rest: Rest, job: str) -> bool:
+    """Whether the chains of a job hand tuples on without copying them."""
+    with suppress(FlinkError):  # by default they copy
+        execution = rest.get(f"/jobs/{quote(job, safe='')}/config")["execution-config"]
+        return bool(execution.get("object-reuse-mode", False))
+    return False
 
 
 def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:

@@ -6,21 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.background import remote_flows
-from streamplace.engines.flink.carried_tuples import carried_by_streams
+from streamplace.engines.flink.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.consistency import Present, Usage, consistency
 from streamplace.engines.flink.cpu import processes_of, python_workers
+from streamplace.engines.flink.flight_recorder import sampled_stacks
 from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
 from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
-from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan
+from streamplace.engines.flink.local_cost import (
+    LocalCost,
+    StreamLoad,
+    local_cost,
+    with_local_cost,
+)
+from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan, reuses_objects
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
 from streamplace.engines.flink.sending_cost import SendingCost, sending_cost
+from streamplace.engines.flink.stack_samples import StackCounts
 from streamplace.engines.flink.task_cpu import (
     PROCESS_CPU,
     ClusterInterval,
     TaskCpu,
     between,
     snapshot,
+    stacks_by_task,
     task_cpu,
 )
 from streamplace.model.graph import CONSISTENCY, CPU_OF, StreamGraph
@@ -50,6 +59,10 @@ class JobProfile:
         Where it ran, and what its TaskManagers took.
     managers
         What was asked about its TaskManagers.
+    stacks
+        Samples of the stacks of each task, by id; of tasks on this machine alone.
+    reuses_objects
+        Whether chains hand tuples on without copying them.
     """
 
     name: str
@@ -61,6 +74,8 @@ class JobProfile:
     doubts: list[str] = field(default_factory=list)
     present: Present | None = None
     managers: Mapping[str, Activity] = field(default_factory=dict)
+    stacks: Mapping[str, StackCounts] = field(default_factory=dict)
+    reuses_objects: bool = False
 
     @property
     def sources(self) -> list[FlinkTask]:
@@ -119,7 +134,17 @@ class JobProfile:
         }
         if self.doubts:
             facts["unmeasured"] = "; ".join(self.doubts)
-        return self._checked(StreamGraph.of(self.name, operators, streams, facts))
+        graph = StreamGraph.of(self.name, operators, streams, facts)
+        if self.edges:
+            graph = with_local_cost(graph, self._local_cost(carried), mips)
+        return self._checked(graph)
+
+    def _local_cost(self, carried: CarriedTuples) -> LocalCost:
+        loads = [
+            StreamLoad(tuples, carried.payloads.get(e, 0.0)) for e, tuples in carried.tuples.items()
+        ]
+        cores = {task: one.cores for task, one in self.cpu.items()}
+        return local_cost(self.edges, loads, cores, self.stacks, reuses_objects=self.reuses_objects)
 
     def _checked(self, graph: StreamGraph) -> StreamGraph:
         """Graph that says in ``consistency`` how true the model is of the present placement."""
@@ -174,53 +199,58 @@ def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = (
     generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
     processes = processes_of(rest)
     held = {device: throttling(pid) for device, pid in processes.items()}
-    first = snapshot(rest, job, processes)
-    devices = {one.device for one in first.subtasks if one.job == job}
-    activity, managers = sample_all(
-        rest,
-        job,
-        [task.id for task in tasks],
-        seconds,
-        {
-            task.id: (generated[task.id], pending_of(task.operators[0]))
-            for task in _sources(tasks, edges)
-        },
-        {
-            device: (PROCESS_CPU, *of_managers)
-            for device in devices - {""}
-            if of_managers or device not in processes
-        },
-    )
-    interval = between(first, snapshot(rest, job, processes), processes, generated)
+    with sampled_stacks(processes) as stop:
+        first = snapshot(rest, job, processes)
+        devices = {one.device for one in first.subtasks if one.job == job}
+        activity, managers = sample_all(
+            rest,
+            job,
+            [task.id for task in tasks],
+            seconds,
+            {
+                task.id: (generated[task.id], pending_of(task.operators[0]))
+                for task in _sources(tasks, edges)
+            },
+            {
+                device: (PROCESS_CPU, *of_managers)
+                for device in devices - {""}
+                if of_managers or device not in processes
+            },
+        )
+        interval = between(first, snapshot(rest, job, processes), processes, generated)
+        stacks = stacks_by_task(interval, job, stop())
     whole = {
         device: seen.rates[PROCESS_CPU] * 1e-9
         for device, seen in managers.items()
         if PROCESS_CPU in seen.rates
     }
     cpu = task_cpu(job, interval, activity, whole)
-    doubts = [*_unknown(tasks, edges, activity)]
-    doubts.extend(
-        f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source
-    )
+    doubts = [*_unknown(tasks, edges, activity), *_doubts_of_cpu(tasks, cpu)]
     age = rest.job(job).get("duration", 0) / 1000
     tuples = {
         task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
         or _held_back(doubts, task, generated.get(task.id), activity[task.id], age)
         for task in tasks
     }
-    doubts.extend(
-        f"{name}: another operator bears its name, and which is which cannot be told; profile with "
-        "chaining off (pipeline.operator-chaining.enabled: false), or give both names of their own"
-        for task in tasks
-        for name in task.unsure
-    )
+    doubts.extend(_doubts_of_names(tasks))
     if python_workers(processes[device] for device in devices & processes.keys()):
         doubts.append(
             "ipt of Python operators: without the CPU of their Python processes; to measure it, "
             "run the job with python.execution-mode: thread"
         )
-    present = _present(job, tasks, edges, interval, activity, processes, held)
-    return JobProfile(name, tasks, edges, activity, cpu, tuples, doubts, present, managers)
+    return JobProfile(
+        name,
+        tasks,
+        edges,
+        activity,
+        cpu,
+        tuples,
+        doubts,
+        _present(job, tasks, edges, interval, activity, processes, held),
+        managers,
+        stacks,
+        bool(stacks) and reuses_objects(rest, job),
+    )
 
 
 def _present(
@@ -308,6 +338,19 @@ def _unknown(
         needed += ["numRecordsOut"] if task.id in sending else []
         if missing := [name for name in needed if name not in activity[task.id].rates]:
             yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
+
+
+def _doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
+    return (f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source)
+
+
+def _doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
+    return (
+        f"{name}: another operator bears its name, and which is which cannot be told; profile with "
+        "chaining off (pipeline.operator-chaining.enabled: false), or give both names of their own"
+        for task in tasks
+        for name in task.unsure
+    )
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:

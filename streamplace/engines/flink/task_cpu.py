@@ -10,10 +10,12 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.cpu import JavaThread, ThreadLoad, java_threads, spent_between
-from streamplace.engines.flink.helpers import shares_of_helpers
+from streamplace.engines.flink.flight_recorder import Stacks
+from streamplace.engines.flink.helpers import shares_of_helpers, task_of
 from streamplace.engines.flink.received import ReceivedTask, owners, received_tasks
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import Activity
+from streamplace.engines.flink.stack_samples import StackCounts
 
 PROCESS_CPU = "Status.JVM.CPU.Time"
 """Metric of a TaskManager: nanoseconds of CPU of all its threads."""
@@ -189,6 +191,32 @@ def task_cpu(
         )
         for vertex, own in parts.items()
     }
+
+
+def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[str, StackCounts]:
+    """Samples of the stacks of every task of a job, with those of the threads that help it.
+
+    Threads of one name that cannot be told apart speak for all tasks of that name.
+    """
+    counts: dict[str, StackCounts] = defaultdict(StackCounts)
+    for device, samples in stacks.items():
+        loads = interval.loads.get(device, ())
+        bearers: dict[str, set[str]] = defaultdict(set)
+        for one in interval.subtasks:
+            if one.device == device and one.job == job:
+                bearers[one.thread].add(one.vertex)
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for load in loads:
+            if load.name in bearers:
+                numbers[load.name].append(load.number)
+        runs = owners(numbers, interval.received.get(device, ()))
+        for load in loads:
+            if load.number in samples:
+                own = bearers.get(task_of(load.name), set())
+                run = runs.get(load.number)
+                for vertex in own & {run.vertex} if run is not None else own:
+                    counts[vertex] = counts[vertex].plus(samples[load.number])
+    return dict(counts)
 
 
 def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:

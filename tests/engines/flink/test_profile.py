@@ -70,7 +70,7 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
     assert graph.streams.selectivity.tolist() == pytest.approx([1, 2.5])
     assert graph.streams.partitioning == ("hash", "forward")
     per_tuple = [0.01 / 100, 0.2 / 100, 0.05 / 250]
-    assert graph.operators.ipt.tolist() == pytest.approx([s * MIPS * 1e6 for s in per_tuple])
+    assert graph.charged_ipt.tolist() == pytest.approx([s * MIPS * 1e6 for s in per_tuple])
     assert seen.doubts == []
     assert "unmeasured" not in graph.attributes
 
@@ -195,7 +195,7 @@ def test_what_is_doubtful_is_told(clock: Clock) -> None:
     told = str(graph.attributes["unmeasured"])
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
-    assert graph.operators.ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
+    assert graph.charged_ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
 
 
 def test_a_silent_source_is_refused(clock: Clock) -> None:
@@ -224,7 +224,7 @@ def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
     source.rates = {**source.rates, "accumulateBusyTimeMs": "NaN"}
     graph = profile(rest, "job", 10).graph(MIPS)
     assert "ipt of src: unknown and counted as 0" in str(graph.attributes["unmeasured"])
-    assert graph.operators.ipt[0] == 0
+    assert graph.charged_ipt[0] == 0
 
 
 def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:

@@ -1,0 +1,167 @@
+"""The cost of streams between threads: what a job with chaining takes, predicted and measured.
+
+    python benchmarks/local_cost.py -o local_cost.jsonl
+
+Jobs run on one TaskManager of this machine at rates that leave CPU free. Each is profiled with
+chaining off; its streams that Flink chains are then chained in the profile, and the CPU per tuple
+of that graph is compared with the CPU per tuple of the job with chaining on. Besides, the CPU per
+tuple is measured with and without sampling of stacks, in turn, while the job runs. Needs a JDK, and
+takes about four minutes a job.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+from urllib.parse import quote
+
+import click
+
+from streamplace.engines.flink.cpu import processes_of
+from streamplace.engines.flink.dist import find_flink
+from streamplace.engines.flink.flight_recorder import sampled_stacks
+from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.local import local_cluster
+from streamplace.engines.flink.names import FUSED
+from streamplace.engines.flink.profile import JobProfile, profile
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.sampling import sample
+from streamplace.engines.flink.task_cpu import between, snapshot
+from streamplace.model.graph import StreamGraph
+from streamplace.model.streams import CHAINED
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "datasets/applications/jobs",)
+JOBS = {
+    "nexmark-q3": ("NexmarkQ3", "200000"),
+    "word-count": ("WordCount", "30000"),
+    "riot-etl": ("RiotEtl", "10000"),
+}
+"""Main class, and tuples/s."""
+MICRO_MIPS = 1.0
+"""Speed at which an instruction takes a microsecond."""
+SETTINGS: dict[str, str | int | float] = {
+    "taskmanager.numberOfTaskSlots": 1,
+    "metrics.fetcher.update-interval": 1000,
+}
+WARM_UP, SECONDS = 20.0, 15.0
+Row = dict[str, str | float]
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, type=click.Choice(list(JOBS)))
+@click.option("--repeats", type=click.IntRange(1), default=2, show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Every run, a line of JSON.")
+def main(jobs: tuple[str, ...], repeats: int, output: Path | None) -> None:
+    """Print how far the CPU per tuple of jobs with chaining is from its prediction."""
+    flink = find_flink(None)
+    rows = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        local_cluster(flink, ("here",), settings=SETTINGS) as cluster,
+    ):
+        jar = Path(folder) / "jobs.jar"
+        build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
+        rest = Rest(cluster.url)
+        uploaded = rest.upload(jar)
+        for name in jobs or JOBS:
+            for _ in range(repeats):
+                rows.append({"job": name, **run(rest, uploaded, *JOBS[name])})
+                if output is not None:
+                    with output.open("a") as file:
+                        file.write(json.dumps(rows[-1]) + "\n")
+                click.echo(line(rows[-1]), err=True)
+    click.echo(table(rows))
+
+
+def run(rest: Rest, jar: str, entry: str, rate: str) -> Row:
+    """Measure a job without chaining and with it, µs of CPU per tuple of its sources."""
+    job = started(rest, jar, (entry, rate), chaining=False)
+    seen = profile(rest, job, SECONDS)
+    sampled, plain = zip(
+        *((per_tuple(rest, job, seen, sampling=on) for on in (True, False)) for _ in range(2)),
+        strict=True,
+    )
+    rest.cancel(job)
+    job = started(rest, jar, (entry, rate), chaining=True)
+    chained = profile(rest, job, SECONDS)
+    rest.cancel(job)
+    graph = seen.graph(MICRO_MIPS)
+    return {
+        "unchained": cpu_of(graph),
+        "predicted": cpu_of(as_chained(graph, [task.name for task in chained.tasks])),
+        "measured": cpu_of(chained.graph(MICRO_MIPS)),
+        "sampled": mean(sampled),
+        "plain": mean(plain),
+        "local cost": str(graph.attributes["local cost"]),
+    }
+
+
+def started(rest: Rest, jar: str, job: tuple[str, str], *, chaining: bool) -> str:
+    """Id of a job that has warmed up."""
+    entry, rate = job
+    settings = {"pipeline.operator-chaining.enabled": str(chaining).lower()}
+    document = {"entryClass": entry, "programArgsList": [rate], "flinkConfiguration": settings}
+    number = str(rest.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
+    rest.wait_running(number)
+    time.sleep(WARM_UP)
+    return number
+
+
+def per_tuple(rest: Rest, job: str, seen: JobProfile, *, sampling: bool) -> float:
+    """CPU of the whole TaskManager per tuple, with or without sampling."""
+    processes = processes_of(rest)
+    with sampled_stacks(processes if sampling else {}):
+        first = snapshot(rest, job, processes)
+        activity = sample(rest, job, [task.id for task in seen.tasks], SECONDS)
+        spent = between(first, snapshot(rest, job, processes), processes, ())
+    cores = sum(load.cores for loads in spent.loads.values() for load in loads)
+    return 1e6 * cores / sum(activity[task.id].records_out for task in seen.sources)
+
+
+def as_chained(graph: StreamGraph, tasks: Sequence[str]) -> StreamGraph:
+    """Graph whose streams within tasks are chained."""
+    chains = [set(task.split(FUSED)) for task in tasks]
+    kinds = tuple(
+        CHAINED if any({stream.source, stream.target} <= chain for chain in chains) else kind
+        for stream, kind in zip(graph.streams, graph.streams.partitioning, strict=True)
+    )
+    return replace(graph, streams=replace(graph.streams, partitioning=kinds))
+
+
+def cpu_of(graph: StreamGraph) -> float:
+    """CPU of all operators per tuple of the sources."""
+    return float((graph.charged_ipt * graph.input_rate).sum() / graph.source_rate)
+
+
+def line(row: Row) -> str:
+    """One run, in words."""
+    numbers = ("unchained", "predicted", "measured", "sampled", "plain")
+    return f"{row['job']}: " + ", ".join(f"{name} {row[name]:.3f}" for name in numbers)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Means and errors of every job, as Markdown."""
+    text = (
+        "| job | chaining off, µs per tuple | chaining on | predicted | error without separation "
+        "| error | sampling takes |\n|---|---:|---:|---:|---:|---:|---:|\n"
+    )
+    for job in dict.fromkeys(str(row["job"]) for row in rows):
+        own = [row for row in rows if row["job"] == job]
+        unchained, predicted, measured, sampled, plain = (
+            mean(float(row[name]) for row in own)
+            for name in ("unchained", "predicted", "measured", "sampled", "plain")
+        )
+        text += (
+            f"| {job} | {unchained:.2f} | {measured:.2f} | {predicted:.2f} | "
+            f"{unchained / measured - 1:+.0%} | {predicted / measured - 1:+.0%} | "
+            f"{sampled / plain - 1:+.1%} |\n"
+        )
+    return text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""What tuples between threads of a device cost: one writes them, the other reads them.
+
+The CPU of a task is divided by what its stacks show. What a task spends on writing is divided among
+its outputs, and what it spends on reading among its inputs, in proportion to
+
+    tuples/s · (bytes per tuple + BYTES_OF_A_TUPLE)
+
+of the streams. Tasks with few samples have the mean costs of the others.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.engines.flink.plan import Edge
+from streamplace.engines.flink.sending_cost import BYTES_OF_A_TUPLE
+from streamplace.engines.flink.stack_samples import StackCounts
+from streamplace.model.arrays import Floats
+from streamplace.model.graph import StreamGraph
+
+LOCAL_COST = "local cost"
+"""Attribute of a graph that says how the ``ipt`` of its streams was measured."""
+ASSUMED_PER_BYTE = 1.4e-9
+"""Core seconds at each end, as benchmarks/calibration.py measures them."""
+LEAST_SAMPLES = 20
+"""Of a task, for its own share to be used; and of an end of its streams, to speak for others."""
+
+
+class StreamLoad(NamedTuple):
+    """What a stream carries: tuples/s, and bytes per tuple."""
+
+    tuples: float
+    payload: float
+
+    @property
+    def size(self) -> float:
+        """Bytes per tuple, where the tuple itself counts as some of them."""
+        return self.payload + BYTES_OF_A_TUPLE
+
+
+class LocalCost(NamedTuple):
+    """Core seconds per tuple of every stream, for both ends together, and how they were had."""
+
+    seconds: tuple[float, ...]
+    source: str
+
+
+class _End(NamedTuple):
+    """One end of all streams.
+
+    Attributes
+    ----------
+    tasks
+        Task of each stream there.
+    saved
+        Samples of each task that a chain would not have had.
+    """
+
+    tasks: Sequence[str]
+    saved: Mapping[str, int]
+
+
+def local_cost(
+    edges: Sequence[Edge],
+    loads: Sequence[StreamLoad],
+    cores: Mapping[str, float],
+    stacks: Mapping[str, StackCounts],
+    *,
+    reuses_objects: bool = False,
+) -> LocalCost:
+    """Cost of all streams.
+
+    Parameters
+    ----------
+    loads
+        By the number of a stream.
+    cores
+        Core seconds per second of each task.
+    stacks
+        Samples of each task; empty where none were taken.
+    reuses_objects
+        Whether chains hand tuples on without copying them.
+    """
+    saved = {t: one.saved_by_chains(reuses_objects=reuses_objects) for t, one in stacks.items()}
+    sender = _End([edge.source for edge in edges], {t: one[0] for t, one in saved.items()})
+    receiver = _End([edge.target for edge in edges], {t: one[1] for t, one in saved.items()})
+    seconds, measured = np.zeros(len(edges)), set[str]()
+    for end in (sender, receiver):
+        spent, per_byte = _spent(end, loads, cores, stacks)
+        measured |= spent.keys()
+        each = [spent.get(task, per_byte) for task in end.tasks]
+        seconds += [unit * load.size for unit, load in zip(each, loads, strict=True)]
+    samples = sum(stacks[task].total for task in measured)
+    tasks = {*sender.tasks, *receiver.tasks}
+    return LocalCost(tuple(seconds.tolist()), _source(samples, len(measured), len(tasks)))
+
+
+def _spent(
+    end: _End,
+    loads: Sequence[StreamLoad],
+    cores: Mapping[str, float],
+    stacks: Mapping[str, StackCounts],
+) -> tuple[dict[str, float], float]:
+    """Core seconds per byte at one end of each task with samples, and those of other tasks."""
+    traffic: dict[str, float] = defaultdict(float)
+    for task, load in zip(end.tasks, loads, strict=True):
+        traffic[task] += load.tuples * load.size
+    seen = [t for t in traffic if t in stacks and stacks[t].total >= LEAST_SAMPLES and traffic[t]]
+    spent = {task: cores[task] * end.saved[task] / stacks[task].total for task in seen}
+    clear = [task for task in seen if end.saved[task] >= LEAST_SAMPLES]
+    whole = sum(traffic[task] for task in clear)
+    per_byte = sum(spent[task] for task in clear) / whole if clear else ASSUMED_PER_BYTE
+    return {task: spent[task] / traffic[task] for task in seen}, per_byte
+
+
+def _source(samples: int, measured: int, tasks: int) -> str:
+    if not measured:
+        ends = f"{1e9 * ASSUMED_PER_BYTE:g} ns per byte and "
+        ends += f"{1e9 * ASSUMED_PER_BYTE * BYTES_OF_A_TUPLE:.0f} ns per tuple at each end"
+        return f"assumed to be {ends}, because no stacks of threads were sampled"
+    text = f"measured by {samples:,} samples of the stacks of {measured} operators"
+    if measured < tasks:
+        text += f"; that of {tasks - measured} operators with few samples is assumed by their bytes"
+    return text
+
+
+def with_local_cost(graph: StreamGraph, cost: LocalCost, mips: float) -> StreamGraph:
+    """Return the graph whose streams have ``ipt``, and whose operators have so much less.
+
+    Together they cost every operator what it cost before, per tuple and at both ends. No operator
+    has less than none: the streams of one that would are cheaper.
+    """
+    each = np.array(cost.seconds, np.float64) * mips * 1e6
+    before = graph.operators.ipt
+    parts = _charged(graph, each)
+    ratio = np.divide(before, parts, out=np.ones_like(parts), where=parts > before)
+    each = each * np.minimum(ratio[graph.streams.source], ratio[graph.streams.target])
+    left = np.maximum(before - _charged(graph, each), 0.0)
+    attributes = {**graph.attributes, LOCAL_COST: cost.source}
+    return replace(_with_ipt(graph, left, each), attributes=attributes)
+
+
+def _charged(graph: StreamGraph, each: Floats) -> Floats:
+    """What streams alone cost each operator per tuple."""
+    return _with_ipt(graph, np.zeros_like(graph.operators.ipt), each).charged_ipt
+
+
+def _with_ipt(graph: StreamGraph, work: Floats, each: Floats) -> StreamGraph:
+    operators = replace(graph.operators, ipt=work)
+    return replace(
+        graph, operators=operators, streams=replace(graph.streams, operators=operators, ipt=each)
+    )
