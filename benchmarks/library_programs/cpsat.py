@@ -3,11 +3,14 @@
     python cpsat.py throughput|makespan PROBLEM ANSWER --seconds 10 [--seed 0]
 
 Throughput: the load of the fullest device, link or card is as small as possible. Makespan: optional
-intervals on the cores of the devices, and the transfer of every stream between any two devices.
+intervals on the cores of the devices, and the transfer of every stream between any two devices. The
+limit is for the processor time from the start of the model on.
 """
 
 import argparse
+import time
 from itertools import product
+from threading import Thread
 
 from native import Instance
 from ortools.sat.python import cp_model
@@ -85,6 +88,19 @@ def makespan(model, instance, on, between):
     return starts
 
 
+def stop_after(solver, seconds):
+    """Stop the search when the process has used as much processor time."""
+    end = time.process_time() + seconds
+
+    def watch():
+        while True:
+            time.sleep(0.01)
+            if time.process_time() > end:
+                solver.stop_search()
+
+    Thread(target=watch, daemon=True).start()
+
+
 def main():
     """Solve an instance and write the placement."""
     parser = argparse.ArgumentParser()
@@ -94,12 +110,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    instance, model = Instance(options.problem), cp_model.CpModel()
+    instance, model, solver = Instance(options.problem), cp_model.CpModel(), cp_model.CpSolver()
+    stop_after(solver, options.seconds)
     on, between = assignment(model, instance)
     goal = {"throughput": throughput, "makespan": makespan}[options.objective]
     starts = goal(model, instance, on, between)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = options.seconds
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = options.seed
     solver.parameters.catch_sigint_signal = False

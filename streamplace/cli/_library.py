@@ -13,7 +13,7 @@ LIBRARY = click.option(
 )
 OBJECTIVE = click.option(
     "--objective",
-    type=click.Choice(["throughput", "makespan"]),
+    type=click.Choice(["throughput", "makespan", "plan"]),
     help="Only entries for this objective.",
 )
 
@@ -41,7 +41,7 @@ of_size = click.option(
     multiple=True,
     type=OneOf("size", _sizes),
     help="Only entries of this size class: open where the proven bound leaves a gap, else by the "
-    "number of operators. May be repeated.",
+    "time of the proof. May be repeated.",
 )
 closed_or_open = click.option(
     "--closed/--open",

@@ -34,6 +34,8 @@ class CheckResult:
     value, bound
         What it derives in exact fractions, as floats of twelve digits; None where it refuses the
         files, and for the bound where there is no certificate.
+    seconds
+        Processor time of the check.
     """
 
     accepted: bool
@@ -41,6 +43,7 @@ class CheckResult:
     objective: str | None = None
     value: float | None = None
     bound: float | None = None
+    seconds: float | None = None
 
     def document(self) -> dict[str, Any]:
         """Fields as a JSON document."""
@@ -124,4 +127,4 @@ def result_of(printed: str, usage: ResourceUsage) -> CheckResult:
     text = line.removeprefix(ACCEPTED)
     words = text.split()
     bound = float(words[words.index("bound") + 1]) if "bound" in words else None
-    return CheckResult(True, text, words[0], float(words[1]), bound)
+    return CheckResult(True, text, words[0], float(words[1]), bound, round(usage.seconds, 3))

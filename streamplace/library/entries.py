@@ -9,7 +9,9 @@ from streamplace.io.field_types import STRICT, Finite
 
 SizeClass = Literal["toy", "easy", "medium", "hard", "open"]
 SIZES: tuple[SizeClass, ...] = ("toy", "easy", "medium", "hard", "open")
-"""Classes of entries, by how hard it is to prove that the best known solution is the best."""
+"""Classes of entries, by how long it takes to prove that the best known solution is the best."""
+PROOF_SECONDS: tuple[tuple[SizeClass, float], ...] = (("toy", 0.01), ("easy", 0.1), ("medium", 1.0))
+"""Processor seconds below which a proof makes an entry one of a size class; others are hard."""
 Split = Literal["public", "hidden"]
 ObjectiveName = Literal["throughput", "makespan", "plan"]
 SENSES: dict[ObjectiveName, int] = {"throughput": 1, "makespan": -1, "plan": -1}
@@ -63,9 +65,9 @@ class LibraryEntry:
     proof
         Kind of the certificate that proves the bound.
     by, seconds, date
-        Who or what found the solution, in how many seconds on one core, and when.
-    size
-        Class of the entry, from ``toy`` to ``open``.
+        Who or what found the solution, in how many processor seconds, and when.
+    proof_seconds
+        Processor seconds of the proof that closes the entry: to make and to check it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -77,9 +79,9 @@ class LibraryEntry:
     closed: bool
     proof: str
     by: str
-    size: SizeClass | None = None
     seconds: Finite | None = None
     date: str | None = None
+    proof_seconds: Finite | None = None
 
     @property
     def name(self) -> str:
@@ -89,6 +91,19 @@ class LibraryEntry:
         'a-0/makespan'
         """
         return f"{self.instance}/{self.objective}"
+
+    @property
+    def size(self) -> SizeClass:
+        """Size class: open, or else by the time of the proof; without a stated time, hard.
+
+        >>> LibraryEntry("a-0", "makespan", 2.0, 1.0, False, "path", "me").size
+        'open'
+        """
+        if not self.closed:
+            return "open"
+        spent = self.proof_seconds
+        classes = (size for size, most in PROOF_SECONDS if spent is not None and spent < most)
+        return next(classes, "hard")
 
     @property
     def sense(self) -> int:

@@ -5,19 +5,19 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, spot
+from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_as
 from streamplace.library.entries import (
     SIZES,
     LibraryEntry,
     LibraryInstance,
     LibraryManifest,
-    SizeClass,
 )
 from streamplace.model.messages import quoted, suggestion
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parent
 CHECKOUT = PACKAGE.parents[1]
 VARIABLE = "STREAMPLACE_LIBRARY"
-MOST_OPERATORS: tuple[tuple[SizeClass, int], ...] = (("toy", 8), ("easy", 16), ("medium", 64))
-"""Most operators of a closed entry of a size class."""
 MANIFEST, BEST = "manifest.json", "best.jsonl"
 
 
@@ -82,13 +80,6 @@ class Library:
         """Class of an instance."""
         return self.instance(name).family or name.partition("-")[0]
 
-    def size(self, entry: LibraryEntry) -> SizeClass:
-        """Size class of an entry; without a stated one, by its operators where it is closed."""
-        if entry.size is not None or not entry.closed:
-            return entry.size or "open"
-        operators = self.instance(entry.instance).operators
-        return next((size for size, most in MOST_OPERATORS if operators <= most), "hard")
-
     def entry(self, instance: str, objective: str) -> LibraryEntry:
         """Entry of an instance for an objective."""
         (entry,) = self.select([instance], objective=objective)
@@ -112,7 +103,7 @@ class Library:
         families, sizes
             Classes of instances, and size classes.
         objective
-            ``throughput`` or ``makespan``.
+            ``throughput``, ``makespan`` or ``plan``.
         closed
             True for entries whose solution is proven to be the best, False for the others.
         """
@@ -125,7 +116,7 @@ class Library:
             for entry in self.entries
             if (not asked or entry.instance in asked)
             and (not classes or self.family(entry.instance) in classes)
-            and (not size_classes or self.size(entry) in size_classes)
+            and (not size_classes or entry.size in size_classes)
             and (objective is None or entry.objective == objective)
             and (closed is None or entry.closed == closed)
         )
@@ -195,6 +186,16 @@ def open_library(folder: str | PathLike[str] | None = None) -> Library:
             f"{spot(path)}: is no library: it needs {MANIFEST} and {BEST}; name another folder"
         )
     return Library(path)
+
+
+def write_checksums(folder: Path, files: Iterable[Path]) -> None:
+    """Store the SHA-256 of files of a library in its manifest."""
+    path = folder / MANIFEST
+    document = json.loads(read_bytes(path))
+    sums = document.setdefault("sha256", {})
+    for file in files:
+        sums[file.relative_to(folder).as_posix()] = sha256(file.read_bytes()).hexdigest()
+    write_text(path, json.dumps(document, indent=1) + "\n")
 
 
 def checker_file() -> Path:

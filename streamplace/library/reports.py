@@ -39,7 +39,7 @@ def entry_document(library: Library, entry: LibraryEntry) -> dict[str, Any]:
     return {
         **entry.document(),
         "gap": entry.gap,
-        "size": library.size(entry),
+        "size": entry.size,
         "class": library.family(entry.instance),
         "operators": instance.operators,
         "devices": instance.devices,
@@ -68,7 +68,7 @@ def _row(library: Library, entry: LibraryEntry) -> tuple[str, ...]:
     return (
         entry.name,
         library.family(entry.instance),
-        library.size(entry),
+        entry.size,
         str(instance.operators),
         str(instance.devices),
         value_text(entry.objective, entry.value),
@@ -98,6 +98,8 @@ def _entry_sentences(entry: LibraryEntry) -> list[str]:
     best += "" if entry.date is None else f", {entry.date}"
     verdict = "the best possible" if entry.closed else f"gap {gap_text(entry)}"
     proof = PROOFS.get(entry.proof, entry.proof)
+    if entry.proof_seconds is not None:
+        proof += f", made and checked in {duration(entry.proof_seconds)}"
     return [
         f"{best}.",
         f"Bound: no placement is better than {bound} ({verdict}); certificate: {proof}.",

@@ -190,6 +190,8 @@ def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[L
     """Run what a file of results does not have yet; yield all runs of the plan."""
     for seconds in plan.seconds:
         RunLimits(seconds, plan.memory)
+    if plan.entries and not plan.placed:
+        raise SettingError("these entries are plans, which no placer makes; choose others")
     if plan.solutions is not None:
         make_folder(plan.solutions)
     if out is None:

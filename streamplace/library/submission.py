@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,7 +25,7 @@ from streamplace.io.locks import lock_at_once
 from streamplace.io.parsing import first_fault, parse_as, utf8
 from streamplace.library.checking import check_files
 from streamplace.library.entries import LibraryEntry, ObjectiveName
-from streamplace.library.folder import BEST, MANIFEST, Library, open_library
+from streamplace.library.folder import BEST, Library, open_library, write_checksums
 from streamplace.model.messages import quoted, shown
 
 JOURNAL = "pending.json"
@@ -146,7 +145,7 @@ def complete_pending(folder: Path) -> None:
         with writing(target) as file:
             file.write(encoded(pending.content, spot(target)))
         _write_best(library, line)
-        _write_checksums(folder, [target, folder / BEST])
+        write_checksums(folder, [target, folder / BEST])
     journal.unlink(missing_ok=True)
 
 
@@ -195,7 +194,9 @@ def _better(
     assert result.value is not None
     if is_proof:
         assert result.bound is not None
-        changed = replace(entry, bound=result.bound, proof=_kind(document))
+        changed = replace(
+            entry, bound=result.bound, proof=_kind(document), proof_seconds=result.seconds
+        )
         gain = entry.sense * (entry.bound - changed.bound) / (abs(entry.bound) or 1.0)
     else:
         changed = replace(entry, value=result.value)
@@ -207,9 +208,12 @@ def _better(
             )
     if gain <= LEAST_GAIN:
         return None
-    closed = changed.gap <= CLOSED
-    size = "hard" if closed and entry.size == "open" else entry.size
-    return replace(changed, closed=closed, size=size)
+    if changed.gap > CLOSED:
+        return replace(changed, closed=False, proof_seconds=None)
+    seconds = changed.proof_seconds
+    if seconds is None:
+        seconds = check_files(instance, copy, library.certificate_file(entry)).seconds
+    return replace(changed, closed=True, proof_seconds=seconds)
 
 
 def _kind(document: SubmittedJson) -> str:
@@ -233,16 +237,6 @@ def _write_best(library: Library, line: LibraryEntry) -> None:
     lines = [line if entry.name == line.name else entry for entry in library.entries]
     text = "".join(json.dumps(entry.document()) + "\n" for entry in lines)
     write_text(library.folder / BEST, text)
-
-
-def _write_checksums(folder: Path, files: list[Path]) -> None:
-    """Store the checksums of files in the manifest."""
-    path = folder / MANIFEST
-    document = json.loads(read_bytes(path))
-    for file in files:
-        digest = sha256(file.read_bytes()).hexdigest()
-        document.setdefault("sha256", {})[file.relative_to(folder).as_posix()] = digest
-    write_text(path, json.dumps(document, indent=1) + "\n")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "datasets/library"
+PROOF_SECONDS = 0.001
 NAMES = ("random-00", "random-pass-00", "random-pass-19")
 
 
@@ -24,8 +25,9 @@ def folder(tmp_path: Path) -> Path:
         if file.partition("/")[0] in NAMES
     }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
-    lines = (SOURCE / "best.jsonl").read_text().splitlines(keepends=True)
-    (folder / "best.jsonl").write_text(
-        "".join(line for line in lines if json.loads(line)["instance"] in NAMES)
-    )
+    lines = map(json.loads, (SOURCE / "best.jsonl").read_text().splitlines())
+    chosen = [line for line in lines if line["instance"] in NAMES]
+    for line in chosen:
+        line |= {"proof_seconds": PROOF_SECONDS} if line["closed"] else {}
+    (folder / "best.jsonl").write_text("".join(json.dumps(line) + "\n" for line in chosen))
     return folder

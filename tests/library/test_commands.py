@@ -96,6 +96,7 @@ def test_a_hidden_split_states_no_seed(run: Callable, folder: Path) -> None:
         (["list", "--library", "."], "is no library"),
         (["run"], "there is nothing to run"),
         (["run", "--placer", "nobody"], "there is no placer 'nobody'"),
+        (["list", "--objective", "plan"], "no entry of the library meets these conditions"),
         (["run", "--command", "true {problem}"], "lacks {answer}"),
         (["run", "--command", "'{problem} {answer}"], "cannot be read"),
         (["run", "--placer", "metis", "--memory", "1 kB"], "below 1 MiB"),

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def weaker_library(folder: Path) -> Path:
     document = json.loads(file.read_text())
     document["place"] = [0] * len(document["place"])
     file.write_text(json.dumps(document))
-    change_line(folder, value=single_value(folder), closed=False)
+    change_line(folder, value=single_value(folder), closed=False, proof_seconds=None)
     return best
 
 
@@ -66,6 +67,8 @@ def test_a_better_solution_is_stored_and_nothing_else_changes(folder: Path) -> N
     assert result.improved
     assert result.entry.value == pytest.approx(0.8389919684749)
     assert (result.entry.closed, result.entry.by, result.entry.seconds) == (True, "a test", 2.0)
+    assert result.entry.date == datetime.now(UTC).date().isoformat()
+    assert result.entry.proof_seconds is not None
     assert_consistent(folder)
     after = files_of(folder)
     changed = {name for name in after if after[name] != before.get(name)}
@@ -87,10 +90,12 @@ def test_a_tighter_bound_is_stored(folder: Path) -> None:
     mine.write_bytes(file.read_bytes())
     trivial = {"objective": "throughput", "bound": 1, "proof": {}}
     file.write_text(json.dumps(trivial))
-    change_line(folder, bound=1.0, proof="trivial", closed=False, size="open")
+    change_line(folder, bound=1.0, proof="trivial", closed=False, proof_seconds=None)
     result = submit(mine, instance="random-00", library=folder)
     assert result.improved
-    assert (result.entry.proof, result.entry.closed, result.entry.size) == ("search", True, "hard")
+    assert (result.before.size, result.entry.proof, result.entry.closed) == ("open", "search", True)
+    assert result.entry.proof_seconds is not None
+    assert result.entry.size != "open"
     assert_consistent(folder)
 
 
