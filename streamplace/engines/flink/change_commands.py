@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from streamplace.engines.flink.current_machines import CurrentMachines
 from streamplace.engines.flink.plan import FlinkTask
@@ -16,34 +16,37 @@ FOLDER = "plan"
 def change_commands(
     rest: Rest, job: str, tasks: Sequence[FlinkTask], current: CurrentMachines, plan: PlanResult
 ) -> tuple[str, ...]:
-    """Commands, line by line; comments say which machines to start and to stop."""
-    lines = [*_machine_lines(current.counts, plan.machines)] if current.is_priced else []
+    """Commands, line by line; comments say which machines to start before and to stop after."""
+    changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
+    starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
+    stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
     if _is_adaptive(rest, job):
-        return (*lines, _rescaling(rest, job, tasks, plan.parallelism))
+        return (*starts, _rescaling(rest, job, tasks, plan.parallelism), *stops)
+    return (*starts, *_restart(rest, job, plan), *stops)
+
+
+def _restart(rest: Rest, job: str, plan: PlanResult) -> Iterator[str]:
+    """Commands that stop a job with a savepoint and start it again from there."""
     numbers = set(plan.parallelism.values())
     if len(numbers) == 1:
-        lines += [
+        yield from (
             f"flink stop --savepointPath SAVEPOINTS {job}",
             f"flink run -s SAVEPOINT -p {numbers.pop()} JAR ARGUMENTS",
             "# or, with every subtask where the plan has it:",
-        ]
+        )
     where = f"--rest {shlex.quote(rest.url)} --job {job}"
-    return (
-        *lines,
-        f"streamplace flink config --cluster {FOLDER}/cluster.toml --subtasks -o config/",
+    yield f"streamplace flink config --cluster {FOLDER}/cluster.toml --subtasks -o config/"
+    yield (
         f"streamplace flink move JAR {where} --placement {FOLDER}/placement.json "
-        "--savepoints SAVEPOINTS -- ARGUMENTS",
+        "--savepoints SAVEPOINTS -- ARGUMENTS"
     )
 
 
-def _machine_lines(now: Mapping[str, int], planned: Mapping[str, int]) -> list[str]:
-    """Comments that say which machines to start and to stop."""
-    lines = []
-    for name in dict.fromkeys((*planned, *now)):
-        change = planned.get(name, 0) - now.get(name, 0)
-        if change:
-            lines.append(f"# {'start' if change > 0 else 'stop'} {abs(change)} × {name}")
-    return sorted(lines, key=lambda line: line.startswith("# stop"))
+def _machine_changes(now: Mapping[str, int], planned: Mapping[str, int]) -> dict[str, int]:
+    """Number of machines of each type to start, or to stop if negative."""
+    return {
+        name: planned.get(name, 0) - now.get(name, 0) for name in dict.fromkeys((*planned, *now))
+    }
 
 
 def _rescaling(

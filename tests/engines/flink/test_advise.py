@@ -150,7 +150,8 @@ def test_the_report_says_it_in_words(shop: Callable[..., ShopRest]) -> None:
         "What limits is ",
         "Today's machines cost 0.75 per hour; the plan saves 0.65 per hour.",
         "Changing stops the job once, for about 3 s, which is made up for in ",
-        "# start 1 × small # stop 3 × large",
+        "# first start 1 × small flink stop --savepointPath",
+        "ARGUMENTS # then stop 3 × large",
         "--placement plan/placement.json",
         "note: ipt of split: from the CPU of whole TaskManagers",
     ):
@@ -259,7 +260,8 @@ def test_the_adaptive_scheduler_is_told_parallelisms(
 ) -> None:
     """By vertex; versions before 2 do not name the scheduler, but their configuration does."""
     advice = advised(shop(facts=facts))
-    command = advice.commands[-1]
+    command, last = advice.commands[-2:]
+    assert last.startswith("# then stop ")
     assert command.startswith("curl -X PUT http://flink:8081/jobs/job/resource-requirements")
     wanted = json.loads(command.split("'")[-2])
     planned = {vertex: row["parallelism"]["upperBound"] for vertex, row in wanted.items()}
@@ -271,7 +273,7 @@ def test_the_default_scheduler_needs_a_restart(shop: Callable[..., ShopRest]) ->
     """Where all operators run equally often, Flink's own client will do."""
     advice = advised(shop(facts={"schedulerType": "Default"}))
     assert any(line.startswith("flink run -s SAVEPOINT -p 1 JAR") for line in advice.commands)
-    assert advice.commands[-1].startswith("streamplace flink move JAR --rest http://flink:8081")
+    assert advice.commands[-2].startswith("streamplace flink move JAR --rest http://flink:8081")
 
 
 def test_given_machines_are_counted(shop: Callable[..., ShopRest]) -> None:
