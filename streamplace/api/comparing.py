@@ -135,8 +135,8 @@ def _placers(placers: str | Iterable[str]) -> tuple[str, ...]:
     from streamplace.placers.named import aliased_placers, named_placer
 
     texts = texts_of("placers", placers)
-    several = (name for text in texts for name in text.split(",")) if len(texts) == 1 else texts
-    names = tuple(dict.fromkeys(several))
+    several = texts[0].split(",") if len(texts) == 1 else texts
+    names = tuple(dict.fromkeys(map(str.strip, several)))
     for placer in aliased_placers(names):
         named_placer(placer.spec)
     return names

@@ -155,7 +155,7 @@ def _checked(placers: str) -> tuple[str, ...]:
     """Names of placers, with aliases and options; raise where one of them means no placer."""
     from streamplace.placers.named import aliased_placers, named_placer
 
-    names = tuple(dict.fromkeys(placers.split(",")))
+    names = tuple(dict.fromkeys(map(str.strip, placers.split(","))))
     for placer in aliased_placers(names):
         named_placer(placer.spec)
     return names

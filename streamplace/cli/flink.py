@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 @click.group(
     "flink",
     cls=CommandGroup,
+    short_help="Measure, place and check jobs on a running Flink cluster.",
     epilog="Example: streamplace flink local --devices 5",
 )
 def command() -> None:
-    """Measure, place and check jobs on a running Flink cluster."""
+    """Measure, place and check jobs on a running Flink cluster.
+
+    To place a running job, measure it with 'cluster' and 'profile', place the measured graph with
+    'streamplace place', move the job with 'move', and check it with 'verify'. Without a placement,
+    'move' does all of this. 'fetch' and 'local' start a cluster on this machine, to try it.
+    """
 
 
 @command.command(

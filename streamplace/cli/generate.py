@@ -87,7 +87,9 @@ def _in_shards(function: F) -> F:
 
 
 @click.command(
-    "recipe", epilog="Example: streamplace generate recipe recipe.toml -o graphs.jsonl.gz"
+    "recipe",
+    short_help="Generate the data set that a TOML file describes.",
+    epilog="Example: streamplace generate recipe recipe.toml -o graphs.jsonl.gz",
 )
 @click.argument("file", type=FILE)
 @_in_shards
@@ -110,6 +112,7 @@ def _family_command(family: "Family") -> click.Command:
     made = click.command(
         family.name,
         help=family.summary,
+        short_help=family.summary,
         epilog=f"Example: {EXAMPLES.get(family.name) or _example(family)}",
     )(_in_shards(seeded(WHERE)(run)))
     for option in options(family.parameters):

@@ -13,7 +13,7 @@ from streamplace.cli._output import print_json, save_json
     short_help="Print the JSON Schema of a file format.",
     epilog="Example: streamplace schema graph -o graph.schema.json",
 )
-@click.argument("name", metavar="graph|placement|cluster|constraints|offers")
+@click.argument("name", metavar="graph|problem|placement|cluster|constraints|offers")
 @common("Write the schema to this file instead of stdout.")
 def command(name: str, as_json: bool, output: Path | None) -> None:
     """Print the JSON Schema of a file format (clusters, constraints and offers are TOML files)."""

@@ -60,6 +60,9 @@ class Drawing:
     scene: Scene
     subject: "StreamGraph | NamedPlacements"
 
+    def __repr__(self) -> str:
+        return f"<Drawing of {self.scene.title}>"
+
     def svg(self) -> str:
         """SVG document."""
         return as_svg(self.scene)

@@ -11,15 +11,17 @@ from dataclasses import fields, is_dataclass
 from itertools import chain
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from streamplace.errors import FormatError
-from streamplace.model.messages import quoted, shown
+from streamplace.model.messages import quoted, shown, suggestion
 
 _COLON = re.compile(rb'"[ \t\r\n]*+:')
 _PLAIN = frozenset((str, float, int, bool, type(None)))
 
 
-def check_json(content: bytes, document: Any, where: str) -> None:
-    """Check the fields of a JSON text against what validation made of it.
+def check_json(content: bytes, document: Any, where: str, kind: Any) -> None:
+    """Check the fields of a JSON text against what validation by a type made of it.
 
     Every field has a colon after its quote. If there are no more of those than fields that were
     read, no field was passed over, and the text need not be read again.
@@ -27,7 +29,7 @@ def check_json(content: bytes, document: Any, where: str) -> None:
     read = _count(document)
     if content.count(b":") == read or sum(1 for _ in _COLON.finditer(content)) == read:
         return
-    check_known(unrepeated(content, where), document, where)
+    check_known(unrepeated(content, where), document, where, kind)
 
 
 def unrepeated(content: bytes, where: str) -> Any:
@@ -44,18 +46,46 @@ def unrepeated(content: bytes, where: str) -> Any:
     return json.loads(content, object_pairs_hook=once, parse_int=_passed, parse_float=_passed)
 
 
-def check_known(given: Any, document: Any, where: str, path: str = "") -> None:
-    """Raise FormatError for the first field that validation passed over."""
+def check_known(
+    given: Any, document: Any, where: str, kind: Any, place: tuple[int | str, ...] = ()
+) -> None:
+    """Raise FormatError for the first field that validation by a type passed over."""
     allowed = _table(document)
     if isinstance(given, dict) and allowed is not None:
         for key, value in given.items():
-            below = f"{path}.{shown(str(key))}".lstrip(".")
             if key not in allowed:
-                raise FormatError(f"{where}: {below} is not a known field; correct or remove it")
-            check_known(value, allowed[key], where, below)
+                path = path_text((*place, str(key)))
+                remedy = suggestion(str(key), _fields_at(kind, place)) or "; correct or remove it"
+                raise FormatError(f"{where}: {path} is not a known field{remedy}")
+            check_known(value, allowed[key], where, kind, (*place, key))
     elif isinstance(given, list) and isinstance(document, list):
         for i, (value, read) in enumerate(zip(given, document, strict=True)):
-            check_known(value, read, where, f"{path}[{i}]")
+            check_known(value, read, where, kind, (*place, i))
+
+
+def path_text(place: tuple[int | str, ...]) -> str:
+    """Place in a document, such as ``operators[2].rate``."""
+    return "".join(
+        f"[{step}]" if isinstance(step, int) else f".{shown(str(step))}" for step in place
+    ).lstrip(".")
+
+
+def _fields_at(kind: Any, place: tuple[int | str, ...]) -> list[str]:
+    """Names of the fields that the table at a place of a document may have."""
+    schema = TypeAdapter(kind).json_schema()
+    part = schema
+    for step in place:
+        inside = "items" if isinstance(step, int) else "properties"
+        part = part.get(inside, {})
+        part = _resolved(part if isinstance(step, int) else part.get(step, {}), schema)
+    return [*part.get("properties", ())]
+
+
+def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Part of a JSON Schema, or the definition that it refers to."""
+    name = str(part.get("$ref", "")).rpartition("/")[2]
+    definition: dict[str, Any] = schema["$defs"][name] if name else part
+    return definition
 
 
 def _count(document: Any) -> int:

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from streamplace.errors import FormatError
 from streamplace.io import toml
-from streamplace.io.fields import check_json, check_known
+from streamplace.io.fields import check_json, check_known, path_text
 from streamplace.io.mistaken import remedy_for
 from streamplace.io.schema import FILES
 from streamplace.model.messages import quoted, shown, suggestion
@@ -36,7 +36,7 @@ def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
         document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra="ignore")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
-    check_json(text, document, where)
+    check_json(text, document, where, kind)
     return document
 
 
@@ -65,7 +65,7 @@ def checked(kind: type[_T], tables: object, where: str) -> _T:
         document: _T = _adapter(cast(Hashable, kind)).validate_python(tables, extra="ignore")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
-    check_known(tables, document, where)
+    check_known(tables, document, where, kind)
     return document
 
 
@@ -109,6 +109,4 @@ def _path(location: tuple[int | str, ...]) -> str:
     parts = location
     if len(parts) > 1 and parts[0] not in _MAPS and parts[-1] in _UNION_BRANCHES:
         parts = parts[: 2 if parts[0] == "attributes" else -1]
-    return "".join(
-        f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in parts
-    ).lstrip(".")
+    return path_text(parts)

@@ -77,7 +77,13 @@ StreamJson = TypedDict(
         "from": str,
         "to": str,
         "selectivity": NotRequired[
-            Annotated[Amount, Field(description="tuples here per output tuple of the sender, 1")]
+            Annotated[
+                Amount,
+                Field(
+                    description="tuples per input tuple of the sender, or per tuple that its "
+                    "window emits; 1 by default"
+                ),
+            ]
         ],
         "payload": NotRequired[
             Annotated[

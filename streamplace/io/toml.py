@@ -47,6 +47,10 @@ def tables(text: str, where: str) -> dict[str, Any]:
     except RecursionError:
         raise _too_deep(where) from None
     except (ValueError, OverflowError) as error:
+        if _is_json(text):
+            raise FormatError(
+                f"{where}: is JSON, but a TOML file is expected here; correct the path"
+            ) from None
         raise FormatError(f"{where}: is not valid TOML: {shown(str(error), 200)}") from None
     _check(document, where)
     return document
@@ -69,6 +73,14 @@ def _check(document: dict[str, Any], where: str) -> None:
         level = inside
     if level:
         raise _too_deep(where)
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text begins with a JSON object."""
+    try:
+        return isinstance(json.JSONDecoder().raw_decode(text.lstrip())[0], dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _too_deep(where: str) -> FormatError:

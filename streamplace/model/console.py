@@ -1,10 +1,22 @@
 """A console to which every text is data: names hold no markup and send nothing to the terminal."""
 
+import re
 import shutil
 import sys
+from collections.abc import Iterable
 from io import StringIO
 
-from rich.console import Console, HighlighterType, JustifyMethod, OverflowMethod
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    HighlighterType,
+    JustifyMethod,
+    OverflowMethod,
+    RenderableType,
+)
+from rich.containers import Lines
+from rich.measure import Measurement
+from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +28,35 @@ WIDTH = 100
 """Columns where there is no terminal."""
 MOST_NAME = 40
 """Columns of a column of names, beyond which they go on in the next line."""
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?(?:bps|B)|[mµn]?s|MIPS)(?!\w))")
+_JOINT = "\ue000"
+"""Private character that stands for a space at which a line must not break."""
+
+
+class DataText(Text):
+    """Text whose lines do not break between a number and its unit."""
+
+    def wrap(
+        self,
+        console: Console,
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        tab_size: int = 8,
+        no_wrap: bool | None = None,
+    ) -> Lines:
+        """Lines of at most this width."""
+        lines = _joined(self).wrap(
+            console, width, justify=justify, overflow=overflow, tab_size=tab_size, no_wrap=no_wrap
+        )
+        for line in lines:
+            line.plain = line.plain.replace(_JOINT, " ")
+        return lines
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Widths between that of the longest word and that of the text on one line."""
+        return _joined(self).__rich_measure__(console, options)
 
 
 class DataConsole(Console):
@@ -37,7 +78,14 @@ class DataConsole(Console):
         highlighter: HighlighterType | None = None,
     ) -> Text:
         """Every text comes through here: lines, and the cells of tables."""
-        return Text(printable(text), style=style, justify=justify, overflow=overflow)
+        return DataText(printable(text), style=style, justify=justify, overflow=overflow)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Lines come through here as joined texts, which are of the base class."""
+        text = _data_text(renderable) if type(renderable) is Text else renderable
+        return super().render(text, options)
 
 
 def titled(name: str, rest: str) -> Text:
@@ -93,6 +141,21 @@ def bar(load: Bar, width: int = 20) -> str:
     full = round(min(load.load, 1.0) * width)
     over = min(round(max(load.load - 1.0, 0.0) * width), width // 2)
     return "█" * full + "·" * (width - full) + "|" + "▓" * over + " " * (width // 2 - over)
+
+
+def _data_text(text: Text) -> DataText:
+    """Return the same text as one whose lines do not break before units."""
+    data = DataText(justify=text.justify, overflow=text.overflow, no_wrap=text.no_wrap)
+    data.end = text.end
+    data.append_text(text)
+    return data
+
+
+def _joined(text: Text) -> Text:
+    """Text with the spaces before units replaced."""
+    joined = text.copy()
+    joined.plain = _BEFORE_UNIT.sub(_JOINT, text.plain)
+    return joined
 
 
 def _on_terminal() -> bool:

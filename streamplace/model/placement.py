@@ -87,7 +87,10 @@ class Placement(Displayed, Mapping[str, str]):
             raise _misplaced(operators, devices, assignment) from None
         if len(assignment) > len(rows):
             name = quoted(min(assignment.keys() - set(operators)))
-            raise PlacementError(f"{name} is placed but is not an operator of the graph; remove it")
+            raise PlacementError(
+                f"{name} is placed but is not an operator of the graph; remove it, or give the "
+                "placement of this graph"
+            )
         if priority and (stray := priority.keys() - set(operators)):
             name = quoted(min(stray))
             raise PlacementError(

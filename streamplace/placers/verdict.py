@@ -19,10 +19,11 @@ def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
         return explanation.verdict
     if proven(value, bound):
         return f"the best possible, proven; {explanation.verdict}"
-    low, high = sorted((value, bound))
-    if low <= 0:
+    if min(value, bound) <= 0:
         return explanation.verdict
-    return f"{percent(low / high)} of the best possible at least; {explanation.verdict}"
+    if value < bound:
+        return f"at least {percent(value / bound)} of the best possible; {explanation.verdict}"
+    return f"at most {percent(value / bound - 1)} above the best possible; {explanation.verdict}"
 
 
 def bound_in_words(objective: Objective, value: float, bound: float | None) -> str | None:

@@ -32,6 +32,10 @@ TABLES = {
         (["place", "nothing.json"], "nothing.json: is empty, and no valid JSON; make a graph with"),
         (["simulate", "graph.json", "nothing.json"], "nothing.json: is empty, and no valid JSON"),
         (
+            ["place", "graph.json", "--cluster", "graph.json"],
+            "graph.json: is JSON, but a TOML file is expected here; correct the path",
+        ),
+        (
             ["place", "graph.json", "--cluster", "one-device.toml"],
             "device is not a known field; did you mean 'devices'?",
         ),

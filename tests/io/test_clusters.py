@@ -122,7 +122,7 @@ def test_a_bad_cluster_is_refused(text: bytes | str, message: str) -> None:
         ('allowed = {a = "d0"}', "allowed.a is 'd0'; it should be a valid list"),
         ('colocate = ["a"]', "colocate[0] is 'a'; it should be a valid list"),
         ("exlocate = [[1]]", "exlocate[0][0] is 1; it should be a valid string"),
-        ("pins = {}", "pins is not a known field"),
+        ("pins = {}", "pins is not a known field; did you mean 'pin'?"),
         ('pin = {a = "d0", a = "d1"}', "is not valid TOML: "),
     ],
 )

@@ -45,7 +45,10 @@ def test_colons_in_names_are_no_fields(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"operators": [{"name": "a", "rte": 1}]}', r"operators\[0\].rte is not a known field"),
+        (
+            '{"operators": [{"name": "a", "rte": 1}]}',
+            r"operators\[0\].rte is not a known field; did you mean 'rate'\?",
+        ),
         ('{"operators": [], "window": {}}', "window is not a known field; correct or remove it"),
     ],
 )

@@ -60,6 +60,8 @@ def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]
 
 def check_jar(path: Path) -> None:
     """Raise FormatError for a file that is no jar, or is not there."""
+    if not path.exists():
+        raise FormatError(f"{spot(path)}: no such file; name the jar of a Flink job")
     if not zipfile.is_zipfile(path):
         raise FormatError(f"{spot(path)}: is not a jar; name the jar of a Flink job")
     with _opened(path):

@@ -355,6 +355,11 @@ class Rest:
             )
         except TimeoutError:
             raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
+        except ConnectionRefusedError:
+            raise NoAnswer(
+                f"no Flink answers at {self.url}: connection refused; start it, or correct the "
+                "address"
+            ) from None
         except (OSError, HTTPException, ValueError) as error:
             reason = shown(str(error) or type(error).__name__)
             raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None

@@ -172,7 +172,8 @@ def test_jars_that_are_none_are_told(
         apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
         answer = run(*apply, "--flink-home", ".")
     assert answer.status == 2
-    assert "is not a jar; name the jar of a Flink job" in answer.err
+    fault = "is not a jar" if options else "missing.jar: no such file"
+    assert f"{fault}; name the jar of a Flink job" in answer.err
     assert flink.requests("POST") == []
 
 
