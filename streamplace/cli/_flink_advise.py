@@ -63,16 +63,16 @@ if TYPE_CHECKING:
     "--catch-up",
     type=click.FloatRange(0, min_open=True),
     default=math.inf,
-    help="Seconds after a restart in which the plan has worked off what arrived meanwhile.  "
-    "[default: no limit]",
+    help="Seconds within which the job must process the tuples that have arrived during a "
+    "restart.  [default: no limit]",
 )
 @click.option(
     "--budget",
     "search_seconds",
-    type=click.FloatRange(0, 1e6, min_open=True),
+    type=_options.TIME,
     default=10.0,
     show_default=True,
-    help="Time for the plan in seconds.",
+    help="Time for the plan in seconds, or with a unit, as in '1 min'.",
 )
 @MIPS
 @BANDWIDTH

@@ -223,6 +223,21 @@ def _seconds(text: str) -> float:
         return seconds(text)
 
 
+class Time(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
+    """Seconds, as a number or with a unit."""
+
+    name = "time"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds that the value means."""
+        return _seconds(value) if isinstance(value, str) else value
+
+
+TIME = Time()
+
+
 class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
     """A name of which the help shows all that there are; whoever takes it knows which are right."""
 

@@ -47,14 +47,15 @@ MOST_PROTECTED = 64
     type=click.FloatRange(0, 1, min_open=True),
     default=1.0,
     show_default=True,
-    help="Share of the rates of --trace that the plan is for.",
+    help="Quantile of the rates of --trace that the plan carries, for each source; 1 is the peak.",
 )
 @OFFERS
 @click.option(
     "--cluster",
     "cluster_file",
     type=FILE,
-    help="TOML file of the machines that there are. The plan uses as few of them as possible.",
+    help="Cluster file (TOML) of the machines that you have. The plan uses as few of them as "
+    "possible.",
 )
 @click.option(
     "--headroom",
@@ -63,9 +64,16 @@ MOST_PROTECTED = 64
     show_default=True,
     help="Share of every resource that stays free.",
 )
-@click.option("--restart", default="0 s", help="Time that a restart stops the job, as in '30 s'.")
-@click.option("--catch-up", help="Time after which what waited during a restart is worked off.")
-@click.option("--latency", help="Time that a tuple may wait for cores on its way, in the mean.")
+@click.option("--restart", default="0 s", help="Time for which a restart stops the job: '30 s'.")
+@click.option(
+    "--catch-up",
+    help="Time within which the job must process the tuples that have arrived during a restart, "
+    "as in '10 min'.",
+)
+@click.option(
+    "--latency",
+    help="Mean time that a tuple may wait for CPU on its way through the graph, as in '50 ms'.",
+)
 @click.option(
     "--variability",
     type=click.FloatRange(0),
@@ -77,15 +85,15 @@ MOST_PROTECTED = 64
     "--robust",
     default="0",
     show_default=True,
-    help="Number of operators on each machine that may cost more than the graph says, or a range "
-    "such as 0..4.",
+    help="Number of operators on each machine whose CPU cost may be higher than in the graph, or a "
+    "range such as 0..4.",
 )
 @click.option(
     "--error",
     type=click.FloatRange(0),
     default=USUAL_ERROR,
     show_default=True,
-    help="Share by which they may cost more.",
+    help="Share by which these costs may be higher.",
 )
 @click.option(
     "--keep-parallelism",
@@ -100,8 +108,9 @@ MOST_PROTECTED = 64
 @click.option(
     "--budget",
     "seconds",
-    type=click.FloatRange(0, 1e6, min_open=True),
-    help="Time for each plan in seconds.  [default: 10; no limit where --evaluations is given]",
+    type=_options.TIME,
+    help="Time for each plan in seconds, or with a unit, as in '1 min'.  [default: 10; no limit "
+    "where --evaluations is given]",
 )
 @click.option(
     "--jobs",

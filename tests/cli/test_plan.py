@@ -118,6 +118,8 @@ def svg_words(path: Path) -> str:
         (["--rate", "9..3", "--offers", "offers.toml"], "from a lower rate to a higher one"),
         (["--rate", "1..3", "--offers", "offers.toml", "-o", "out"], "name must end in .png"),
         (["--rate", "50 kB", "--offers", "offers.toml"], "rate '50 kB'"),
+        (["--rate", "5", "--offers", "offers.toml", "--budget", "1 x"], "time '1 x' has the unk"),
+        (["--rate", "5", "--offers", "offers.toml", "--budget", "0 s"], "the budget is 0.0 s"),
         (["--rate", "40 k/s", "--offers", "offers.toml"], "'source' needs at least 10 MIPS"),
     ],
 )
