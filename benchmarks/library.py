@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from streamplace import Budget, place
-from streamplace.library.certificates import at_root, plan_proof, proof
+from streamplace.library.certificates import plan_cut, plan_proof, proof
 from streamplace.library.documents import library_problem, solution_document
 from streamplace.library.plans import PlanColumns
 from streamplace.objectives.registry import OBJECTIVES
@@ -35,10 +35,8 @@ NODE_WORK = 30_000_000
 def is_proven(document: dict, bound: Fraction, certificate: dict) -> bool:
     """Whether the checker accepts a proof of a bound."""
     objective = document["objective"]
-    if objective == "throughput" and bound >= 1:
-        return True
     try:
-        check.CLASSES[objective][1](check.Instance(document), bound, certificate)
+        check.PROOFS[objective](check.Instance(document), bound, certificate)
     except check.RefusedError:
         return False
     return True
@@ -75,7 +73,7 @@ def as_text(x: Fraction) -> str:
 def solved(instance: NamedInstance, nodes: int) -> tuple[dict, Fraction, dict, str]:
     """Solution, bound and proof of an instance, and who made them."""
     document, objective = instance.document, instance.document["objective"]
-    judge, planted = check.CLASSES[objective][0], instance.planted
+    judge, planted = check.VALUES[objective], instance.planted
     if planted is not None:
         bound = Fraction(planted.bound)
         check.NODES = 1
@@ -83,7 +81,7 @@ def solved(instance: NamedInstance, nodes: int) -> tuple[dict, Fraction, dict, s
             raise RuntimeError(f"{instance.name}: the planted bound is not proven")
         return planted.solution, bound, planted.proof, "construction"
     if objective == "plan":
-        return planned(document, 4 * nodes)
+        return planned(document)
     problem, asked, certificate = library_problem(document), OBJECTIVES[objective], proof(document)
     budget = Budget(None, EVALUATIONS)
     result = place(problem, placer="anneal", objective=objective, budget=budget)
@@ -94,17 +92,17 @@ def solved(instance: NamedInstance, nodes: int) -> tuple[dict, Fraction, dict, s
     return solution, best_bound(document, value, certificate, nodes), certificate, by
 
 
-def planned(document: dict, nodes: int) -> tuple[dict, Fraction, dict, str]:
-    """Solution, bound and proof of a plan: cuts at the root of their searches, or exact ones."""
+def planned(document: dict) -> tuple[dict, Fraction, dict, str]:
+    """Solution, bound and proof of a plan."""
     columns = PlanColumns(document)
     columns.solve()
     solution = {"machines": columns.plan()}
     cost = check.plan(check.Instance(document), solution)
-    best, exact = (Fraction(0), {"cuts": [], "numbers": {"order": [], "weights": []}}), columns.cuts
-    check.NODES = nodes
-    for cuts in ([at_root(document, cut) for cut in exact], exact):
-        columns.cuts = cuts
-        bound, proof_ = Fraction(columns.least_cost()), plan_proof(document, cuts)
+    best = Fraction(0), plan_proof(document, [0] * len(document["operators"]))
+    for cut in columns.cuts:
+        proof_ = plan_proof(document, cut.worth)
+        columns.cuts = [plan_cut(document, proof_)]
+        bound = Fraction(columns.least_cost())
         if best[0] < min(bound, cost) and is_proven(document, bound, proof_):
             best = bound, proof_
     return solution, *best, "streamplace, column generation"
@@ -129,7 +127,7 @@ def make(out: Path, instance: NamedInstance, nodes: int) -> dict:
             write(path, document)
         write(done, {"by": by})
     solution, certificate = (json.loads(path.read_text()) for path in paths[1:])
-    value = check.CLASSES[objective][0](check.Instance(instance.document), solution)
+    value = check.VALUES[objective](check.Instance(instance.document), solution)
     bound = Fraction(certificate["bound"])
     return {
         "instance": instance.name,

@@ -3,59 +3,58 @@
     python check.py INSTANCE SOLUTION [CERTIFICATE]        three JSON files
 
 One line states value, bound and gap (exit status 0), or why a file is refused (1). All amounts are
-whole numbers, nothing is rounded, and nothing that a solver states is trusted.
+whole numbers from 0 on, nothing is rounded, and nothing that a solver states is trusted.
 
-**Instance.** `objective`; `second`, the units of time in a second; `kinds` of machines with limits
+**Instance**: `objective`; `second`, the units of time in a second; `kinds` of machines with limits
 `cpu` (units/s), `memory`, `slots`, `out` and `in` (bits/s), none where missing; `devices`, the kind
-of each; `links[k][m]`, units per bit and latency between devices of kinds k and m; `operators` with
-`pieces` p, and of each piece `memory` and `work[k]` (null: not on this kind); `streams` [u, v, b],
-u < v: b bits from each piece of u to each piece of v.
-
+of each; `links[k][m]`, units per bit and latency from a device of kind k to another of kind m;
+`operators` with `pieces` p (1 except in plans), and of each piece `memory` and `work[k]` (null: not
+on this kind); `streams` [u, v, b], u < v: b bits from each piece of u to each piece of v.
 **Loads** of a machine that runs a(v) pieces of operators v: cpu Σ a(v) work(v), memory, slots
-Σ a(v), out Σ b a(u) (p(v) - a(v)), in Σ b a(v) (p(u) - a(u)). A stream between two devices loads
-their link by b p(u) p(v) times units per bit; the limit is `second`.
+Σ a(v), out Σ b a(u) (p(v) - a(v)), in Σ b a(v) (p(u) - a(u)). The streams from a device to another
+load their link by Σ b times units per bit; the limit is `second`.
 
-**Throughput**, to be maximised: `place` has the device of every operator, with all its pieces; work
-and bits are those of a second at full rate. Memory and slots must suffice. The value is the share
-of the full rate at which the first other limit is met: min(1, min limit / load).
-
+**Throughput**, to be maximised: `place` has the device of every operator; work and bits are those
+of a second at full rate. The value is the share of the full rate at which the first limit is met,
+min(1, min limit / load), but 0, which is refused, where memory or slots do not suffice.
 **Makespan**, to be minimised: `place`, and the `order` in which operators start. An operator starts
 when its inputs have arrived (latency + b units per bit after their ends, 0 on the same device) and
 its device has ended what it started before. It takes its work. The value is the last end.
-
 **Plan**, to be minimised: `machines` are pairs of a kind and the pieces [[v, a], ...] on it. All
 pieces run within the limits. The value is the sum of `price`; at most `at_most` of a kind are used.
 
-**Certificate**: a `bound`, and a `proof` by searches that no solution is better. A search tries all
-choices, but ends a branch where a limit is exceeded, or where weighted sums show that no completion
-is better. All `weights` >= 0 and every `order` are valid; good ones end the search soon.
-*Throughput* weighs cpu by kinds: what is placed and the least of the rest against all devices.
-*Makespan* starts operators by time, and compares with the bound their longest paths and, weighed by
-kinds, all work that is left, between its least start and its least path to the end. *Plan* has
-`cuts`, with a `worth` of pieces and the `most` that contents of each kind are worth, as one search
-per kind and cut shows; so the machines of every plan satisfy Σ most >= Σ worth. A last search shows
-that no `numbers` of machines do so for less. These searches look for contents within limits that
-are worth more than is allowed. With weights y of limits and z of worths, they end where
-Σ y room + Σ z (worth - allowed) + Σ over the rest of max(0, z worth - y load) is not above 0.
+**Certificate**: a `bound`, such as 7, "0.8" or "4/5", and a `proof`: numbers for a check that tries
+all that could be better. Any `order`, `weights` and `worth` are valid; good ones end it soon.
+*Throughput, makespan*: a search places one operator after another on every device, but only on one
+of the unused devices of a kind, which are alike. It goes back where no completion beats the bound.
+For throughput, that is where what is placed carries no more than the bound, since more operators
+only add to loads; or where Σ g(k) work, with `weights` g of kinds and the least for the rest, times
+the bound is at least Σ g(k) cpu of all devices, since share times work is within cpu on each.
+For makespans, operators are placed in the order of their starts: to sort a schedule so changes no
+start. It goes back where one starts before the last. The rest starts no earlier than that, nor
+before its inputs arrive from their best kinds, at once within a kind. It goes back where one then
+ends too late, or where the least Σ g(k) work of the rest is more than Σ g(k) time of all devices
+from the last start, and from the end of what they run, to the bound.
+*Plan*: with a `worth` w(v) of pieces, and `weights` y of cpu, memory and slots for each kind, the
+contents of a machine are worth Σ a w = Σ y load + Σ a (w - y needs), which is at most M = Σ y limit
++ Σ p max(0, w - y needs) over operators that may run on its kind. Machines with Σ M < Σ p w do not
+hold all pieces. This must be so for all numbers of machines that cost less than the bound.
 """
 
 import json
-import re
 import signal
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import accumulate, product
-from math import ceil, inf
+from itertools import count, product
+from math import ceil, inf, prod
 from pathlib import Path
 from typing import Any
 
 SECONDS, BYTES, NODES, LARGEST = 3600, 1 << 29, 10**7, 10**40
-HARD, RESOURCES = ("memory", "slots"), ("cpu", "memory", "slots", "out", "in")
-Load = tuple[str, int, Any]
-Steps = Sequence[tuple[int, int]]
-Times = dict[tuple[int, int], int]
+Numbers = dict[int, int]
+BETTER, LONG = "a solution is better than the bound", "a search takes too many nodes"
 
 
 class RefusedError(Exception):
@@ -70,339 +69,231 @@ def need(condition: object, message: str) -> None:
 
 def whole(x: Any, least: int = 0, below: int = LARGEST) -> int:
     """Return a whole number within its range."""
-    need(type(x) is int and least <= x < below, f"{str(x)[:40]} is no whole number in its range")
-    return int(x)
+    if type(x) is not int or not least <= x < below:
+        raise RefusedError(f"{str(x)[:40]} is no whole number in its range")
+    return x
 
 
-def permutation(order: list[int], n: int) -> list[int]:
-    """Return an order of the first n numbers."""
-    need(sorted(order) == [*range(n)], "an order does not contain every number once")
-    return [*map(whole, order)]
+def wholes(line: Any, n: int, below: int = LARGEST) -> list[int]:
+    """Return a list of so many whole numbers."""
+    need(len(line) == n, f"a list has {len(line)} entries, not {n}")
+    return [whole(x, 0, below) for x in line]
 
 
 class Instance:
-    """Kinds of machines, operators and streams; work has the kinds on which an operator may run."""
+    """Machines, operators and streams; `work` has the kinds on which an operator may run."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        rows, self.second = document["operators"], whole(document["second"], 1)
+        rows, pieces = document["operators"], 10**6 if document["objective"] == "plan" else 1
+        self.second, self.n = whole(document["second"], 1), len(rows)
         self.kinds = [{name: whole(x) for name, x in kind.items()} for kind in document["kinds"]]
-        self.links = [[[whole(x) for x in pair] for pair in line] for line in document["links"]]
+        self.links = [[wholes(pair, 2) for pair in line] for line in document["links"]]
         self.devices = [whole(k, 0, len(self.kinds)) for k in document["devices"]]
-        self.n, self.pieces = len(rows), [whole(row["pieces"], 1, 10**6) for row in rows]
+        self.pieces = [whole(row["pieces"], 1, pieces + 1) for row in rows]
         self.memory = [whole(row["memory"]) for row in rows]
         self.work = [
             {k: whole(x) for k, x in enumerate(row["work"]) if x is not None} for row in rows
         ]
-        need(all(self.work), "an operator may not run on any kind")
-        self.bits: list[int] = []
-        self.into: list[list[tuple[int, int]]] = [[] for _ in rows]
-        self.out: list[list[tuple[int, int]]] = [[] for _ in rows]
-        for e, (u, v, bits) in enumerate(document["streams"]):
-            self.out[whole(u)].append((e, whole(v, u + 1, self.n)))
-            self.into[v].append((e, u))
-            self.bits.append(whole(bits))
+        self.into, self.out = ([list[tuple[int, int]]() for _ in rows] for _ in range(2))
+        for u, v, bits in document["streams"]:
+            self.out[whole(u)].append((whole(v, u + 1, self.n), whole(bits)))
+            self.into[v].append((u, bits))
 
-    def loads(self, kind: int, contents: dict[int, int], rest: Any = ()) -> Iterator[Load]:
-        """Loads of a machine, with limits; operators of the rest count as being with all others."""
-        total = Counter[str]()
-        for v, a in contents.items():
-            need(a == 0 or kind in self.work[v], "an operator is where it may not run")
-            total["cpu"] += a * self.work[v].get(kind, 0)
-            total["memory"] += a * self.memory[v]
-            total["slots"] += a
-            for way, streams in (("out", self.out[v]), ("in", self.into[v])):
-                for e, u in streams:
-                    far = 0 if u in rest else self.pieces[u] - contents.get(u, 0)
-                    total[way] += self.bits[e] * a * far
-        return ((name, x, self.kinds[kind].get(name, inf)) for name, x in total.items())
+    def loads(self, machines: list[tuple[int, Numbers]]) -> Iterator[tuple[str, int, Any]]:
+        """Loads of machines, with limits, by the pieces that are on any of them."""
+        placed = Counter[int]()
+        for _, contents in machines:
+            placed.update(contents)
+        for kind, contents in machines:
+            total = Counter(slots=sum(contents.values()))
+            for v, a in contents.items():
+                need(kind in self.work[v], "an operator is where it may not run")
+                total["cpu"] += a * self.work[v][kind]
+                total["memory"] += a * self.memory[v]
+                for way, streams in (("out", self.out[v]), ("in", self.into[v])):
+                    for u, bits in streams:
+                        total[way] += bits * a * (placed[u] - contents.get(u, 0))
+            yield from ((name, x, self.kinds[kind].get(name, inf)) for name, x in total.items())
 
-    def placed(self, place: dict[int, int], rest: Any = ()) -> Iterator[Load]:
-        """Loads of devices and links, with limits, where each operator is on one device."""
-        contents, links = defaultdict[int, dict[int, int]](dict), Counter[tuple[int, int]]()
+    def share(self, place: Numbers) -> Fraction:
+        """Share of the full rate that the operators carry which are placed."""
+        machines: list[tuple[int, Numbers]] = [(k, {}) for k in self.devices]
+        links, share = Counter[tuple[int, int]](), Fraction(1)
         for v, d in place.items():
-            contents[d][v] = self.pieces[v]
-            for e, u in self.into[v]:
-                if u in place and place[u] != d:
+            machines[d][1][v] = 1
+            for u, bits in self.into[v]:
+                if place.get(u, d) != d:
                     per_bit, _ = self.links[self.devices[place[u]]][self.devices[d]]
-                    bits = self.bits[e] * self.pieces[u] * self.pieces[v]
                     links[place[u], d] += bits * per_bit
-        for d, pieces in contents.items():
-            yield from self.loads(self.devices[d], pieces, rest)
-        for x in links.values():
-            yield "link", x, self.second
+        limits = [*self.loads(machines), *(("link", x, self.second) for x in links.values())]
+        for name, x, limit in limits:
+            if x > limit:
+                share = min(share, Fraction(0 if name in ("memory", "slots") else limit, x))
+        return share
 
-    def delay(self, e: int, k: int, m: int) -> int:
-        """Time of a transfer between different devices of these kinds."""
+    def arrival(self, end: int, bits: int, k: int, m: int) -> int:
+        """When a stream has arrived that is sent at a time from a device to another."""
         per_bit, latency = self.links[k][m]
-        return latency + self.bits[e] * per_bit
+        return end + latency + bits * per_bit
 
-    def far(self, e: int, k: int, m: int) -> int:
-        """Least time of a transfer between devices of these kinds."""
-        return self.delay(e, k, m) if k != m else 0
-
-    def schedule(self, steps: Steps) -> tuple[dict[int, int], dict[int, int], list[int]]:
-        """Starts and ends of operators that start on devices in turn, and the ends of devices."""
-        start, end, place = dict[int, int](), dict[int, int](), dict(steps)
-        free = [0] * len(self.devices)
-        for v, d in steps:
+    def schedule(self, place: Numbers) -> tuple[Numbers, Numbers, list[int]]:
+        """Starts and ends of operators that are started in turn; last ends of devices."""
+        start, end, free = Numbers(), Numbers(), [0] * len(self.devices)
+        for v, d in place.items():
             need(self.devices[d] in self.work[v], "an operator is where it may not run")
-            need(all(u in end for _, u in self.into[v]), "an operator starts before its inputs")
-            far = [(e, u) for e, u in self.into[v] if place[u] != d]
-            late = [self.delay(e, self.devices[place[u]], self.devices[d]) + end[u] for e, u in far]
-            start[v] = max([free[d], *late])
+            start[v] = free[d]
+            for u, bits in self.into[v]:
+                need(u in end, "an operator starts before its inputs")
+                if place[u] != d:
+                    kinds = self.devices[place[u]], self.devices[d]
+                    start[v] = max(start[v], self.arrival(end[u], bits, *kinds))
             end[v] = free[d] = start[v] + self.work[v][self.devices[d]]
         return start, end, free
 
 
 def throughput(p: Instance, solution: dict[str, Any]) -> Fraction:
     """Share of the full rate that a placement carries."""
-    share, place = Fraction(1), [whole(d, 0, len(p.devices)) for d in solution["place"]]
-    need(len(place) == p.n, "an operator has no device")
-    for name, x, limit in p.placed(dict(enumerate(place))):
-        need(name not in HARD or x <= limit, f"a device has too little {name}")
-        share = min(share, Fraction(limit, x)) if x > limit else share
+    share = p.share(dict(enumerate(wholes(solution["place"], p.n, len(p.devices)))))
+    need(share, "a device has too little memory, too few slots, or none of a resource")
     return share
 
 
 def makespan(p: Instance, solution: dict[str, Any]) -> Fraction:
     """Last end of a schedule."""
-    place = [whole(d, 0, len(p.devices)) for d in solution["place"]]
-    order = permutation(solution["order"], p.n)
-    need(len(place) == p.n, "an operator has no device")
-    end = p.schedule([(v, place[v]) for v in order])[1]
+    place = wholes(solution["place"], p.n, len(p.devices))
+    _, end, _ = p.schedule({v: place[v] for v in wholes(solution["order"], p.n, p.n)})
+    need(len(end) == p.n, "an operator is missing in the order")
     return Fraction(max(end.values()), p.second)
 
 
 def plan(p: Instance, solution: dict[str, Any]) -> Fraction:
     """Cost of machines that run all pieces."""
-    pieces, bought = Counter[int](), Counter[int]()
-    for kind, pairs in solution["machines"]:
-        contents = {whole(v, 0, p.n): whole(a) for v, a in pairs}
-        for name, x, limit in p.loads(whole(kind, 0, len(p.kinds)), contents):
-            need(x <= limit, f"a machine has too little {name}")
+    machines, pieces = list[tuple[int, Numbers]](), Counter[int]()
+    for k, pairs in solution["machines"]:
+        contents = {whole(v, 0, p.n): whole(a, 1) for v, a in pairs}
+        machines.append((whole(k, 0, len(p.kinds)), contents))
         pieces.update(contents)
-        bought[kind] += 1
+    for name, x, limit in p.loads(machines):
+        need(x <= limit, f"a machine has too little {name}")
+    numbers = Counter(k for k, _ in machines)
     need([pieces[v] for v in range(p.n)] == p.pieces, "pieces are missing or too many")
-    need(all(x <= p.kinds[k]["at_most"] for k, x in bought.items()), "machines are too many")
-    return Fraction(sum(x * p.kinds[k]["price"] for k, x in bought.items()))
+    need(all(x <= p.kinds[k]["at_most"] for k, x in numbers.items()), "machines are too many")
+    return Fraction(sum(p.kinds[k]["price"] for k, _ in machines))
 
 
-def search(n: int, options: Callable[[Any], Iterable[Any]], ends: Callable[[Any], bool]) -> None:
-    """Try all sequences of n choices but those that begin with what cannot beat the bound."""
-    nodes = 0
-    stack: list[Any] = [()]
-    while stack:
-        chosen = stack.pop()
-        nodes += 1
-        need(nodes <= NODES, f"a search takes more than {NODES} nodes")
-        if not ends(chosen):
-            need(len(chosen) < n, "a solution is better than the bound")
-            stack.extend((*chosen, option) for option in options(chosen))
+def search(p: Instance, following: Callable[..., Any], ends: Callable[..., bool]) -> None:
+    """Try all ways to place operators, one that follows at a time, but for those that end."""
+    nodes = count(1)
 
+    def extend(place: Numbers) -> None:
+        need(next(nodes) <= NODES, LONG)
+        if not ends(place):
+            need(len(place) < p.n, BETTER)
+            unused = {k: d for d, k in enumerate(p.devices) if d not in place.values()}
+            for v in following(place):
+                for d in {*place.values(), *unused.values()}:
+                    if p.devices[d] in p.work[v]:
+                        extend(place | {v: d})
 
-def unlike(p: Instance, v: int, used: set[int]) -> list[int]:
-    """Devices for an operator: those in use, and one unused of each kind for all others."""
-    unused = {k: d for d, k in enumerate(p.devices) if d not in used}
-    return [d for d in used | set(unused.values()) if p.devices[d] in p.work[v]]
-
-
-def least(p: Instance, v: int, weight: list[int]) -> int:
-    """Least weighted work of an operator."""
-    return p.pieces[v] * min(weight[k] * x for k, x in p.work[v].items())
+    extend({})
 
 
 def no_placement(p: Instance, bound: Fraction, proof: dict[str, Any]) -> None:
     """Search for a placement that carries more than a bound."""
-    order, weights = permutation(proof["order"], p.n), [[*map(whole, g)] for g in proof["weights"]]
-    room = [sum(g[k] * p.kinds[k]["cpu"] for k in p.devices) for g in weights]
-    need(all(room), "the weights of the devices are zero")
-    rest = [[*accumulate((least(p, v, g) for v in order[::-1]), initial=0)] for g in weights]
+    order, weights = wholes(proof["order"], p.n, p.n), wholes(proof["weights"], len(p.kinds))
+    need(len({*order}) == p.n, "an operator is missing in the order")
+    least = [min(weights[k] * x for k, x in work.items()) for work in p.work]
+    room = sum(weights[k] * p.kinds[k]["cpu"] for k in p.devices)
 
-    def ends(chosen: tuple[int, ...]) -> bool:
-        place, left = dict(zip(order, chosen)), order[len(chosen) :]
-        for name, x, limit in p.placed(place, {*left}):
-            if x > limit if name in HARD else x * bound >= limit:
-                return True
-        kinds = [(v, p.devices[d]) for v, d in place.items()]
-        used = [sum(g[k] * p.pieces[v] * p.work[v][k] for v, k in kinds) for g in weights]
-        return any((x + r[len(left)]) * bound >= y for x, r, y in zip(used, rest, room))
+    def ends(place: Numbers) -> bool:
+        used = sum(weights[p.devices[d]] * p.work[v][p.devices[d]] for v, d in place.items())
+        work = used + sum(least[v] for v in order[len(place) :])
+        return 0 < room <= work * bound or p.share(place) <= bound
 
-    search(p.n, lambda chosen: unlike(p, order[len(chosen)], {*chosen}), ends)
-
-
-def tails(p: Instance) -> Times:
-    """Least times from the end of an operator on a kind to the end of its longest path."""
-    tail: Times = {}
-    for v, k in product(range(p.n)[::-1], range(len(p.kinds))):
-        ends = (
-            min(p.far(e, k, m) + x + tail[u, m] for m, x in p.work[u].items()) for e, u in p.out[v]
-        )
-        tail[v, k] = max(ends, default=0)
-    return tail
-
-
-def heads(p: Instance, kinds: dict[int, int], end: dict[int, int], last: int) -> Times:
-    """Least starts, not before the last one, of operators that have not started, on each kind."""
-    done: Times = {(v, kinds[v]): t for v, t in end.items()}
-    head: Times = {}
-    for v, k in ((u, k) for u in range(p.n) if u not in end for k in p.work[u]):
-        inputs = (
-            min(done[u, m] + p.far(e, m, k) for m in p.work[u] if (u, m) in done)
-            for e, u in p.into[v]
-        )
-        head[v, k] = max([last, *inputs])
-        done[v, k] = head[v, k] + p.work[v][k]
-    return head
+    search(p, lambda place: [order[len(place)]], ends)
 
 
 def no_schedule(p: Instance, bound: Fraction, proof: dict[str, Any]) -> None:
     """Search for a schedule that ends before a bound: operators in the order of their starts."""
-    most, weights = ceil(bound * p.second) - 1, [[*map(whole, g)] for g in proof["weights"]]
-    tail = tails(p)
+    most, weights = ceil(bound * p.second) - 1, wholes(proof["weights"], len(p.kinds))
+    least = [min(weights[k] * x for k, x in work.items()) for work in p.work]
 
-    def too_much(g: list[int], head: Times, free: list[int]) -> bool:
-        work = {v: x for v, _ in head if (x := least(p, v, g))}
-        begin = min((t for (v, _), t in head.items() if v in work), default=0)
-        end = most - min((tail[v, k] for v, k in head if v in work), default=0)
-        time = (g[k] * max(0, end - max(begin, t)) for k, t in zip(p.devices, free))
-        return sum(work.values()) > sum(time)
+    def ready(place: Numbers) -> Iterator[int]:
+        return (v for v in range(p.n) if v not in place and all(u in place for u, _ in p.into[v]))
 
-    def ends(steps: Steps) -> bool:
-        start, end, free = p.schedule(steps)
-        if len(steps) > 1:
-            (u, a), (v, b) = steps[-2:]
-            if start[v] < start[u] or (start[v] == start[u] and v < u and a != b):
-                return True
-        kinds = {v: p.devices[d] for v, d in steps}
-        head = heads(p, kinds, end, max(start.values(), default=0))
-        paths = {v: end[v] + tail[v, k] for v, k in kinds.items()}
-        for (v, k), t in head.items():
-            path = t + p.work[v][k] + tail[v, k]
-            paths[v] = min(path, paths.get(v, path))
-        return max(paths.values()) > most or any(too_much(g, head, free) for g in weights)
+    def ends(place: Numbers) -> bool:
+        start, end, free = p.schedule(place)
+        starts, last = [*start.values()], max(start.values(), default=0)
+        rest = [v for v in range(p.n) if v not in place]
+        time = (weights[k] * max(0, most - max(last, t)) for k, t in zip(p.devices, free))
+        if starts != sorted(starts) or sum(least[v] for v in rest) > sum(time):
+            return True
+        soonest = {v: {p.devices[d]: end[v]} for v, d in place.items()}  # ends, on each kind
+        for v in rest:
+            soonest[v] = {}
+            for k, x in p.work[v].items():
+                arrivals = (
+                    min(t if m == k else p.arrival(t, bits, m, k) for m, t in soonest[u].items())
+                    for u, bits in p.into[v]
+                )
+                soonest[v][k] = max([last, *arrivals]) + x
+        return any(min(times.values()) > most for times in soonest.values())
 
-    def options(steps: Steps) -> Iterator[tuple[int, int]]:
-        done = {v for v, _ in steps}
-        ready = (v for v in range(p.n) if done.issuperset(u for _, u in p.into[v]))
-        for v in (v for v in ready if v not in done):
-            yield from ((v, d) for d in unlike(p, v, {d for _, d in steps}))
-
-    search(p.n, options, ends)
-
-
-def no_packing(
-    top: list[int],
-    own: list[dict[str, int]],
-    limits: dict[str, int],
-    used: Callable[[dict[int, int], set[int]], dict[str, int]],
-    worths: list[list[int]],
-    allowed: list[int],
-    proof: dict[str, Any],
-) -> None:
-    """Search for contents within limits that are worth more than allowed by all worths."""
-    order = permutation(proof["order"], len(top))
-    weights = [([*map(whole, w["worths"])], w["limits"]) for w in proof["weights"]]
-    weights += [([int(i == j) for j in range(len(worths))], {}) for i in range(len(worths))]
-    need(all(any(z) for z, _ in weights), "the weights of the worths are zero")
-
-    def most(v: int, z: list[int], y: dict[str, int]) -> int:
-        worth = sum(x * w[v] for x, w in zip(z, worths, strict=True))
-        return top[v] * max(0, worth - sum(whole(x) * own[v].get(r, 0) for r, x in y.items()))
-
-    rest = [[*accumulate((most(v, *w) for v in order[::-1]), initial=0)] for w in weights]
-
-    def ends(chosen: tuple[int, ...]) -> bool:
-        contents, left = dict(zip(order, chosen)), order[len(chosen) :]
-        loads = used(contents, {*left})
-        room = {r: limit - loads.get(r, 0) for r, limit in limits.items()}
-        over = [sum(w[v] * a for v, a in contents.items()) - x for w, x in zip(worths, allowed)]
-        return min(room.values(), default=0) < 0 or any(
-            sum(x * room[r] for r, x in y.items())
-            + sum(x * o for x, o in zip(z, over))
-            + r[len(left)]
-            <= 0
-            for (z, y), r in zip(weights, rest)
-        )
-
-    search(len(top), lambda chosen: range(top[order[len(chosen)]] + 1), ends)
+    search(p, ready, ends)
 
 
 def no_plan(p: Instance, bound: Fraction, proof: dict[str, Any]) -> None:
-    """Search for a plan that costs less than a bound."""
-    cuts = [
-        ([whole(x, -LARGEST) for x in c["worth"]], [*map(whole, c["most"])]) for c in proof["cuts"]
-    ]
-    for (worth, most), cut in zip(cuts, proof["cuts"], strict=True):
-        for k, kind in enumerate(p.kinds):
-            top = [a if k in w else 0 for a, w in zip(p.pieces, p.work)]
-            own = [{"cpu": w.get(k, 0), "memory": m, "slots": 1} for w, m in zip(p.work, p.memory)]
-            limits = {r: kind[r] for r in RESOURCES if r in kind}
+    """Try all numbers of machines that cost less than a bound: they do not hold all pieces."""
+    worth, most = wholes(proof["worth"], p.n), list[int]()
+    for k, (kind, line) in enumerate(zip(p.kinds, proof["weights"], strict=True)):
+        weights = {name: whole(x) for name, x in line.items()}
+        most.append(sum(y * kind[name] for name, y in weights.items()))
+        for v in (v for v in range(p.n) if k in p.work[v]):
+            needs = {"cpu": p.work[v][k], "memory": p.memory[v], "slots": 1}
+            cost = sum(y * needs[name] for name, y in weights.items())
+            most[k] += p.pieces[v] * max(0, worth[v] - cost)
+    total = sum(w * a for w, a in zip(worth, p.pieces))
+    tried = [range(min(kind["at_most"], int(bound) // kind["price"]) + 1) for kind in p.kinds]
+    need(prod(map(len, tried)) <= NODES, LONG)
+    for numbers in product(*tried):
+        cost = sum(x * kind["price"] for x, kind in zip(numbers, p.kinds))
+        need(cost >= bound or sum(x * m for x, m in zip(numbers, most)) < total, BETTER)
 
-            def used(contents: dict[int, int], left: set[int], k: int = k) -> dict[str, int]:
-                return {name: x for name, x, _ in p.loads(k, contents, left)}
 
-            no_packing(top, own, limits, used, [worth], [most[k]], cut["contents"][k])
-    money, prices = ceil(bound) - 1, [kind["price"] for kind in p.kinds]
-    top = [min(kind["at_most"], money // price) for kind, price in zip(p.kinds, prices)]
-
-    def spent(contents: dict[int, int], _: set[int]) -> dict[str, int]:
-        return {"money": sum(prices[k] * a for k, a in contents.items())}
-
-    demand = [sum(x * a for x, a in zip(worth, p.pieces, strict=True)) - 1 for worth, _ in cuts]
-    own = [{"money": price} for price in prices]
-    no_packing(top, own, {"money": money}, spent, [m for _, m in cuts], demand, proof["numbers"])
+VALUES = {"throughput": throughput, "makespan": makespan, "plan": plan}
+PROOFS = {"throughput": no_placement, "makespan": no_schedule, "plan": no_plan}
 
 
 def check(paths: list[str]) -> str:
     """Check the files; return value, bound and gap in one line."""
+    need(len(paths) in (2, 3), "usage: python check.py INSTANCE SOLUTION [CERTIFICATE]")
     for path in map(Path, paths):
-        small = path.is_file() and path.stat().st_size <= BYTES
-        need(small, f"a file is larger than {BYTES} bytes, or no file")
-    documents = [json.loads(Path(path).read_bytes()) for path in paths]
-    p, objective = Instance(documents[0]), documents[0]["objective"]
-    judge, prove = CLASSES[objective]
-    value = judge(p, documents[1])
-    line = f"{objective} {shown(value)}"
-    if len(paths) == 2:
-        return line
-    text = str(documents[2]["bound"])
-    need(
-        re.fullmatch(r"\d{1,99}(\.\d{1,99}|/[1-9]\d{0,98})?", text, re.ASCII),
-        "the bound is no number",
-    )
-    bound = Fraction(text)
-    if objective != "throughput" or bound < 1:
-        prove(p, bound, documents[2]["proof"])
-    gap = float(abs(value - bound) / (value or 1))
-    return f"{line} bound {shown(bound)} gap {gap:.3%}"
-
-
-def shown(value: Fraction) -> str:
-    """Return a number in twelve digits, and exactly where that is short."""
-    return f"{float(value):.12g}" + (f" = {value}" if "/" in str(value)[:60] else "")
-
-
-CLASSES: dict[str, Any] = {
-    "throughput": (throughput, no_placement),
-    "makespan": (makespan, no_schedule),
-    "plan": (plan, no_plan),
-}
+        need(path.is_file() and path.stat().st_size <= BYTES, "a file is too large, or no file")
+    instance, solution, *certificates = (json.loads(Path(path).read_bytes()) for path in paths)
+    p, objective = Instance(instance), instance["objective"]
+    value = VALUES[objective](p, solution)
+    line = f"{objective} {float(value):.12g} = {value}"
+    for certificate in certificates:
+        text = str(certificate["bound"])
+        need(len(text) < 80 and {*text} <= {*"0123456789./"}, "the bound is no number")
+        bound = Fraction(text)
+        PROOFS[objective](p, bound, certificate["proof"])
+        gap = float(abs(value - bound) / (value or 1))
+        line += f" bound {float(bound):.12g} = {bound} gap {gap:.3%}"
+    return line
 
 
 def main(paths: list[str]) -> int:
     """Check the files that are named; return the exit status."""
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.alarm(SECONDS)
     try:
-        need(len(paths) in (2, 3), "usage: python check.py INSTANCE SOLUTION [CERTIFICATE]")
-        print("accepted:", check(paths))
+        print(f"accepted: {check(paths)}"[:300])
+        return 0
     except (Exception, KeyboardInterrupt) as error:  # whatever is wrong with a file of a stranger
         print(ascii(f"refused: {error} ({type(error).__name__})")[1:-1][:300])
         return 1
-    finally:
-        signal.alarm(0)
-    return 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(SECONDS)
     sys.exit(main(sys.argv[1:]))

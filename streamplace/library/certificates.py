@@ -26,21 +26,17 @@ def proof(document: dict[str, Any]) -> dict[str, Any]:
     return {"order": search_order(document), "weights": weights}
 
 
-def kind_weights(document: dict[str, Any]) -> list[list[int]]:
+def kind_weights(document: dict[str, Any]) -> list[int]:
     """Weights of kinds by which the work of all operators is compared with the devices.
 
-    The first are the best for all work: the dual of the assignment in fractions. The others are
-    those of a single kind.
+    They are the best for all work: the dual of the assignment in fractions.
     """
     work = np.array(
         [[np.inf if x is None else x for x in row["work"]] for row in document["operators"]]
     )
     count = np.bincount(document["devices"], minlength=work.shape[1]).astype(np.float64)
     speed = np.array([kind.get("cpu", document["second"]) for kind in document["kinds"]])
-    lines = [_assignment_dual(work, count * speed)]
-    lines += np.eye(work.shape[1]).tolist() if work.shape[1] > 1 else []
-    rounded = [[round(WEIGHT * x) for x in line] for line in lines]
-    return [list(line) for line in dict.fromkeys(map(tuple, rounded)) if any(line)]
+    return [round(WEIGHT * x) for x in _assignment_dual(work, count * speed)]
 
 
 def _assignment_dual(work: Floats, capacity: Floats) -> list[float]:
@@ -96,31 +92,34 @@ def search_order(document: dict[str, Any]) -> list[int]:
     return order
 
 
-def plan_proof(document: dict[str, Any], cuts: Sequence[PlanCut]) -> dict[str, Any]:
-    """Return the proof that cuts are for the cost of plans."""
-    kinds = range(len(document["kinds"]))
-    return {
-        "cuts": [
-            {
-                "worth": cut.worth,
-                "most": cut.most,
-                "contents": [contents_proof(document, k, cut) for k in kinds],
-            }
-            for cut in cuts
-        ],
-        "numbers": numbers_proof(document, cuts),
-    }
+def plan_proof(document: dict[str, Any], worth: Sequence[int]) -> dict[str, Any]:
+    """Return the proof of the cost of plans that the worth of a piece of each operator gives."""
+    weights = [_limit_weights(document, k, worth) for k in range(len(document["kinds"]))]
+    return {"worth": [UNIT * max(0, w) for w in worth], "weights": weights}
 
 
-def contents_proof(document: dict[str, Any], k: int, cut: PlanCut) -> dict[str, Any]:
-    """Order and weights for the search that shows what contents of a kind are worth.
+def plan_cut(document: dict[str, Any], proof: dict[str, Any]) -> PlanCut:
+    """Return what a proof shows that contents of each kind of machine are worth."""
+    worth, most = [w // UNIT for w in proof["worth"]], []
+    for k, (kind, weights) in enumerate(zip(document["kinds"], proof["weights"], strict=True)):
+        total = sum(y * kind[r] for r, y in weights.items())
+        for w, row in zip(proof["worth"], document["operators"], strict=True):
+            if row["work"][k] is not None:
+                needs = {"cpu": row["work"][k], "memory": row["memory"], "slots": 1}
+                cost = sum(y * needs[r] for r, y in weights.items())
+                total += row["pieces"] * max(0, w - cost)
+        most.append(-(-total // UNIT))
+    return PlanCut(worth, most)
 
-    The weights of limits are the dual values of the program in fractions, without streams.
+
+def _limit_weights(document: dict[str, Any], k: int, worth: Sequence[int]) -> dict[str, int]:
+    """Weights of the limits of a kind, by which its contents are worth least.
+
+    They are the dual values of the program in fractions, without streams.
     """
     from streamplace.planning.linear import new_solver
 
     kind, rows, solver = document["kinds"][k], document["operators"], new_solver()
-    worth = [w * (row["work"][k] is not None) for w, row in zip(cut.worth, rows, strict=True)]
     needs = {
         "cpu": [row["work"][k] or 0 for row in rows],
         "memory": [row["memory"] for row in rows],
@@ -129,55 +128,13 @@ def contents_proof(document: dict[str, Any], k: int, cut: PlanCut) -> dict[str, 
     limits = {r: solver.Constraint(0.0, 1.0) for r in needs if kind.get(r)}
     for v, row in enumerate(rows):
         share = solver.NumVar(0.0, float(row["pieces"]), "")
-        solver.Objective().SetCoefficient(share, float(worth[v]))
+        coefficient = float(worth[v]) if row["work"][k] is not None else 0.0
+        solver.Objective().SetCoefficient(share, coefficient)
         for r, constraint in limits.items():
             constraint.SetCoefficient(share, needs[r][v] / kind[r])
     solver.Objective().SetMaximization()
     solver.Solve()
-    weights = {
+    return {
         r: round(max(0.0, constraint.dual_value()) * UNIT / kind[r])
         for r, constraint in limits.items()
     }
-    lines = [weights, {"cpu": _densest(worth, needs["cpu"])}]
-    total = [w * row["pieces"] for w, row in zip(worth, rows, strict=True)]
-    order = sorted(range(len(rows)), key=lambda v: (-abs(total[v]), v))
-    return {"order": order, "weights": [{"worths": [UNIT], "limits": line} for line in lines]}
-
-
-def _densest(worth: Sequence[int], work: Sequence[int]) -> int:
-    """Weight of the CPU by which no piece is worth more than its work."""
-    return max([0, *(-(-UNIT * w // x) for w, x in zip(worth, work, strict=True) if x)])
-
-
-def at_root(document: dict[str, Any], cut: PlanCut) -> PlanCut:
-    """Return a weaker cut, which the searches prove without branching."""
-    most = []
-    for k, kind in enumerate(document["kinds"]):
-        totals = []
-        for line in contents_proof(document, k, cut)["weights"]:
-            y = line["limits"]
-            total = sum(x * kind[r] for r, x in y.items())
-            for worth, row in zip(cut.worth, document["operators"], strict=True):
-                if row["work"][k] is not None:
-                    own = {"cpu": row["work"][k], "memory": row["memory"], "slots": 1}
-                    need = sum(x * own[r] for r, x in y.items())
-                    total += row["pieces"] * max(0, UNIT * worth - need)
-            totals.append(-(-total // UNIT))
-        most.append(min(totals))
-    return PlanCut(cut.worth, most)
-
-
-def numbers_proof(document: dict[str, Any], cuts: Sequence[PlanCut]) -> dict[str, Any]:
-    """Order and weights for the search that shows what machines cost: each cut by itself."""
-    prices = [kind["price"] for kind in document["kinds"]]
-    weights = [
-        {
-            "worths": [price * (i == j) for j in range(len(cuts))],
-            "limits": {"money": cut.most[k]},
-        }
-        for i, cut in enumerate(cuts)
-        for k, price in enumerate(prices)
-        if cut.most[k]
-    ]
-    order = sorted(range(len(prices)), key=lambda k: (-prices[k], k))
-    return {"order": order, "weights": weights}

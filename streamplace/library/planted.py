@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.errors import SettingError
-from streamplace.library.certificates import numbers_proof
 from streamplace.library.documents import SECOND
-from streamplace.library.plans import PlanCut
 from streamplace.model.arrays import Longs
 
 SHARE = 4, 5
@@ -95,7 +93,7 @@ def planted_throughput(shape: PlantedShape, seed: int) -> PlantedInstance:
         "operators": [{"pieces": 1, "memory": 0, "work": [x]} for x in work.tolist()],
         "streams": np.stack([source, target, bits], axis=1).tolist(),
     }
-    proof = {"order": list(range(shape.operators)), "weights": [[1]]}
+    proof = {"order": list(range(shape.operators)), "weights": [1]}
     return PlantedInstance(document, {"place": place.tolist()}, "0.8", proof)
 
 
@@ -130,7 +128,7 @@ def planted_makespan(shape: PlantedShape, seed: int) -> PlantedInstance:
         "streams": sorted(streams),
     }
     solution = {"place": place.tolist(), "order": list(range(shape.operators))}
-    return PlantedInstance(document, solution, "1", {"weights": [[1]]})
+    return PlantedInstance(document, solution, "1", {"weights": [1]})
 
 
 def planted_plan(shape: PlantedShape, seed: int) -> PlantedInstance:
@@ -204,15 +202,7 @@ def _full_machines(
 def _proof_by_work(document: dict[str, Any]) -> dict[str, Any]:
     """Return the proof that machines cannot do more work than all pieces are."""
     work = [row["work"][0] for row in document["operators"]]
-    cut = PlanCut(work, [kind["cpu"] for kind in document["kinds"]])
-    full = {
-        "order": list(range(len(work))),
-        "weights": [{"worths": [1], "limits": {"cpu": 1}}],
-    }
-    return {
-        "cuts": [{"worth": cut.worth, "most": cut.most, "contents": [full] * len(cut.most)}],
-        "numbers": numbers_proof(document, [cut]),
-    }
+    return {"worth": work, "weights": [{"cpu": 1} for _ in document["kinds"]]}
 
 
 def _parts(total: int, sizes: Longs) -> Longs:

@@ -99,27 +99,20 @@ def altered_certificates(certificate: dict[str, Any], sign: int) -> Iterator[dic
         yield certificate | {"bound": f"{better.numerator}/{better.denominator}"}
     for wrong in (-1, "", "nan", [], "1e5", "1/0", True, 0.5 * float(bound) if sign > 0 else 1e300):
         yield certificate | {"bound": wrong}
-    if sign > 0 and bound == 1:
-        return
     yield certificate | {"proof": {}}
     yield certificate | {"proof": []}
-    for key in ("order", "weights"):
-        for changed in ([-1], 7, None):
-            if key in proof:
-                yield certificate | {"proof": proof | {key: changed}}
-    if "order" in proof:
-        yield certificate | {"proof": proof | {"order": proof["order"][1:]}}
-        yield certificate | {"proof": proof | {"order": [0, *proof["order"]]}}
-        yield certificate | {"proof": proof | {"weights": [[0] * 9]}}
-    if "cuts" in proof:
-        yield certificate | {"proof": proof | {"cuts": []}}
-        for key, change in (("most", 0.5), ("worth", -1), ("contents", None)):
-            cuts = [cut | {key: change} for cut in proof["cuts"]]
-            yield certificate | {"proof": proof | {"cuts": cuts}}
-        cuts = [cut | {"most": [0] * len(cut["most"])} for cut in proof["cuts"]]
-        yield certificate | {"proof": proof | {"cuts": cuts}}
-        cuts = [cut | {"most": [-x for x in cut["most"]]} for cut in proof["cuts"]]
-        yield certificate | {"proof": proof | {"cuts": cuts}}
+    for key, line in proof.items():
+        for changed in ([-1], 7, None, "", line[1:], [*line, line[0]], [*line[1:], None]):
+            yield certificate | {"proof": proof | {key: changed}}
+        yield certificate | {"proof": {name: x for name, x in proof.items() if name != key}}
+    if "order" in proof and len(proof["order"]) > 1:
+        yield certificate | {"proof": proof | {"order": [proof["order"][1], *proof["order"][1:]]}}
+    if "worth" in proof:
+        yield certificate | {"proof": proof | {"worth": [0 for _ in proof["worth"]]}}
+        yield certificate | {"proof": proof | {"worth": [-w for w in proof["worth"]]}}
+        for changed in ({}, {"cpu": -1}, {"disk": 1}, {"cpu": 0.5}, {"cpu": None}):
+            weights = [changed for _ in proof["weights"]]
+            yield certificate | {"proof": proof | {"weights": weights}}
 
 
 def test_altered_solutions_and_certificates_are_refused(
