@@ -29,7 +29,7 @@ from streamplace.planning.search import PackedMachines, PlanSearch, largest_use
 
 SLOTS = {4: 8, 16: 64}
 """Slots of each worker, by the number of workers."""
-PROBES, STEPS = 8, 20_000
+PROBES, STEPS = 8, 400_000
 EQUAL = 1e-6
 """Loads that differ by this share are equal."""
 SCALE = 10**7

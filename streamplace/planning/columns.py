@@ -7,6 +7,7 @@ Farley's 1990, for numbers of machines).
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from streamplace.planning.cuts import Cut
 from streamplace.planning.master import solve_master
@@ -14,9 +15,17 @@ from streamplace.planning.pricing import price
 from streamplace.planning.relaxation import Relaxation, exact
 
 ROUNDS = 60
-NODES = 64
-"""Boxes that pricing looks at for each type of machine."""
+NODES, MOST_NODES = 64, 1024
+"""Boxes that pricing looks at for each type of machine, at first and at most."""
+MORE = 8_000
+"""Boxes after which pricing does not look at more of them for each type than at first."""
 ENOUGH = 1e-6
+
+
+class _Column(NamedTuple):
+    kind: int
+    contents: list[float]
+    exact: bool
 
 
 class Columns:
@@ -24,14 +33,31 @@ class Columns:
 
     def __init__(self, relaxation: Relaxation) -> None:
         self._relaxation = relaxation
-        self._columns: list[tuple[int, list[float]]] = []
+        self._columns: list[_Column] = []
+        self._nodes = 0
 
     def cut(self, counts: Sequence[int], stop: Callable[[], bool]) -> Cut | None:
-        """Return a cut that excludes these numbers of machines; None where there is none."""
+        """Return a cut that excludes these numbers of machines; None where there is none.
+
+        Where contents of the relaxation fill the machines, pricing begins again without them, and
+        looks at more boxes.
+        """
+        nodes = NODES
+        while not stop():
+            cut = self._cut(counts, nodes, stop)
+            columns = [column for column in self._columns if column.exact]
+            if cut is not None or columns == self._columns or nodes == MOST_NODES:
+                return cut
+            if self._nodes > MORE:
+                return None
+            self._columns, nodes = columns, 4 * nodes
+        return None
+
+    def _cut(self, counts: Sequence[int], nodes: int, stop: Callable[[], bool]) -> Cut | None:
         for _ in range(ROUNDS):
             missing, worth, rent = solve_master(
                 [1.0] * self._relaxation.demand.n_operators,
-                self._columns,
+                [(column.kind, column.contents) for column in self._columns],
                 [0.0] * self._relaxation.n_types,
                 1.0,
                 counts,
@@ -39,17 +65,17 @@ class Columns:
             if missing <= ENOUGH or stop():
                 return None
             priced = [
-                price(self._relaxation, t, worth, NODES, stop)
+                price(self._relaxation, t, worth, nodes, stop)
                 for t in range(self._relaxation.n_types)
             ]
+            self._nodes += sum(p.nodes for p in priced)
             cut = Cut(tuple(p.bound for p in priced), exact(worth), "contents")
             if not cut.holds(tuple(counts)):
                 return cut
             helpful = [
-                (t, contents.tolist())
+                _Column(t, p.contents.tolist(), p.exact)
                 for t, p in enumerate(priced)
-                for contents in p.contents
-                if counts[t] and float(contents @ worth) > rent[t] + ENOUGH
+                if counts[t] and float(p.contents @ worth) > rent[t] + ENOUGH
             ]
             if not helpful:
                 return None

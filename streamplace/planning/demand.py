@@ -118,7 +118,7 @@ def demand_of(
     graph = _unchained(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
-    joined = _joined(graph)[flow.stream_index]
+    joined = _joined(graph, fixed)[flow.stream_index]
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
     instructions = flow.input_rate * graph.charged_ipt
@@ -151,12 +151,15 @@ def _unchained(graph: StreamGraph) -> StreamGraph:
     return replace(graph, streams=replace(streams, partitioning=tuple(kinds)))
 
 
-def _joined(graph: StreamGraph) -> Ints:
+def _joined(graph: StreamGraph, fixed: bool) -> Ints:
     """How each stream joins subtasks, in the order of the graph."""
-    streams = graph.streams
+    streams, parallelism = graph.streams, graph.operators.parallelism
     keyed = graph.operators.max_parallelism[streams.target] > 0
     kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
     joined = np.array([kinds[kind] for kind in streams.partitioning], np.int32)
+    if fixed:
+        equal = parallelism[streams.source] == parallelism[streams.target]
+        joined[joined == EITHER] = np.where(equal, FORWARD, ALL_TO_ALL)[joined == EITHER]
     return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
 
 

@@ -30,11 +30,18 @@ class Priced:
     bound
         Upper bound, in exact fractions.
     contents
-        Contents of the highest bound, in shares of the operators; none where nothing is worth it.
+        Contents of the highest bound, in shares of the operators; empty where nothing is worth it.
+    exact
+        Whether the relaxation is exact for these contents; a machine then holds them, but for
+        rounding.
+    nodes
+        Boxes that were looked at.
     """
 
     bound: Fraction
-    contents: list[Floats]
+    contents: Floats
+    exact: bool
+    nodes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,8 +74,8 @@ def price(
         node = heapq.heappop(heap)
         halves = _split(relaxation, node) if node.optimum.value > 0 else []
         if not halves or number >= nodes or stop():
-            contents = [node.optimum.shares] if node.optimum.value > 0 else []
-            return Priced(_bound([node, *heap], worth), contents)
+            contents = node.optimum.shares * (node.optimum.value > 0)
+            return Priced(_bound([node, *heap], worth), contents, not halves, number)
         for box in halves:
             _push(heap, relaxation, kind, worth, box)
     raise AssertionError("the search for contents has no end")

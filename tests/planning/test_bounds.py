@@ -13,7 +13,7 @@ from planning_cases import (
     plannable,
 )
 
-from streamplace.model import Operator, StreamGraph
+from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.planning.bounds import STRENGTHS, proven_bound
 from streamplace.planning.counts import cheapest_counts, least_cost
 from streamplace.planning.cuts import Cut
@@ -48,6 +48,21 @@ def test_bounds_grow_with_their_strength(graph: StreamGraph, catalogue: Catalogu
         values = [bound.by_strength[strength] for strength in STRENGTHS]
         assert values == sorted(values)
         assert all(cut.holds(bound.counts) for cut in bound.cuts)
+
+
+@pytest.mark.parametrize(("width", "machines"), [(0.26, 2), (0.24, None)])
+def test_streams_between_kept_parallelisms_that_differ_are_shuffled(
+    width: float, machines: int | None
+) -> None:
+    """On two machines of three slots, a quarter of the stream leaves each; five are no help."""
+    ends = [
+        Operator("u", rate=1000, payload=125, parallelism=4),
+        Operator("v", parallelism=2),
+    ]
+    graph = StreamGraph.of("pair", ends, [Stream("u", "v")])
+    catalogue = Catalogue.of([Offer("one", 1.0, egress=width * 1e6, slots=3, at_most=5)])
+    bound = proven_bound(demand_of(graph, fixed=True), catalogue)
+    assert (None if bound is None else bound.value) == machines
 
 
 def test_items_that_cannot_be_divided_need_machines_of_their_own() -> None:
