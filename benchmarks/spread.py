@@ -29,7 +29,7 @@ from streamplace.planning.search import PackedMachines, PlanSearch, largest_use
 
 SLOTS = {4: 8, 16: 64}
 """Slots of each worker, by the number of workers."""
-PROBES, STEPS = 8, 400_000
+PROBES, STEPS, NODES = 8, 400_000, 1024
 EQUAL = 1e-6
 """Loads that differ by this share are equal."""
 SCALE = 10**7
@@ -89,7 +89,7 @@ def load_bound(demand: Demand, catalogue: Catalogue, reached: float, fluid: floa
     low, excluded = 1 / reached, (1 + EQUAL) / fluid
     probe = low * (1 + EQUAL)
     for _ in range(PROBES):
-        if proven_bound(demand.at_rate(probe), catalogue) is None:
+        if proven_bound(demand.at_rate(probe), catalogue, most_nodes=NODES) is None:
             excluded = probe
         else:
             low = probe

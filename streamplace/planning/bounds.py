@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamplace.model.arrays import Floats
-from streamplace.planning.columns import Columns
+from streamplace.planning.columns import NODES, Columns
 from streamplace.planning.counts import Prices, cheapest_counts, least_cost
 from streamplace.planning.cuts import Cut, item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
@@ -45,7 +45,10 @@ class CostBound:
 
 
 def proven_bound(
-    demand: Demand, catalogue: Catalogue, stop: Callable[[], bool] = lambda: False
+    demand: Demand,
+    catalogue: Catalogue,
+    stop: Callable[[], bool] = lambda: False,
+    most_nodes: int = NODES,
 ) -> CostBound | None:
     """Return a bound of the cost of every plan; None where no machines are enough.
 
@@ -53,11 +56,13 @@ def proven_bound(
     ----------
     stop
         Whether to end with the bound so far.
+    most_nodes
+        Boxes of shares that the search for the contents that are worth most looks at.
     """
     cuts: list[Cut] = []
     by_strength: dict[str, Fraction] = {}
     relaxation = Relaxation(demand, catalogue)
-    columns = Columns(relaxation)
+    columns = Columns(relaxation, most_nodes)
     generators: dict[str, Iterable[Cut]] = {
         "resources": resource_cuts(demand, catalogue),
         "items": item_cuts(demand, catalogue),

@@ -15,10 +15,10 @@ from streamplace.planning.pricing import price
 from streamplace.planning.relaxation import Relaxation, exact
 
 ROUNDS = 60
-NODES, MOST_NODES = 64, 1024
-"""Boxes that pricing looks at for each type of machine, at first and at most."""
+NODES = 64
+"""Boxes that pricing looks at for each type of machine at first."""
 MORE = 8_000
-"""Boxes after which pricing does not look at more of them for each type than at first."""
+"""Boxes in all after which pricing does not look at more of them for each type."""
 ENOUGH = 1e-6
 
 
@@ -29,10 +29,16 @@ class _Column(NamedTuple):
 
 
 class Columns:
-    """Contents of machines that were worth something, by type."""
+    """Contents of machines that were worth something, by type.
 
-    def __init__(self, relaxation: Relaxation) -> None:
-        self._relaxation = relaxation
+    Parameters
+    ----------
+    most_nodes
+        Boxes that pricing looks at for each type of machine at most.
+    """
+
+    def __init__(self, relaxation: Relaxation, most_nodes: int) -> None:
+        self._relaxation, self._most_nodes = relaxation, most_nodes
         self._columns: list[_Column] = []
         self._nodes = 0
 
@@ -45,10 +51,10 @@ class Columns:
         nodes = NODES
         while not stop():
             cut = self._cut(counts, nodes, stop)
-            columns = [column for column in self._columns if column.exact]
-            if cut is not None or columns == self._columns or nodes == MOST_NODES:
+            if cut is not None or nodes >= self._most_nodes or self._nodes > MORE:
                 return cut
-            if self._nodes > MORE:
+            columns = [column for column in self._columns if column.exact]
+            if len(columns) == len(self._columns):
                 return None
             self._columns, nodes = columns, 4 * nodes
         return None

@@ -24,7 +24,7 @@ DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""
 
 
-LITTLE = 1e-4
+LITTLE = 1e-3
 """Share of all tuples by which the relaxation may be off."""
 NARROW = 1e-3
 """Boxes of this width are not split."""
