@@ -88,8 +88,8 @@ class Operator:
     requires
         Tags that a device must have to run it.
     memory
-        Bytes it occupies, or a text such as ``"2 GB"``. Carried for makespan problems; no
-        constraint on throughput placements.
+        Bytes it occupies, or a text such as ``"2 GB"``. The operators on a device must fit into the
+        memory of the device.
     window
         Set on windowed operators, which emit per window instead of per tuple.
     fires
