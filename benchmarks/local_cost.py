@@ -10,6 +10,7 @@ takes about four minutes a job.
 """
 
 import json
+import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -26,7 +27,8 @@ from streamplace.engines.flink.flight_recorder import sampled_stacks
 from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.local import local_cluster
 from streamplace.engines.flink.names import FUSED
-from streamplace.engines.flink.profile import JobProfile, profile
+from streamplace.engines.flink.plan import read_plan
+from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import sample
 from streamplace.engines.flink.task_cpu import between, snapshot
@@ -47,7 +49,9 @@ SETTINGS: dict[str, str | int | float] = {
     "taskmanager.numberOfTaskSlots": 1,
     "metrics.fetcher.update-interval": 1000,
 }
-WARM_UP, SECONDS = 20.0, 15.0
+SECONDS, WINDOW = 15.0, 10.0
+MOST_WINDOWS, ALIKE = 12, 0.05
+"""A job has warmed up when its CPU per tuple in two windows in a row differs by less."""
 Row = dict[str, str | float]
 
 
@@ -81,8 +85,12 @@ def run(rest: Rest, jar: str, entry: str, rate: str) -> Row:
     """Measure a job without chaining and with it, µs of CPU per tuple of its sources."""
     job = started(rest, jar, (entry, rate), chaining=False)
     seen = profile(rest, job, SECONDS)
+    sources = [task.id for task in seen.sources]
     sampled, plain = zip(
-        *((per_tuple(rest, job, seen, sampling=on) for on in (True, False)) for _ in range(2)),
+        *(
+            [per_tuple(rest, job, sources, SECONDS, sampling=on) for on in (True, False)]
+            for _ in range(2)
+        ),
         strict=True,
     )
     rest.cancel(job)
@@ -107,19 +115,29 @@ def started(rest: Rest, jar: str, job: tuple[str, str], *, chaining: bool) -> st
     document = {"entryClass": entry, "programArgsList": [rate], "flinkConfiguration": settings}
     number = str(rest.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
     rest.wait_running(number)
-    time.sleep(WARM_UP)
+    time.sleep(WINDOW)
+    _, tasks, edges = read_plan(rest, number)
+    fed = {edge.target for edge in edges}
+    sources = [task.id for task in tasks if task.id not in fed]
+    before = cpu = math.inf
+    for _ in range(MOST_WINDOWS):
+        before, cpu = cpu, per_tuple(rest, number, sources, WINDOW, sampling=False)
+        if abs(cpu - before) < ALIKE * cpu:
+            break
     return number
 
 
-def per_tuple(rest: Rest, job: str, seen: JobProfile, *, sampling: bool) -> float:
+def per_tuple(
+    rest: Rest, job: str, sources: Sequence[str], seconds: float, *, sampling: bool
+) -> float:
     """CPU of the whole TaskManager per tuple, with or without sampling."""
     processes = processes_of(rest)
     with sampled_stacks(processes if sampling else {}):
         first = snapshot(rest, job, processes)
-        activity = sample(rest, job, [task.id for task in seen.tasks], SECONDS)
+        activity = sample(rest, job, sources, seconds)
         spent = between(first, snapshot(rest, job, processes), processes, ())
     cores = sum(load.cores for loads in spent.loads.values() for load in loads)
-    return 1e6 * cores / sum(activity[task.id].records_out for task in seen.sources)
+    return 1e6 * cores / sum(activity[source].records_out for source in sources)
 
 
 def as_chained(graph: StreamGraph, tasks: Sequence[str]) -> StreamGraph:

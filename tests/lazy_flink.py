@@ -92,6 +92,8 @@ class LazyRest(Rest):
         if path.endswith("/exceptions"):
             trace = "java.lang.RuntimeException: the reason\n\tat somewhere"
             return {"exceptionHistory": {"entries": [{"stacktrace": trace}]}}
+        if path.endswith("/job/config"):
+            return {"execution-config": {}}
         if path == "/jobs":
             return {"jobs": [{"id": "job", "status": "RUNNING"}]}
         if path == "/taskmanagers":

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from streamplace.engines.flink.current_machines import (
     used_machines,
 )
 from streamplace.engines.flink.jobs import other_jobs
+from streamplace.engines.flink.local_cost import ASSUMED, LOCAL_COST, chain_saving
 from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.source_rates import (
@@ -49,6 +50,8 @@ from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 
+LEAST_SAVING = 0.02
+"""Part of the CPU that chains must save to be worth a note."""
 CPU_WORDS = {
     MEASURED: "CPU time of threads",
     SHARED: "CPU time of threads of one name",
@@ -242,8 +245,23 @@ def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) 
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
             "have it counted, give overhead in the file of offers"
         )
+    notes.extend(_notes_on_streams(reading.graph))
     if others := other_jobs(rest, reading.job):
         notes.append(
             f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
         )
     return tuple(notes)
+
+
+def _notes_on_streams(graph: StreamGraph) -> Iterator[str]:
+    """What is assumed of local streams, else what chaining them would save."""
+    source = str(graph.attributes.get(LOCAL_COST, ""))
+    if source.startswith(ASSUMED):
+        yield f"what a tuple costs between two threads of a TaskManager is {source}"
+        return
+    saving = chain_saving(graph)
+    if saving.share >= LEAST_SAVING:
+        yield (
+            f"if Flink chained {listed(saving.streams)}, {saving.share:.0%} of the CPU of the "
+            "operators would be saved (pipeline.operator-chaining.enabled)"
+        )

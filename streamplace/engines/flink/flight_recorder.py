@@ -36,6 +36,7 @@ class _Recording(NamedTuple):
     device: str
     process: int
     name: str
+    root: str
 
     @property
     def target(self) -> str:
@@ -44,8 +45,8 @@ class _Recording(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The same file, as it is seen from here."""
-        return Path(f"/proc/{self.process}/root{self.target}")
+        """The same file, as it is seen from here, be the process there or not."""
+        return Path(self.root + self.target)
 
     def command(self, *words: str) -> list[str]:
         """Command that asks the process."""
@@ -78,7 +79,7 @@ def _started(processes: Mapping[str, int]) -> list[_Recording]:
         return []
     live = set(local_task_managers())
     asked = [
-        _Recording(device, process, f"streamplace-{secrets.token_hex(8)}")
+        _Recording(device, process, f"streamplace-{secrets.token_hex(8)}", _root(process))
         for device, process in processes.items()
         if process in live
     ]
@@ -87,6 +88,15 @@ def _started(processes: Mapping[str, int]) -> list[_Recording]:
         for one in asked
     )
     return [one for one, answer in zip(asked, answers, strict=True) if _STARTED in answer]
+
+
+def _root(process: int) -> str:
+    """Where the files of a process begin; empty where it has the same as this one."""
+    with suppress(OSError):  # it ended meanwhile
+        own, other = (Path("/proc", one, "ns/mnt").readlink() for one in ("self", str(process)))
+        if own == other and Path("/proc", str(process), "root").readlink() == Path("/"):
+            return ""
+    return f"/proc/{process}/root"
 
 
 def _stopped(recordings: list[_Recording]) -> Stacks:

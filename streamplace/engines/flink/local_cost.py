@@ -23,6 +23,8 @@ from streamplace.model.graph import StreamGraph
 
 LOCAL_COST = "local cost"
 """Attribute of a graph that says how the ``ipt`` of its streams was measured."""
+ASSUMED = "assumed"
+"""Beginning of the text where nothing was measured."""
 ASSUMED_PER_BYTE = 1.4e-9
 """Core seconds at each end, as benchmarks/calibration.py measures them."""
 LEAST_SAMPLES = 20
@@ -120,11 +122,39 @@ def _source(samples: int, measured: int, tasks: int) -> str:
     if not measured:
         ends = f"{1e9 * ASSUMED_PER_BYTE:g} ns per byte and "
         ends += f"{1e9 * ASSUMED_PER_BYTE * BYTES_OF_A_TUPLE:.0f} ns per tuple at each end"
-        return f"assumed to be {ends}, because no stacks of threads were sampled"
+        return f"{ASSUMED} to be {ends}, because no stacks of threads were sampled"
     text = f"measured by {samples:,} samples of the stacks of {measured} operators"
     if measured < tasks:
         text += f"; that of {tasks - measured} operators with few samples is assumed by their bytes"
     return text
+
+
+class ChainSaving(NamedTuple):
+    """Streams that Flink could chain, and the part of the CPU of all operators that this saves."""
+
+    streams: tuple[str, ...]
+    share: float
+
+
+def chain_saving(graph: StreamGraph) -> ChainSaving:
+    """Return what chaining would save: of forward streams that are the only input of their target.
+
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("a", ipt=30, rate=1.0), Operator("b", ipt=30)]
+    >>> stream = Stream("a", "b", partitioning="forward", ipt=20)
+    >>> chain_saving(StreamGraph.of("two", ends, [stream]))
+    ChainSaving(streams=('a→b',), share=0.25)
+    """
+    streams, flow = graph.streams, graph.flow
+    inputs = np.bincount(streams.target, minlength=graph.n_operators)
+    is_forward = np.array([kind == "forward" for kind in streams.partitioning], np.bool_)
+    can = is_forward & (inputs[streams.target] == 1)
+    rates = np.zeros(len(streams))
+    rates[flow.stream_index] = flow.tuples
+    saved = float((rates * streams.ipt)[can].sum())
+    whole = float((graph.charged_ipt * graph.input_rate).sum())
+    labels = tuple(streams.label(e) for e in np.flatnonzero(can).tolist())
+    return ChainSaving(labels, saved / (whole or 1.0))
 
 
 def with_local_cost(graph: StreamGraph, cost: LocalCost, mips: float) -> StreamGraph:

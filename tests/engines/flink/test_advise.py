@@ -15,6 +15,7 @@ from streamplace.engines.flink.advice import Advice
 from streamplace.engines.flink.advise import AdviceSettings, advise
 from streamplace.engines.flink.rest import FlinkError
 from streamplace.engines.flink.sending_cost import SendingCost
+from streamplace.engines.flink.stack_samples import StackCounts
 from streamplace.engines.flink.steady import GARBAGE_TIME, UnsteadyJob, seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model import Cluster
@@ -296,6 +297,32 @@ def test_other_jobs_are_named(
         "the plan is for this job alone, and the jobs 'b' share its machines"
         in advised(shop()).notes
     )
+
+
+def test_the_cost_of_local_tuples_is_named_where_it_is_assumed(
+    shop: Callable[..., ShopRest],
+) -> None:
+    """No stacks are sampled on other machines."""
+    assert any(
+        note.startswith("what a tuple costs between two threads of a TaskManager is assumed")
+        for note in advised(shop()).notes
+    )
+
+
+def test_what_chains_would_save_is_named_where_it_is_measured(
+    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream to the sink is a forward one, and takes a half of the CPU of the sink."""
+    monkeypatch.setattr(
+        "streamplace.engines.flink.profile.stacks_by_task",
+        lambda *_: {task: StackCounts(100, written=50, read=50) for task in CPU},
+    )
+    rest = shop()
+    rest.vertices["v2"].inputs = [("v1", "FORWARD")]
+    notes = [note for note in advised(rest).notes if note.startswith("if Flink chained")]
+    assert len(notes) == 1
+    assert "split→out" in notes[0]
+    assert "of the CPU of the operators would be saved" in notes[0]
 
 
 @pytest.mark.parametrize("rate", ["0x", "0", "-1", "fast", "2xx", "x", "1e99x", "nan"])
