@@ -53,6 +53,7 @@ def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
             rate=1000.0 if i == 0 else 0.0,
             memory=draw(st.sampled_from([0, 0, 4, 12])),
             max_parallelism=draw(st.integers(1, 3)),
+            slot_sharing_group=draw(st.sampled_from(["", "default", "own"])),
         )
         for i in range(n)
     ]

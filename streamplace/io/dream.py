@@ -230,6 +230,7 @@ def _check_expressible(graph: StreamGraph) -> None:
         "windows": bool(operators.window),
         "parallelism": bool((operators.parallelism > 1).any()),
         "key groups": bool(operators.max_parallelism.any()),
+        "slot sharing groups": any(operators.slot_sharing_group),
         "required tags": any(operators.requires),
         "memory": bool(operators.memory.any()),
         "streams with a payload of their own": not np.isnan(graph.streams.payload).all(),

@@ -175,6 +175,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         window=rows.windows(),
         fires_all=rows.firing(document.get("fires", EACH)),
         about=rows.column("about", ""),
+        slot_sharing_group=rows.column("slot_sharing_group", ""),
     )
     lines = _Rows(document.get("streams", []), _stream)
     streams = Streams.between(
@@ -228,8 +229,8 @@ def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
         row["parallelism"] = int(operators.parallelism[i])
     if operators.max_parallelism[i]:
         row["max_parallelism"] = int(operators.max_parallelism[i])
-    if operators.kind[i]:
-        row["kind"] = operators.kind[i]
+    texts = {"slot_sharing_group": operators.slot_sharing_group[i], "kind": operators.kind[i]}
+    row |= {key: text for key, text in texts.items() if text}
     if operators.requires[i]:
         row["requires"] = sorted(operators.requires[i])
     if operators.memory[i]:

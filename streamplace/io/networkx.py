@@ -23,7 +23,12 @@ NODE: dict[str, Any] = {
     "about": "",
 }
 """Attributes of every node, with their defaults."""
-RARE: dict[str, Any] = {"requires": [], "window": None, "fires": "each"}
+RARE: dict[str, Any] = {
+    "requires": [],
+    "window": None,
+    "fires": "each",
+    "slot_sharing_group": "",
+}
 """Attributes that all nodes have where one of them does; GraphML cannot hold all of these."""
 EDGE: dict[str, Any] = {
     "selectivity": 1.0,

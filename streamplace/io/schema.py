@@ -58,6 +58,11 @@ class OperatorJson(TypedDict):
             ),
         ]
     ]
+    slot_sharing_group: NotRequired[
+        Annotated[
+            str, Field(description="operators of one group may share slots, in plans; as in Flink")
+        ]
+    ]
     kind: NotRequired[str]
     requires: NotRequired[Annotated[ListOf[str], Field(description="tags a device must have")]]
     memory: NotRequired[Annotated[Quantity, Field(description="bytes, or '2 GB'")]]

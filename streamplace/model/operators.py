@@ -101,6 +101,9 @@ class Operator:
     max_parallelism
         Key groups by which tuples are dealt to the subtasks, or splits of a source; no more
         subtasks are possible. 0, the default, stands for tuples that can be divided at will.
+    slot_sharing_group
+        Operators of one group may share slots of a machine, as in Flink. "" is the group of all
+        that name none, which Flink calls "default".
     """
 
     name: str
@@ -115,6 +118,7 @@ class Operator:
     fires: str = ""
     about: str = ""
     max_parallelism: int = 0
+    slot_sharing_group: str = ""
 
     def __post_init__(self) -> None:
         for column, parse in _QUANTITIES.items():
@@ -149,6 +153,7 @@ class Operators:
     fires_all: Bools
     about: tuple[str, ...]
     max_parallelism: Ints
+    slot_sharing_group: tuple[str, ...]
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -165,6 +170,7 @@ class Operators:
         fires_all: ArrayLike | None = None,
         about: Sequence[str] | None = None,
         max_parallelism: ArrayLike | None = None,
+        slot_sharing_group: Sequence[str] | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "an operator", GraphError)
@@ -186,6 +192,8 @@ class Operators:
         bad = partial(self._bad, "max_parallelism")
         groups = int_column(max_parallelism, size, 0, bad, least=0, most=MOST_KEY_GROUPS)
         put("max_parallelism", groups)
+        bad = partial(self._bad, "slot_sharing_group")
+        put("slot_sharing_group", text_column(slot_sharing_group, size, bad))
         self._check_parallelism()
         self._check_joins()
 
@@ -206,6 +214,7 @@ class Operators:
             fires_all=[fires_all(row.fires or fires, row.name) for row in rows],
             about=[row.about for row in rows],
             max_parallelism=[row.max_parallelism for row in rows],
+            slot_sharing_group=[row.slot_sharing_group for row in rows],
         )
 
     def __repr__(self) -> str:
@@ -229,6 +238,7 @@ class Operators:
             ALL if self.fires_all[i] else "",
             self.about[i],
             int(self.max_parallelism[i]),
+            self.slot_sharing_group[i],
         )
 
     def __iter__(self) -> Iterator[Operator]:

@@ -8,6 +8,8 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.streams import CHAINED
 
+FLINK_GROUP = "default"
+"""Slot sharing group of operators that name none."""
 ALL_TO_ALL, FORWARD, EITHER = 0, 1, 2
 """How a stream joins subtasks; either is forward where the parallelisms of its ends are equal."""
 
@@ -133,7 +135,7 @@ def demand_of(
         most=operators.parallelism if fixed else _most(graph, tied),
         fixed=fixed,
         tied=tied,
-        slot_group=np.zeros(graph.n_operators, np.int32),
+        slot_group=_slot_groups(graph),
         source=flow.source,
         target=flow.target,
         tuples=flow.tuples,
@@ -161,6 +163,12 @@ def _joined(graph: StreamGraph, fixed: bool) -> Ints:
         equal = parallelism[streams.source] == parallelism[streams.target]
         joined[joined == EITHER] = np.where(equal, FORWARD, ALL_TO_ALL)[joined == EITHER]
     return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
+
+
+def _slot_groups(graph: StreamGraph) -> Ints:
+    """Number the slot sharing groups of the operators, [N]."""
+    names = [name or FLINK_GROUP for name in graph.operators.slot_sharing_group]
+    return np.asarray(np.unique(names, return_inverse=True)[1].astype(np.int32))
 
 
 def connected(n: int, source: Ints, target: Ints) -> Ints:

@@ -106,4 +106,4 @@ def catalogue_of(cluster: Cluster) -> tuple[Catalogue, list[list[int]]]:
         for offer, numbers in kinds.items()
     )
     costs = cluster.overhead_s, cluster.overhead_s_per_byte
-    return Catalogue(offers, *costs), list(kinds.values())
+    return Catalogue(offers, *costs, slot_sharing=True), list(kinds.values())

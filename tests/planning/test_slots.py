@@ -58,6 +58,19 @@ def test_where_slots_limit_a_plan_needs_as_many_as_its_groups(sharing: bool, mac
     assert "The job takes 10 slots if every subtask has its own, and 5 if" in str(result)
 
 
+def test_groups_share_no_slots_with_each_other() -> None:
+    """Of 3, 5 and 2 subtasks, the last operator's do not share: 5 + 2 slots, or 4 machines."""
+    graph = chain([3, 5, 2])
+    groups = ["", "default", "own"]
+    operators = replace(graph.operators, slot_sharing_group=groups)
+    streams = replace(graph.streams, operators=operators)
+    apart = replace(graph, operators=operators, streams=streams)
+    offer = Offer("box", 1.0, mips=1.0, cores=16, slots=2)
+    result = planned(apart, Catalogue.of([offer], slot_sharing=True), ASKED)
+    assert (result.cost, result.bound, result.slots.shared) == (4, 4, 7)
+    assert list(result.graph.operators.slot_sharing_group) == groups
+
+
 @settings(max_examples=40, deadline=None)
 @given(plannable(), catalogues(), st.data())
 def test_no_slot_holds_two_subtasks_of_an_operator(

@@ -10,7 +10,12 @@ import numpy as np
 
 from streamplace.engines.flink.advice import Advice, OperatorLoad
 from streamplace.engines.flink.change_commands import change_commands
-from streamplace.engines.flink.cluster import HEADROOM, MeasuredCluster, measured_cluster
+from streamplace.engines.flink.cluster import (
+    HEADROOM,
+    MeasuredCluster,
+    is_pinnable,
+    measured_cluster,
+)
 from streamplace.engines.flink.current_machines import (
     CurrentMachines,
     current_machines,
@@ -158,8 +163,11 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     check_rates(seen)
     speed = parsed_mips(settings.mips)
     sources = source_rates(seen)
+    managers = rest.task_managers()
     graph = _with_offered(seen.graph(speed), sources)
-    java, sending = seen.background(len(rest.task_managers()))
+    if all(map(is_pinnable, managers)):
+        graph = _in_one_slot_sharing_group(graph)
+    java, sending = seen.background(len(managers))
     cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, sending)
     outage = START_SECONDS + last_checkpoint_seconds(rest, job)
     return _Reading(job, seen, graph, sources, cluster, (java or 0.0) * speed, outage)
@@ -173,6 +181,12 @@ def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGr
         for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
     ]
     operators = replace(graph.operators, rate=np.array(rates, np.float64))
+    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+
+
+def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
+    """Return the graph without slot sharing groups: a placement has its own, and makes new ones."""
+    operators = replace(graph.operators, slot_sharing_group=[""] * graph.n_operators)
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
@@ -193,7 +207,8 @@ def _planned(
     seed, budget = settings.seed, settings.budget
     if isinstance(machines, Catalogue):
         current = current_machines(reading.cluster, machines, subtasks)
-        offers = left_for_operators(machines, reading.java, reading.cluster.sending)
+        shared = replace(machines, slot_sharing=True)
+        offers = left_for_operators(shared, reading.java, reading.cluster.sending)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
         asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
         plan = planned(graph, offers, asked)

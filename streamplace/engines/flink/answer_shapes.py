@@ -132,6 +132,7 @@ class JobVertex(TypedDict):
     name: str
     parallelism: Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]
     maxParallelism: NotRequired[int]
+    slotSharingGroupId: NotRequired[str | None]
     status: str
 
 

@@ -21,15 +21,17 @@ def change_commands(
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
     if _is_adaptive(rest, job):
-        return (*starts, _rescaling(rest, job, tasks, plan.parallelism), *stops)
-    return (*starts, *_restart(rest, job, plan), *stops)
+        rescaling = _rescaling(rest, job, tasks, plan.parallelism)
+        return (*starts, _slot_line(current, plan), rescaling, *stops)
+    return (*starts, *_restart(rest, job, current, plan), *stops)
 
 
-def _restart(rest: Rest, job: str, plan: PlanResult) -> Iterator[str]:
+def _restart(rest: Rest, job: str, current: CurrentMachines, plan: PlanResult) -> Iterator[str]:
     """Commands that stop a job with a savepoint and start it again from there."""
     numbers = set(plan.parallelism.values())
     if len(numbers) == 1:
         yield from (
+            _slot_line(current, plan),
             f"flink stop --savepointPath SAVEPOINTS {job}",
             f"flink run -s SAVEPOINT -p {numbers.pop()} JAR ARGUMENTS",
             "# or, with every subtask where the plan has it:",
@@ -40,6 +42,15 @@ def _restart(rest: Rest, job: str, plan: PlanResult) -> Iterator[str]:
         f"streamplace flink move JAR {where} --placement {FOLDER}/placement.json "
         "--savepoints SAVEPOINTS -- ARGUMENTS"
     )
+
+
+def _slot_line(current: CurrentMachines, plan: PlanResult) -> str:
+    """Comment that says how many slots TaskManagers need, where Flink places the subtasks."""
+    slots = plan.slots.machines
+    if not current.is_priced:
+        return f"# taskmanager.numberOfTaskSlots: at least {max(slots.values())}"
+    each = ", ".join(f"{number} on {name}" for name, number in slots.items())
+    return f"# taskmanager.numberOfTaskSlots: at least {each}"
 
 
 def _machine_changes(now: Mapping[str, int], planned: Mapping[str, int]) -> dict[str, int]:

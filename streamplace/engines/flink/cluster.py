@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from streamplace.engines.flink.answer_shapes import TaskManager
 from streamplace.engines.flink.cpu import processes_of
 from streamplace.engines.flink.limits import cpu_limit, whole_cores
 from streamplace.engines.flink.rest import FlinkError, Rest
@@ -172,11 +173,12 @@ def measured_cluster(
 
 def unpinnable(rest: Rest) -> list[str]:
     """TaskManagers that do not offer the resource of their own name."""
-    return [
-        manager["id"]
-        for manager in rest.task_managers()
-        if resource(manager["id"]) not in manager["totalResource"].get("extendedResources", {})
-    ]
+    return [manager["id"] for manager in rest.task_managers() if not is_pinnable(manager)]
+
+
+def is_pinnable(manager: TaskManager) -> bool:
+    """Whether a TaskManager offers the resource of its own name."""
+    return resource(manager["id"]) in manager["totalResource"].get("extendedResources", {})
 
 
 def slowness(limits: Sequence[float]) -> float:

@@ -33,6 +33,8 @@ class FlinkTask:
         What the SQL planner says of its operators, where it says anything.
     max_parallelism
         Key groups, the most subtasks that it can have; 0 where Flink does not tell.
+    slot_sharing_group
+        Name of its slot sharing group, of which Flink tells ids only; "" where the job has one.
     """
 
     id: str
@@ -43,6 +45,7 @@ class FlinkTask:
     unsure: tuple[str, ...] = ()
     about: str = ""
     max_parallelism: int = 0
+    slot_sharing_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ def reuses_objects(rest: Rest, job: str) -> bool:
 
 
 def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:
+    groups = _slot_sharing_groups(vertices)
     return [
         FlinkTask(
             row["id"],
@@ -88,9 +92,19 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
             operators.unsure,
             FUSED.join(dict.fromkeys(filter(None, operators.about))),
             min(MOST_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
+            group,
         )
-        for row, operators in zip(vertices, operators_of(vertices, nodes), strict=True)
+        for row, operators, group in zip(
+            vertices, operators_of(vertices, nodes), groups, strict=True
+        )
     ]
+
+
+def _slot_sharing_groups(vertices: Sequence[JobVertex]) -> list[str]:
+    """Name of the slot sharing group of each vertex; nothing where there is only one group."""
+    ids = [row.get("slotSharingGroupId") or "" for row in vertices]
+    names = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
+    return [names[group] if len(names) > 1 else "" for group in ids]
 
 
 def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Edge]:

@@ -164,7 +164,11 @@ class JobProfile:
             self.doubts.append(f"ipt of {task.name}: it received no tuples")
         ipt = self.cpu[task.id].cores / tuples * mips * 1e6 if tuples else 0.0
         operator = Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
-        return replace(operator, max_parallelism=task.max_parallelism)
+        return replace(
+            operator,
+            max_parallelism=task.max_parallelism,
+            slot_sharing_group=task.slot_sharing_group,
+        )
 
     def _rate(self, source: FlinkTask) -> float:
         if not self.tuples[source.id]:

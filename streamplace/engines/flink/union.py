@@ -97,7 +97,12 @@ def split_placement(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _operators(job: str, graph: StreamGraph, weight: float) -> Iterator[Operator]:
     for operator in graph.operators:
-        yield replace(operator, name=job + BETWEEN + operator.name, rate=operator.rate * weight)
+        yield replace(
+            operator,
+            name=job + BETWEEN + operator.name,
+            rate=operator.rate * weight,
+            slot_sharing_group=job + BETWEEN + operator.slot_sharing_group,
+        )
 
 
 def _streams(job: str, graph: StreamGraph) -> Iterator[Stream]:

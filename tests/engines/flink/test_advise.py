@@ -34,6 +34,10 @@ class ShopRest(LazyRest):
 
     Attributes
     ----------
+    groups
+        Ids of the slot sharing groups of the vertices; none where Flink does not tell.
+    pinnable
+        Whether the TaskManagers are configured for placements.
     garbage
         TaskManager → share of its time that garbage collection takes.
     facts
@@ -43,6 +47,8 @@ class ShopRest(LazyRest):
     """
 
     url = "http://flink:8081"
+    groups: tuple[str, ...] = ()
+    pinnable: bool = True
     garbage: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     bend: float = 1e9
@@ -55,10 +61,15 @@ class ShopRest(LazyRest):
         if path == "/jobmanager/config":
             return [{"key": "jobmanager.scheduler", "value": "adaptive"}]
         answer = super()._answer(path)
+        if path == "/taskmanagers" and not self.pinnable:
+            for manager in answer["taskmanagers"]:
+                manager["totalResource"] = {"managedMemory": 100}
         return answer | self.facts if path == "/jobs/job" else answer
 
     def _vertex(self, v: str) -> dict[str, Any]:
-        return super()._vertex(v) | {"maxParallelism": 128}
+        group = dict(zip(self.vertices, self.groups, strict=False)).get(v)
+        told = {} if group is None else {"slotSharingGroupId": group}
+        return super()._vertex(v) | {"maxParallelism": 128} | told
 
     def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
         if not wanted:
@@ -128,6 +139,20 @@ def test_advice_is_the_truth(shop: Callable[..., ShopRest]) -> None:
     assert advice.gain == pytest.approx(0.65)
     assert advice.outage == 3.0
     assert advice.catch_up == pytest.approx(3 * 200 / (advice.plan.carries - 200))
+
+
+def test_a_live_job_shares_slots_within_its_groups(shop: Callable[..., ShopRest]) -> None:
+    """Whatever the offers say; TaskManagers need the slots of the plan's fullest machine."""
+    offers = Catalogue.of([Offer("small", 0.1, slots=1)])
+    alone = advised(shop(), machines=offers)
+    assert alone.plan.machines == {"small": 1}
+    assert (alone.plan.slots.separate, alone.plan.slots.shared) == (3, 1)
+    assert "# taskmanager.numberOfTaskSlots: at least 1 on small" in alone.commands
+    apart = advised(shop(groups=("a", "a", "b"), pinnable=False), machines=offers)
+    assert apart.plan.slots.shared == 2
+    assert apart.plan.machines == {"small": 2}
+    assert apart.plan.graph.operators.slot_sharing_group == ("group-0", "group-0", "group-1")
+    assert advised(shop(groups=("a", "a", "b")), machines=offers).plan.slots.shared == 1
 
 
 def test_advice_reads_and_changes_nothing(shop: Callable[..., ShopRest]) -> None:
