@@ -186,7 +186,7 @@ def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGr
 
 def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
     """Return the graph without slot sharing groups: a placement has its own, and makes new ones."""
-    operators = replace(graph.operators, slot_sharing_group=[""] * graph.n_operators)
+    operators = replace(graph.operators, slot_sharing_group=("",) * graph.n_operators)
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from streamplace.engines.flink.answer_shapes import TaskManager
 from streamplace.engines.flink.cpu import processes_of
 from streamplace.engines.flink.limits import cpu_limit, whole_cores
 from streamplace.engines.flink.rest import FlinkError, Rest
@@ -176,7 +175,7 @@ def unpinnable(rest: Rest) -> list[str]:
     return [manager["id"] for manager in rest.task_managers() if not is_pinnable(manager)]
 
 
-def is_pinnable(manager: TaskManager) -> bool:
+def is_pinnable(manager: Mapping[str, Any]) -> bool:
     """Whether a TaskManager offers the resource of its own name."""
     return resource(manager["id"]) in manager["totalResource"].get("extendedResources", {})
 
