@@ -6,7 +6,7 @@ limited. All that is no device has a cgroup of its own, with less weight than th
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamplace.engines.flink.dist import Flink
@@ -61,6 +61,17 @@ def threads(cluster: LocalCluster, device: str) -> Iterator[Path]:
     yield from Path(f"/proc/{cluster.processes[device].pid}/task").iterdir()
 
 
+def compiling(cluster: LocalCluster) -> float:
+    """CPU seconds of all threads that compile so far."""
+    seconds = 0.0
+    for device in cluster.devices:
+        for thread in threads(cluster, device):
+            with suppress(OSError):  # it ended meanwhile
+                if _compiles(thread):
+                    seconds += int((thread / "schedstat").read_text().split()[0]) * 1e-9
+    return seconds
+
+
 def release(cluster: LocalCluster) -> None:
     """Let devices warm up without a limit; what compiles is never limited.
 
@@ -77,8 +88,9 @@ def limit(cluster: LocalCluster, cores: Mapping[str, float]) -> None:
     for i, device in enumerate(cluster.devices):
         _free_compilers(cluster, device)
         for thread in threads(cluster, device):
-            if not (thread / "comm").read_text().startswith(COMPILERS):
-                os.sched_setaffinity(int(thread.name), {i % (os.cpu_count() or 1)})
+            with suppress(OSError):  # it ended meanwhile
+                if not _compiles(thread):
+                    os.sched_setaffinity(int(thread.name), {i % (os.cpu_count() or 1)})
         (_group("c", i) / "cpu.shares").write_text(str(FIRST))
         (_group("c", i) / "cpu.cfs_period_us").write_text(str(PERIOD_US))
         (_group("c", i) / "cpu.cfs_quota_us").write_text(str(round(cores[device] * PERIOD_US)))
@@ -86,8 +98,13 @@ def limit(cluster: LocalCluster, cores: Mapping[str, float]) -> None:
 
 def _free_compilers(cluster: LocalCluster, device: str) -> None:
     for thread in threads(cluster, device):
-        if (thread / "comm").read_text().startswith(COMPILERS):
-            (_group("x", 0) / "tasks").write_text(thread.name)
+        with suppress(OSError):  # it ended meanwhile
+            if _compiles(thread):
+                (_group("x", 0) / "tasks").write_text(thread.name)
+
+
+def _compiles(thread: Path) -> bool:
+    return (thread / "comm").read_text().startswith(COMPILERS)
 
 
 def _group(kind: str, i: int) -> Path:

@@ -24,18 +24,18 @@ from typing import Any
 import click
 import numpy as np
 from flink_jobs import HEAVY, JOBS, ROOT, SOURCES
-from limiting import limit, measured_devices, release
+from limiting import compiling, limit, measured_devices, release
 from planned_rates import rates_of, rates_together
 from planned_runs import (
     BANDWIDTH,
     CORES,
     DEVICES,
     EIGHTH,
-    KEY_GROUPS,
     LEVELS,
     MIPS,
     JobFacts,
     Row,
+    key_groups,
     planned_pair,
     scattered,
 )
@@ -48,17 +48,15 @@ from streamplace.engines.flink.local import LocalCluster
 from streamplace.engines.flink.plan import read_plan
 from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import sample
 from streamplace.io.graphs import graph_to_dict
 
 NAMES = ("heavy pipeline", "big diamond", "riot-etl", "nexmark-q3", "word-count")
-SETTINGS = {
-    "pipeline.operator-chaining.enabled": "false",
-    "pipeline.max-parallelism": str(KEY_GROUPS),
-}
-WARM_UP, SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 3.0, 7.0, 20.0
-PLACEMENTS = 4
+SETTLE, SECONDS, PROFILE_SECONDS = 2.0, 6.0, 20.0
+LEAST_WARM_UP, MOST_WARM_UP, COMPILED = 5, 16, 0.06
+"""Seconds without limits, and the cores that compilers take of all TaskManagers at their end."""
+PLACEMENTS = 3
 BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
 
 
@@ -87,12 +85,23 @@ class Bench:
         release(self.cluster)
         parallelism = {name: len(vector) for name, vector in vectors.items()}
         arguments = JOBS[job].arguments(rate, parallelism)
-        program = Program(self.jar, JOBS[job].entry, arguments, settings=SETTINGS)
+        settings = {"pipeline.max-parallelism": str(key_groups(job))}
+        program = Program(self.jar, JOBS[job].entry, arguments, settings=settings)
         started = apply(self.rest, self.flink, program, vectors, seconds=100)
-        time.sleep(WARM_UP)
+        self.wait_compiled()
         limit(self.cluster, {name: cores.get(name, EIGHTH) for name in DEVICES})
         time.sleep(SETTLE)
         return started
+
+    def wait_compiled(self) -> None:
+        """Wait until Java compiles little."""
+        before = compiling(self.cluster)
+        for second in range(MOST_WARM_UP):
+            time.sleep(1.0)
+            now = compiling(self.cluster)
+            if second + 1 >= LEAST_WARM_UP and now - before < COMPILED:
+                return
+            before = now
 
     def run(self, job: str, rate: float | None, where: Row) -> dict[str, Any]:
         """Rates of a job where it is placed, and how long its sources are held back."""
@@ -171,13 +180,16 @@ def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
                     row = {"kind": "run", "job": job, "level": pair["level"], "which": which}
                     if key_of(row | {"repeat": repeat}) in done:
                         continue
-                    row |= {"repeat": repeat} | bench.run(job, pair["rate"], pair[which])
+                    try:
+                        seen = bench.run(job, pair["rate"], pair[which])
+                    except FlinkError as error:
+                        click.echo(f"{job} {pair['level']} {which}: {error}", err=True)
+                        continue
+                    row |= {"repeat": repeat} | seen
                     bench.append(row)
                     share = facts[job].received(row["rates"], pair["rate"])
                     click.echo(f"{job} {pair['level']} {which}: {share:.3f} of the rate")
-        if repeat == 0:
-            for job in jobs:
-                measure_eight(bench, job, facts[job], done)
+            measure_eight(bench, job, facts[job], done)
 
 
 def prepared(bench: Bench, job: str, rows: list[dict[str, Any]]) -> tuple[JobFacts, list[Row]]:
@@ -211,6 +223,7 @@ def measure_eight(bench: Bench, job: str, facts: JobFacts, done: set[tuple[Any, 
             continue
         row |= where | bench.run(job, 3 * where["predicted"], where)
         bench.append(row)
+        done.add(key_of(row))
         error = where["predicted"] / facts.throughput(row["rates"]) - 1
         click.echo(f"{job} on eight, {number}: predicted {error:+.1%}")
 

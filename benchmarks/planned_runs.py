@@ -32,12 +32,15 @@ PRICES = {"small": 1.0, "large": 1.3}
 BANDWIDTH = 200e6
 EIGHTH = 0.15
 """Cores of a TaskManager where there are eight."""
-KEY_GROUPS = 8
+KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
+"""Largest parallelism; 80 subtasks of riot-etl on three small heaps do not start within 100 s."""
 PLANNED_HEADROOM = Headroom(restart=30, catch_up=300)
 LEVELS = (0.30, 0.42, 0.54, 0.66)
 """Rates of a job, by the cores that its operators need in all."""
 CARRIED = 0.98
 """Share of what is offered, or sent to an operator, that must be received."""
+STEADY = 0.05
+"""Shares of operators that differ by less are those of a job whose queues are full or empty."""
 LEAST_RATE = 60.0
 """Tuples/s that an operator is sent at least for its rate to be known well."""
 SEARCH_SECONDS = 4.0
@@ -71,9 +74,8 @@ class JobFacts:
     def of(cls, row: Row) -> "JobFacts":
         """Facts from a line of the file; every operator gets the key groups of the runs."""
         graph = graph_from_dict(row["graph"])
-        operators = replace(
-            graph.operators, max_parallelism=np.full(graph.n_operators, KEY_GROUPS, np.int32)
-        )
+        groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
+        operators = replace(graph.operators, max_parallelism=groups)
         graph = replace(graph, operators=operators, streams=_of(graph, operators))
         sending = SendingCost(row["per_tuple"], row["per_byte"])
         return cls(graph, row["rates"], row["java"], sending)
@@ -139,13 +141,26 @@ class JobFacts:
 
     def throughput(self, rates: Rates) -> float:
         """Tuples/s of the sources that a run sustained: those of its slowest operator."""
+        return min(self._in_source_tuples(rates))
+
+    def is_steady(self, rates: Rates) -> bool:
+        """Whether all operators sustained about the same."""
+        found = self._in_source_tuples(rates)
+        return max(found) <= (1 + STEADY) * min(found)
+
+    def _in_source_tuples(self, rates: Rates) -> list[float]:
         expected = self.graph.input_rate / self.graph.source_rate
         found = []
         for name, per_tuple in zip(self.graph.operators.name, expected.tolist(), strict=True):
             tuples = rates[name]["in"] or rates[name]["out"]
             if tuples >= LEAST_RATE:
                 found.append(tuples / per_tuple)
-        return min(found)
+        return found
+
+
+def key_groups(job: str) -> int:
+    """Key groups of a job's operators."""
+    return FEWER_GROUPS.get(job, KEY_GROUPS)
 
 
 def _of(graph: StreamGraph, operators: Any) -> Any:

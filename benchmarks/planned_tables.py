@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from planned_runs import CARRIED, JobFacts, Row
+from planned_runs import CARRIED, CORES, JobFacts, Row
 
+FEW_SUBTASKS = 20
 Outcomes = Mapping[str, list[float]]
 
 
@@ -36,14 +37,24 @@ def summary(rows: Sequence[Row]) -> str:
         (row, outcomes(row, runs, facts[row["job"]])) for row in rows if row["kind"] == "pair"
     ]
     judged = [(pair, shares) for pair, shares in judged if all(shares.values())]
+    judged.sort(key=lambda one: ([*facts].index(one[0]["job"]), one[0]["level"]))
     eight = [row for row in rows if row["kind"] == "eight"]
-    return f"{pair_table(judged)}\n{counted(judged)}\n\n{error_table(facts, eight)}"
+    pairs = {(pair["job"], pair["level"]): pair for pair, _ in judged}
+    parts = (
+        pair_table(judged),
+        counted(judged),
+        by_subtasks(judged),
+        profiled_again(facts, pairs, runs),
+        "On eight TaskManagers:",
+        error_table(facts, eight),
+    )
+    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def pair_table(judged: Sequence[tuple[Row, Outcomes]]) -> str:
     """A row for every pair of job and rate."""
     heads = ("job", "tuples/s", "machines", "predicted", "received", "carried")
-    heads += ("predicted with one less", "received", "carried")
+    heads += ("one less: predicted", "received", "carried")
     text = f"| {' | '.join(heads)} |\n|---|{'---:|' * (len(heads) - 1)}\n"
     for pair, shares in judged:
         machines = " + ".join(f"{n} {name}" for name, n in pair["machines"].items())
@@ -72,6 +83,37 @@ def counted(judged: Sequence[tuple[Row, Outcomes]]) -> str:
             f"{len(runs)} runs."
         )
     return " ".join(sentences)
+
+
+def by_subtasks(judged: Sequence[tuple[Row, Outcomes]]) -> str:
+    """How many plans carry their rate, of those with few subtasks and of those with many."""
+    carried: dict[bool, list[bool]] = {True: [], False: []}
+    for pair, shares in judged:
+        number = sum(len(vector) for vector in pair["plan"]["vectors"].values())
+        carried[number < FEW_SUBTASKS].append(is_carried(shares["plan"]))
+    few, many = carried[True], carried[False]
+    return (
+        f"Of the plans with fewer than {FEW_SUBTASKS} subtasks, {sum(few)} of {len(few)} carry the "
+        f"rate; of the others, {sum(many)} of {len(many)}."
+    )
+
+
+def profiled_again(
+    facts: Mapping[str, JobFacts], pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row]
+) -> str:
+    """What steady runs on one large TaskManager sustained of the throughput in the profile."""
+    shares = defaultdict(list)
+    for run in runs:
+        where = pairs.get((run["job"], run["level"]), {}).get(run["which"], {})
+        own = facts[run["job"]]
+        is_alike = list(where.get("cores", {}).values()) == [CORES["large"]]
+        if is_alike and own.is_steady(run["rates"]):
+            share = own.throughput(run["rates"]) / own.throughput(own.rates)
+            shares[run["job"]].append(f"{share - 1:+.0%}")
+    texts = [f"{job} {', '.join(own)}" for job, own in shares.items()]
+    return (
+        f"Run again on one large TaskManager as in the profile, jobs sustained: {'; '.join(texts)}."
+    )
 
 
 def error_table(facts: Mapping[str, JobFacts], eight: Sequence[Row]) -> str:

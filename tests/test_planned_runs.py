@@ -87,7 +87,11 @@ def test_arguments_hold_rate_and_parallelism_of_a_graph(modules: Any) -> None:
 
 def test_tables_count_pairs_and_runs(modules: Any) -> None:
     pair = {"kind": "pair", "job": "split", "level": 0.3, "rate": 1_000.0}
-    pair |= {"machines": {"small": 2}, "plan": {"predicted": 1_100.0}, "less": {"predicted": 600.0}}
+    pair |= {
+        "machines": {"small": 2},
+        "plan": {"predicted": 1_100.0, "vectors": {"source": ["tm-0"]}},
+        "less": {"predicted": 600.0},
+    }
     run = {"kind": "run", "job": "split", "level": 0.3}
     received = {"plan": (1_000, 990, 900), "less": (700, 700, 1_000)}
     rows = [PROFILE, pair]
@@ -103,4 +107,5 @@ def test_tables_count_pairs_and_runs(modules: Any) -> None:
     assert "| split | 1,000 | 2 small | 1.10 | 0.990 | 2 of 3 | 0.60 | 0.700 | 1 of 3 |" in text
     assert "The plan carries the rate of 1 of 1 pairs (100%), and in 2 of 3 runs." in text
     assert "does not carry the rate of 1 of 1 pairs (100%), and in 2 of 3 runs." in text
+    assert "fewer than 20 subtasks, 1 of 1 carry the rate; of the others, 0 of 0." in text
     assert "| all | 1 |  | 10.0% | 10.0% | +10.0% |" in text
