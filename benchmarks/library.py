@@ -2,66 +2,107 @@
 
     python benchmarks/library.py [--seed 0] [--split public|hidden] [-o datasets/library]
 
-The same seed gives the same files; the manifest of a hidden split does not state it. What exists
-already is not made again. A certificate is written only where the checker accepts it; searches may
-take --nodes nodes. With --only, the instances are made whose names contain one of the words.
+The same seed gives the same files, but for dates and seconds; the manifest of a hidden split does
+not state it. What exists already is not made again. Solutions of the annealer are improved by the
+checker's search, which may take --nodes nodes. With --only, the instances are made whose names
+contain one of the words.
 """
 
 import argparse
-import hashlib
 import json
-import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+
+from library_instances import NamedInstance, instances
+from library_proofs import best_bound, is_proven, searched, value_of
 
 from streamplace import Budget, place
 from streamplace.library.certificates import plan_cut, plan_proof, proof
 from streamplace.library.documents import library_problem, solution_document
+from streamplace.library.entries import LibraryEntry
+from streamplace.library.folder import BEST, MANIFEST, write_checksums
 from streamplace.library.plans import PlanColumns
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers import stopwatch
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "checker"), str(ROOT / "benchmarks")]
-import check  # noqa: E402
-from library_instances import NamedInstance, instances  # noqa: E402
-
 CLOSED = Fraction(1, 10**8)
 EVALUATIONS = 20_000
-HALVINGS = 24
-NODE_WORK = 30_000_000
+MADE = "made.json"
+"""Line of an instance whose files are there; removed in the end."""
+NODE_WORK = 300_000_000
 """Streams by pairs of kinds that all nodes of a search may look at."""
 
 
-def is_proven(document: dict, bound: Fraction, certificate: dict) -> bool:
-    """Whether the checker accepts a proof of a bound."""
-    objective = document["objective"]
-    try:
-        check.PROOFS[objective](check.Instance(document), bound, certificate)
-    except check.RefusedError:
-        return False
-    return True
+@dataclass(frozen=True, slots=True)
+class MadeEntry:
+    """Solution, bound and proof of an instance; who made them, and in how many seconds.
+
+    `proof_seconds` are of the proof that closes it, None where it is open.
+    """
+
+    solution: dict
+    bound: Fraction
+    proof: dict
+    by: str
+    seconds: float
+    proof_seconds: float | None
 
 
-def best_bound(document: dict, value: Fraction, certificate: dict, nodes: int) -> Fraction:
-    """Return the value where it is proven, or else the best bound that few nodes prove."""
-    check.NODES = nodes
-    if is_proven(document, value, certificate):
-        return value
-    check.NODES = max(1, nodes // 50)
-    low, high = (value, Fraction(1)) if document["objective"] == "throughput" else (0, value)
-    throughput = document["objective"] == "throughput"
-    for _ in range(HALVINGS):
-        middle = shortened((low + high) / 2)
-        if is_proven(document, middle, certificate) == throughput:
-            high = middle
-        else:
-            low = middle
-    return high if throughput else low
+def solved(instance: NamedInstance, nodes: int, seconds: float) -> MadeEntry:
+    """Solve an instance that took so many seconds to make."""
+    document, begin = instance.document, time.process_time()
+    if instance.planted is not None:
+        bound, proof_ = Fraction(instance.planted.bound), instance.planted.proof
+        if not is_proven(document, bound, proof_, nodes):
+            raise RuntimeError(f"{instance.name}: the planted bound is not proven")
+        spent = time.process_time() - begin
+        return MadeEntry(instance.planted.solution, bound, proof_, "construction", seconds, spent)
+    return (planned if document["objective"] == "plan" else placed)(document, nodes)
 
 
-def shortened(x: Fraction) -> Fraction:
-    """Return a number of twelve digits."""
-    return Fraction(f"{float(x):.12g}") if x else x
+def placed(document: dict, nodes: int) -> MadeEntry:
+    """Place by annealing and by the checker's search; prove that it is the best, or a bound."""
+    problem, objective = library_problem(document), OBJECTIVES[document["objective"]]
+    begin = stopwatch.now()
+    budget = Budget(None, EVALUATIONS)
+    result = place(problem, placer="anneal", objective=objective.name, budget=budget)
+    first, proof_ = solution_document(problem, result.placement, objective), proof(document)
+    nodes = min(nodes, NODE_WORK // (1 + len(document["streams"]) * len(document["kinds"]) ** 2))
+    last = searched(document, first, proof_, nodes)
+    seconds = stopwatch.now() - begin - last.seconds
+    by = f"streamplace anneal, {EVALUATIONS} evaluations"
+    if last.solution != first:
+        by += ", and a search"
+    bound = value_of(document, last.solution)
+    if not last.is_best:
+        bound = best_bound(document, bound, proof_, max(1, nodes // 50))
+    spent = last.seconds if last.is_best else None
+    return MadeEntry(last.solution, bound, proof_, by, seconds, spent)
+
+
+def planned(document: dict, nodes: int) -> MadeEntry:
+    """Plan by column generation; the proof is the dual solution that proves most."""
+    begin = time.process_time()
+    columns = PlanColumns(document)
+    columns.solve()
+    solution = {"machines": columns.plan()}
+    seconds = time.process_time() - begin
+    cost = value_of(document, solution)
+    best = Fraction(0), plan_proof(document, [0] * len(document["operators"]))
+    for cut in columns.cuts:
+        proof_ = plan_proof(document, cut.worth)
+        columns.cuts = [plan_cut(document, proof_)]
+        bound = Fraction(columns.least_cost())
+        if best[0] < min(bound, cost) and is_proven(document, bound, proof_, nodes):
+            best = bound, proof_
+    by, spent = "streamplace, column generation", time.process_time() - begin
+    return MadeEntry(solution, *best, by, seconds, spent)
 
 
 def as_text(x: Fraction) -> str:
@@ -70,74 +111,51 @@ def as_text(x: Fraction) -> str:
     return decimal if Fraction(decimal) == x else str(x)
 
 
-def solved(instance: NamedInstance, nodes: int) -> tuple[dict, Fraction, dict, str]:
-    """Solution, bound and proof of an instance, and who made them."""
-    document, objective = instance.document, instance.document["objective"]
-    judge, planted = check.VALUES[objective], instance.planted
-    if planted is not None:
-        bound = Fraction(planted.bound)
-        check.NODES = 1
-        if not is_proven(document, bound, planted.proof):
-            raise RuntimeError(f"{instance.name}: the planted bound is not proven")
-        return planted.solution, bound, planted.proof, "construction"
-    if objective == "plan":
-        return planned(document)
-    problem, asked, certificate = library_problem(document), OBJECTIVES[objective], proof(document)
-    budget = Budget(None, EVALUATIONS)
-    result = place(problem, placer="anneal", objective=objective, budget=budget)
-    solution = solution_document(problem, result.placement, asked)
-    by = f"streamplace anneal, {EVALUATIONS} evaluations"
-    value = judge(check.Instance(document), solution)
-    nodes = min(nodes, NODE_WORK // (1 + len(document["streams"]) * len(document["kinds"]) ** 2))
-    return solution, best_bound(document, value, certificate, nodes), certificate, by
-
-
-def planned(document: dict) -> tuple[dict, Fraction, dict, str]:
-    """Solution, bound and proof of a plan."""
-    columns = PlanColumns(document)
-    columns.solve()
-    solution = {"machines": columns.plan()}
-    cost = check.plan(check.Instance(document), solution)
-    best = Fraction(0), plan_proof(document, [0] * len(document["operators"]))
-    for cut in columns.cuts:
-        proof_ = plan_proof(document, cut.worth)
-        columns.cuts = [plan_cut(document, proof_)]
-        bound = Fraction(columns.least_cost())
-        if best[0] < min(bound, cost) and is_proven(document, bound, proof_):
-            best = bound, proof_
-    return solution, *best, "streamplace, column generation"
-
-
 def write(path: Path, document: object) -> None:
     """Write a document in one line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document, separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
-def make(out: Path, instance: NamedInstance, nodes: int) -> dict:
-    """Write the files of an instance; return the line of the table."""
-    objective = instance.document["objective"]
-    names = ("instance.json", f"{objective}.solution.json", f"{objective}.certificate.json")
-    paths = [out / instance.name / name for name in names]
-    done = out / instance.name / "made.json"
+def make(out: Path, instance: NamedInstance, nodes: int, seconds: float) -> dict[str, Any]:
+    """Write the files of an instance; return its line of the table."""
+    folder, objective = out / instance.name, instance.document["objective"]
+    done = folder / MADE
     if not done.exists():
-        solution, bound, proof_, by = solved(instance, nodes)
-        certificate = {"bound": as_text(bound), "proof": proof_}
-        for path, document in zip(paths, (instance.document, solution, certificate), strict=True):
-            write(path, document)
-        write(done, {"by": by})
-    solution, certificate = (json.loads(path.read_text()) for path in paths[1:])
-    value = check.VALUES[objective](check.Instance(instance.document), solution)
-    bound = Fraction(certificate["bound"])
-    return {
-        "instance": instance.name,
-        "objective": objective,
-        "value": float(value),
-        "bound": float(bound),
-        "closed": abs(value - bound) <= CLOSED * value,
-        "proof": "trivial" if objective == "throughput" and bound >= 1 else "search",
-        "by": json.loads(done.read_text())["by"],
-    }
+        made = solved(instance, nodes, seconds)
+        certificate = {"bound": as_text(made.bound), "proof": made.proof}
+        write(folder / "instance.json", instance.document)
+        write(folder / f"{objective}.solution.json", made.solution)
+        write(folder / f"{objective}.certificate.json", certificate)
+        write(done, line_of(instance, made))
+    return json.loads(done.read_text())
+
+
+def line_of(instance: NamedInstance, made: MadeEntry) -> dict[str, Any]:
+    """Line of an instance in the table."""
+    value, bound = value_of(instance.document, made.solution), made.bound
+    objective = instance.document["objective"]
+    closed = abs(value - bound) <= CLOSED * value
+    return LibraryEntry(
+        instance.name,
+        objective,
+        float(value),
+        float(bound),
+        closed,
+        "trivial" if objective == "throughput" and bound >= 1 else "search",
+        made.by,
+        round(made.seconds, 3),
+        datetime.now(UTC).date().isoformat(),
+        round(made.proof_seconds, 3) if closed and made.proof_seconds is not None else None,
+    ).document()
+
+
+def timed(items: Iterable[NamedInstance]) -> Iterator[tuple[NamedInstance, float]]:
+    """Instances, and the processor seconds that each took to make."""
+    begin = time.process_time()
+    for item in items:
+        yield item, time.process_time() - begin
+        begin = time.process_time()
 
 
 def main() -> None:
@@ -145,15 +163,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", choices=["public", "hidden"], default="public")
-    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("-o", type=Path, default=ROOT / "datasets/library")
     options = parser.parse_args()
     lines, origins = [], {}
-    for instance in instances(options.seed):
+    stopwatch.clock = time.process_time
+    for instance, seconds in timed(instances(options.seed)):
         if not any(word in instance.name for word in options.only):
             continue
-        lines.append(make(options.o, instance, options.nodes))
+        lines.append(make(options.o, instance, options.nodes, seconds))
         size = {
             "operators": len(instance.document["operators"]),
             "devices": len(instance.document["devices"]) or len(instance.document["kinds"]),
@@ -162,18 +181,13 @@ def main() -> None:
         print(*lines[-1].values(), flush=True)
     if options.only != [""]:
         return
-    (options.o / "best.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    for path in options.o.rglob("made.json"):
+    (options.o / BEST).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for path in options.o.rglob(MADE):
         path.unlink()
-    files = sorted(path for path in options.o.rglob("*.json*") if path.name != "manifest.json")
-    sums = {
-        str(path.relative_to(options.o)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
-    }
-    document = {"seed": options.seed, "instances": origins, "sha256": sums}
-    if options.split == "hidden":
-        document = {"split": "hidden", "instances": origins, "sha256": sums}
-    (options.o / "manifest.json").write_text(json.dumps(document, indent=1) + "\n")
+    split = {"split": "hidden"} if options.split == "hidden" else {"seed": options.seed}
+    (options.o / MANIFEST).write_text(json.dumps({**split, "instances": origins, "sha256": {}}))
+    files = (path for path in options.o.rglob("*.json*") if path.name != MANIFEST)
+    write_checksums(options.o, sorted(files))
 
 
 if __name__ == "__main__":

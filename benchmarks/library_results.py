@@ -1,76 +1,85 @@
-"""Results on the library: all placers and foreign programs; makes docs/library-results.md.
+"""Results on the library: placers, plans and foreign programs; makes docs/library-results.md.
 
-    python benchmarks/library_results.py [--peers FOLDER] [--saga PYTHON] [--entries 10 5] [-o PAGE]
+    python benchmarks/library_results.py [--peers FOLDER] [--saga PYTHON] [--entries 12] [-o PAGE]
 
-FOLDER has the packages kahip and mtkahypar (pip install --target FOLDER kahip mtkahypar), PYTHON is
-an interpreter with anrg-saga; what is not given is left out. Results are added to --results, so
-that the command continues where it was interrupted.
+FOLDER has the packages kahip, mtkahypar and heft (pip install --target FOLDER kahip mtkahypar
+heft), PYTHON is an interpreter with anrg-saga; what is not given is left out. Results are added to
+--results, so that the command continues where it was interrupted. Fewer entries are the first of
+more entries.
 """
 
 import argparse
-import hashlib
 import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+from library_page import write_page
+from library_plans import planner_runs
 
 from streamplace.library import open_library
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import Library
 from streamplace.library.methods import Method, PlacerMethod, named_program
-from streamplace.library.runs import GRACE, LibraryRun, RunPlan, runs
-from streamplace.library.tables import SAME, as_markdown, summarise, table_report
+from streamplace.library.runs import LibraryRun, RunPlan, runs
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
 
 PROGRAMS = Path(__file__).parent / "library_programs"
 LEAST_OPERATORS = 7
 """Smaller instances are solved by everybody."""
-LEFT_OUT = ("single", "round-robin")
-PAGE = """\
-This page compares placers of streamplace with programs of other projects on {entries} entries of
-[the library](library.md): {throughput} of relative throughput and {makespan} of makespan, which are
-spread evenly over the public instances of at least {least} operators. An entry is an instance and
-an objective; it has a best known value and a bound that no placement beats. For {closed} of the
-{entries} entries the two are equal, so the best known value is proven to be the best possible.
-
-{verdicts}
-{better}
-Each method had {limit:g} s of processor time for its search on one core ({processor}), and was
-ended after {killed:g} s with its start and its reading. The seed is 0. Values were computed from
-the placement that a method wrote, so nothing depends on what a program states.
-
-Placers are named as in [the reference](reference/placers.md). METIS, KaHIP and Mt-KaHyPar cut the
-graph into parts as large as the devices are fast; they know neither links nor an order. SAGA's
-schedulers assume that a device is as fast for all operators; "SAGA-all" takes the shortest of
-their schedules. CP-SAT is a plain model in OR-tools with one variable for every operator and device
-and for every stream and pair of devices. These programs are in `benchmarks/library_programs`, read
-and write files only, and move an operator that may not run where they put it to the device that is
-fastest for it.
-"""
+SHOWN = (
+    "anneal", "auto", "exact", "foresight", "giph", "heft", "metis", "min-min", "peft", "pilot",
+    "placeto", "random",
+)  # fmt: skip
+SEARCHES = ("anneal", "auto", "exact", "CP-SAT")
+"""Methods that use all of their time; they are measured with several limits."""
+SECONDS, LIMITS = 1.0, (0.1, 0.3, 1.0, 3.0)
+SAGA = (
+    "BIL", "Cpop", "DPS", "Duplex", "ETF", "FCP", "FLB", "FastestNode", "GDL", "Hbmct", "Heft",
+    "MCT", "MET", "MST", "MaxMin", "MinMin", "Msbc", "OLB", "Sufferage", "WBA",
+)  # fmt: skip
+"""Schedulers of SAGA, but for BruteForce, SMT and Hybrid, which enumerate or ask others."""
+GOLDEN = (5**0.5 - 1) / 2
 
 
-def methods(objective: str, placers: str, peers: str, saga: str) -> Iterator[Method]:
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where programs of other projects are: a folder of packages, and an interpreter with SAGA."""
+
+    peers: str = ""
+    saga: str = ""
+
+
+def methods(objective: str, placers: Sequence[str], programs: Programs) -> Iterator[Method]:
     """Everything that places for an objective."""
-    for name in placers.split(",") if placers else PLACERS:
-        if PLACERS[name].judges(OBJECTIVES[objective]) and name not in LEFT_OUT:
+    for name in placers:
+        if PLACERS[name].judges(OBJECTIVES[objective]):
             yield PlacerMethod(name)
-    python, files = sys.executable, "{problem} {answer}"
+    files = "{problem} {answer}"
+    of_peers = f"env PYTHONPATH={programs.peers} {sys.executable}"
     partition = f"{PROGRAMS / 'partition.py'}"
     if objective == "throughput":
-        yield named_program(f"METIS={python} {partition} metis {files} --seed {{seed}}")
-        for name, word in (("KaHIP", "kahip"), ("Mt-KaHyPar", "mtkahypar")) if peers else ():
-            call = f"{partition} {word} {files} --seed {{seed}}"
-            yield named_program(f"{name}=env PYTHONPATH={peers} {python} {call}")
-    elif saga:
-        for name, word in (("SAGA-HEFT", "Heft"), ("SAGA-CPoP", "Cpop"), ("SAGA-all", "all")):
-            yield named_program(f"{name}={saga} {PROGRAMS / 'saga_schedulers.py'} {word} {files}")
+        yield named_program(f"METIS={sys.executable} {partition} metis {files} --seed {{seed}}")
+        for name, word in (("KaHIP", "kahip"), ("Mt-KaHyPar", "mtkahypar")):
+            if programs.peers:
+                call = f"{partition} {word} {files} --seed {{seed}}"
+                yield named_program(f"{name}={of_peers} {call}")
+    else:
+        if programs.peers:
+            yield named_program(f"HEFT-0.1.1={of_peers} {PROGRAMS / 'heft_package.py'} {files}")
+        for word in SAGA if programs.saga else ():
+            call = f"{PROGRAMS / 'saga_schedulers.py'} {word} {files}"
+            yield named_program(f"SAGA-{word}={programs.saga} {call}")
     model = f"{PROGRAMS / 'cpsat.py'} {objective} {files} --seconds {{seconds}} --seed {{seed}}"
-    yield named_program(f"CP-SAT={python} {model}")
+    yield named_program(f"CP-SAT={sys.executable} {model}")
 
 
 def spread(library: Library, objective: str, count: int) -> list[LibraryEntry]:
-    """Entries of an objective, evenly spread, without those that a glance solves."""
+    """Entries of an objective, evenly spread, without those that a glance solves.
+
+    Fewer are the first of more: positions are ordered by multiples of the golden ratio.
+    """
     entries = [
         entry
         for entry in library.entries
@@ -78,93 +87,45 @@ def spread(library: Library, objective: str, count: int) -> list[LibraryEntry]:
         and entry.proof != "trivial"
         and library.instance(entry.instance).operators >= LEAST_OPERATORS
     ]
-    step = max(1.0, len(entries) / count)
-    return [entries[int(i * step)] for i in range(min(count, len(entries)))]
+    order = sorted(range(len(entries)), key=lambda i: i * GOLDEN % 1)
+    return [entries[i] for i in order[:count]]
 
 
-def verdicts(library: Library, records: list[LibraryRun]) -> str:
-    """Sentence about the best method of every objective, and about the best foreign one."""
-    lines = []
+def measured(
+    library: Library, options: argparse.Namespace, programs: Programs
+) -> Iterator[LibraryRun]:
+    """Run everything that places; yield all results."""
     for objective in ("throughput", "makespan"):
-        rows = summarise(library, [r for r in records if r.objective == objective])
-        ours, foreign = (
-            next(row for row in rows if (row.method in PLACERS) == own) for own in (True, False)
-        )
-        words = [
-            f"`{row.method}` reaches the best known value on {row.solved:.0%} of the entries"
-            f" (mean gap {100 * row.gap_to_best:.2f} %)"
-            for row in (ours, foreign)
-        ]
-        lines.append(
-            f"- **{objective.capitalize()}:** {words[0]}; of the other programs, {words[1]}."
-        )
-    return "\n".join(lines)
+        entries = spread(library, objective, options.entries)
+        every = list(methods(objective, options.placers.split(","), programs))
+        searches = [method for method in every if method.name in SEARCHES]
+        others = [method for method in every if method.name not in SEARCHES]
+        for some, limits in ((searches, LIMITS), (others, (SECONDS,))):
+            yield from runs(library, RunPlan(some, entries, limits), options.results)
 
 
-def improvements(records: list[LibraryRun], entries: list[LibraryEntry]) -> str:
-    """Sentence about runs that are better than the best known value; empty without any."""
-    better = []
-    for entry in entries:
-        key = entry.instance, entry.objective
-        answers = [r for r in records if (r.instance, r.objective) == key and r.value is not None]
-        best = max(answers, key=lambda run: entry.sense * (run.value or 0.0))
-        assert best.value is not None
-        if entry.sense * (best.value - entry.value) > SAME * abs(entry.value):
-            better.append(f"{best.value:.6g} by `{best.method}` for {entry.name}")
-    if not better:
-        return ""
-    return (
-        "\nThe best known value of an open entry need not be the best possible. These runs found a "
-        f"better one, which counts as no gap: {'; '.join(better)}.\n"
-    )
-
-
-def processor() -> str:
-    """Name of the processor."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
+def planned(library: Library, options: argparse.Namespace) -> Iterator[LibraryRun]:
+    """Run everything that plans; yield all results."""
+    entries = spread(library, "plan", options.plans)
+    yield from planner_runs(library, entries, options.results.with_suffix(".plans.jsonl"))
 
 
 def main() -> None:
     """Run everything, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--placers", default="", help="separated by commas; all by default")
+    parser.add_argument("--placers", default=",".join(SHOWN), help="separated by commas")
     parser.add_argument("--peers", default="")
     parser.add_argument("--saga", default="")
-    parser.add_argument("--entries", type=int, nargs=2, default=(10, 5), help="of each objective")
-    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--entries", type=int, default=12, help="of throughput, and of makespan")
+    parser.add_argument("--plans", type=int, default=1000, help="entries of plans")
     parser.add_argument("--results", type=Path, default=Path("library-results.jsonl"))
     parser.add_argument("-o", type=Path, default=Path("docs/library-results.md"))
     options = parser.parse_args()
     library, records = open_library(), []
-    counts = zip(("throughput", "makespan"), options.entries, strict=True)
-    chosen = {name: spread(library, name, count) for name, count in counts}
-    for objective, entries in chosen.items():
-        every = list(methods(objective, options.placers, options.peers, options.saga))
-        plan = RunPlan(every, entries, (options.seconds,))
-        for record in runs(library, plan, options.results):
-            records.append(record)
-            print(record.instance, record.method, record.value, flush=True)
-    turns = [entry for entries in chosen.values() for entry in entries]
-    manifest = hashlib.sha256((library.folder / "manifest.json").read_bytes()).hexdigest()
-    text = as_markdown(table_report(library, records), "Results on the library")
-    title, _, tables = text.partition("\n")
-    introduction = PAGE.format(
-        entries=len(turns), throughput=len(chosen["throughput"]), makespan=len(chosen["makespan"]),
-        least=LEAST_OPERATORS, closed=sum(entry.closed for entry in turns),
-        verdicts=verdicts(library, records), better=improvements(records, turns),
-        limit=options.seconds,
-        killed=options.seconds + GRACE, processor=processor(),
-    )  # fmt: skip
-    counts_given = " ".join(map(str, options.entries))
-    chosen_placers = f" --placers {options.placers}" if options.placers else ""
-    command = (
-        f"Made on {datetime.now(UTC).date().isoformat()} by this command, with the library whose "
-        f"manifest has the SHA-256 `{manifest[:16]}…`:\n\n```text\npython "
-        f"benchmarks/library_results.py --peers PEERS --saga PYTHON --entries {counts_given}"
-        f" --seconds {options.seconds:g}{chosen_placers}\n```\n"
-    )
-    options.o.write_text(f"{title}\n\n{introduction}{tables}\n{command}")
+    for record in measured(library, options, Programs(options.peers, options.saga)):
+        records.append(record)
+        print(record.instance, record.method, record.limit, record.value, flush=True)
+    write_page(options, library, [*records, *planned(library, options)])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "datasets/library"
 PROOF_SECONDS = 0.001
-NAMES = ("random-00", "random-pass-00", "random-pass-19")
+NAMES = ("giph-11", "random-00", "random-pass-00")
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_a_program_that_exceeds_its_memory_is_ended(
     folder: Path, program: Callable[[str], str]
 ) -> None:
     (record,) = run_methods(
-        commands=[program("memory")], instances=["random-pass-19"], memory=2**27, library=folder
+        commands=[program("memory")], instances=["giph-11"], memory=2**27, library=folder
     )
     assert record.status in ("memory", "failed")
     assert record.memory <= 2**27 + 2**24
@@ -155,7 +155,7 @@ def test_means_are_those_of_the_definition(folder: Path) -> None:
     runs = [
         replace(RUN, value=rate.value / 2),
         replace(RUN, instance="random-pass-00", objective="makespan", value=time.value),
-        replace(RUN, instance="random-pass-19", objective="makespan", status="failed", value=None),
+        replace(RUN, instance="giph-11", objective="makespan", status="failed", value=None),
     ]
     (row,) = summarise(library, runs)
     assert (row.entries, row.answers) == (3, 2)
@@ -166,7 +166,7 @@ def test_means_are_those_of_the_definition(folder: Path) -> None:
 
 
 def test_a_better_value_than_the_best_has_no_gap(folder: Path) -> None:
-    entry = open_library(folder).entry("random-pass-19", "makespan")
+    entry = open_library(folder).entry("giph-11", "makespan")
     assert gap_between(entry, entry.value * 0.9, entry.value) == 0.0
 
 

@@ -1,0 +1,174 @@
+"""Plans for the library's entries: the planner, first fit and the rule of Flink's autoscaler.
+
+Every piece of an operator is a subtask, so a plan for the graph is one for the instance, which the
+checker values. Each plan is made in this process, which has compiled all kernels before.
+"""
+
+import json
+import resource
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+
+from library_proofs import check, value_of
+
+from streamplace import Offer, Operator, Stream, StreamGraph, plan
+from streamplace.errors import StreamplaceError
+from streamplace.library.documents import BITS, BITS_PART
+from streamplace.library.entries import LibraryEntry
+from streamplace.library.folder import Library
+from streamplace.library.runs import LibraryRun, read_runs
+from streamplace.placers import stopwatch
+from streamplace.placers.registry import Budget
+from streamplace.planning.demand import demand_of
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.search import first_fit_machines
+
+AUTOSCALER = 1 / 0.7 + 5 / 30
+"""Times the rate that Flink's autoscaler provides by default: utilization, restart, catch-up."""
+SECONDS = (0.1, 1.0)
+MIPS = 2500.0
+Machines = list[list]
+Planner = Callable[[StreamGraph, Catalogue], Machines]
+
+
+def asked(document: dict) -> tuple[StreamGraph, Catalogue]:
+    """Graph and offers of an instance, whose kinds differ in price and limits alone."""
+    rows, kinds, second = document["operators"], document["kinds"], document["second"]
+    targets = {v for _, v, _ in document["streams"]}
+    operators = [
+        Operator(
+            f"v{v}",
+            ipt=row["pieces"] * next(x for x in row["work"] if x is not None) / second * MIPS * 1e6,
+            memory=row["memory"] * row["pieces"],
+            rate=0.0 if v in targets else 1.0,
+            parallelism=row["pieces"],
+            max_parallelism=row["pieces"],
+        )
+        for v, row in enumerate(rows)
+    ]
+    streams = [
+        Stream(
+            f"v{u}",
+            f"v{v}",
+            payload=bits * rows[u]["pieces"] * rows[v]["pieces"] / BITS_PART / BITS,
+            partitioning="hash",
+        )
+        for u, v, bits in document["streams"]
+    ]
+    offers = [
+        Offer(
+            f"k{k}",
+            kind["price"],
+            mips=MIPS,
+            cores=kind["cpu"] // second,
+            memory=kind.get("memory", float("inf")),
+            slots=kind.get("slots", float("inf")),
+            egress=kind.get("out", float("inf")) / BITS_PART,
+            ingress=kind.get("in", float("inf")) / BITS_PART,
+            at_most=kind["at_most"],
+        )
+        for k, kind in enumerate(kinds)
+    ]
+    graph = StreamGraph.of(document["name"], operators, streams, fires="all")
+    return graph, Catalogue.of(offers)
+
+
+def planner(seconds: float) -> Planner:
+    """Planner of streamplace with so much processor time."""
+
+    def machines(graph: StreamGraph, catalogue: Catalogue) -> Machines:
+        result = plan(graph, offers=catalogue, keep_parallelism=True, budget=Budget(seconds))
+        contents: dict[str, Counter] = {name: Counter() for name in result.cluster.devices.name}
+        for operator, places in result.subtasks().items():
+            for machine, count in places.items():
+                contents[machine][int(operator[1:])] += count
+        return [
+            [int(name.partition("-")[0][1:]), [[v, a] for v, a in sorted(on.items())]]
+            for name, on in contents.items()
+        ]
+
+    return machines
+
+
+def first_fit(graph: StreamGraph, catalogue: Catalogue) -> Machines:
+    """First fit decreasing by dot product, on the cheapest machines of one type."""
+    packed = first_fit_machines(demand_of(graph, fixed=True), catalogue)
+    if packed is None:
+        return []
+    return [
+        [kind, [[v, a] for v, a in enumerate(row) if a]]
+        for kind, row in zip(packed.kinds.tolist(), packed.rows.tolist(), strict=True)
+    ]
+
+
+def autoscaler(graph: StreamGraph, catalogue: Catalogue) -> Machines:
+    """First fit for the rate that Flink's autoscaler provides."""
+    return first_fit(graph.at_rate(graph.source_rate * AUTOSCALER), catalogue)
+
+
+METHODS: tuple[tuple[str, float, Planner], ...] = (
+    *(("plan", seconds, planner(seconds)) for seconds in SECONDS),
+    ("first fit", 1.0, first_fit),
+    ("autoscaler's rule", 1.0, autoscaler),
+)
+
+
+def planner_runs(
+    library: Library, entries: Sequence[LibraryEntry], results: Path
+) -> Iterator[LibraryRun]:
+    """Run what a file of results does not have yet; yield all runs."""
+    stopwatch.clock = time.process_time
+    present = {run.key: run for run in read_runs(results)} if results.exists() else {}
+    warm = False
+    with results.open("a") as file:
+        for entry in entries:
+            content = library.instance_file(entry.instance).read_bytes()
+            document, digest = json.loads(content), sha256(content).hexdigest()
+            document |= {"name": entry.instance}
+            for name, limit, method in METHODS:
+                key = (entry.instance, entry.objective, digest, name, limit, 0)
+                if key not in present:
+                    if not warm:
+                        planned(document, digest, name, limit, method)
+                        warm = True
+                    run = planned(document, digest, name, limit, method)
+                    file.write(json.dumps(asdict(run)) + "\n")
+                    file.flush()
+                    present[key] = run
+                yield present[key]
+
+
+def planned(document: dict, digest: str, name: str, limit: float, method: Planner) -> LibraryRun:
+    """Make a plan, and have the checker value it."""
+    begin, start = time.process_time(), time.perf_counter()
+    value: Fraction | None = None
+    error, status = None, "answered"
+    try:
+        machines = method(*asked(document))
+    except StreamplaceError as refusal:  # no plan within the budget
+        machines, error, status = [], str(refusal), "failed"
+    seconds, elapsed = time.process_time() - begin, time.perf_counter() - start
+    if error is None:
+        try:
+            value = value_of(document, {"machines": machines})
+        except check.RefusedError as refusal:
+            error, status = str(refusal), "illegal"
+    return LibraryRun(
+        document["name"],
+        "plan",
+        digest,
+        name,
+        limit,
+        0,
+        status,
+        None if value is None else float(value),
+        round(seconds, 3),
+        round(elapsed, 3),
+        1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        error,
+    )
