@@ -225,6 +225,19 @@ def test_cuts_prove_no_more_than_the_cheapest_plan_costs(document: dict[str, Any
             assert judged(document, {"machines": machines}) >= bound
 
 
+@settings(max_examples=10, deadline=None)
+@given(small_plans(), st.data())
+def test_whatever_worths_are_no_bound_is_above_the_cheapest_plan(
+    document: dict[str, Any], data: st.DataObject
+) -> None:
+    best, n = cheapest(document), len(document["operators"])
+    assume(best is not None)
+    assert best is not None
+    worth = data.draw(st.lists(st.integers(0, 10**15), min_size=n, max_size=n))
+    weights = [{"cpu": data.draw(st.integers(0, 3))} for _ in document["kinds"]]
+    assert not proves(document, best + 1, {"worth": worth, "weights": weights})
+
+
 @pytest.mark.parametrize("make", [planted_throughput, planted_makespan, planted_plan])
 @pytest.mark.parametrize("large", [0, 2])
 def test_planted_solutions_are_the_best(make: Any, large: int) -> None:
