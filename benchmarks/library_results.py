@@ -27,7 +27,7 @@ from streamplace.placers.registry import PLACERS
 
 PROGRAMS = Path(__file__).parent / "library_programs"
 LEAST_OPERATORS = 7
-"""Smaller instances are solved by everybody."""
+"""Placements of fewer operators are found by everybody."""
 SHOWN = (
     "anneal", "auto", "exact", "foresight", "giph", "heft", "metis", "min-min", "peft", "pilot",
     "placeto", "random",
@@ -85,10 +85,15 @@ def spread(library: Library, objective: str, count: int) -> list[LibraryEntry]:
         for entry in library.entries
         if entry.objective == objective
         and entry.proof != "trivial"
-        and library.instance(entry.instance).operators >= LEAST_OPERATORS
+        and (objective == "plan" or operators(library, entry) >= LEAST_OPERATORS)
     ]
     order = sorted(range(len(entries)), key=lambda i: i * GOLDEN % 1)
     return [entries[i] for i in order[:count]]
+
+
+def operators(library: Library, entry: LibraryEntry) -> int:
+    """Number of operators of an entry."""
+    return library.instance(entry.instance).operators
 
 
 def measured(
