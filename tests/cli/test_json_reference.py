@@ -1,0 +1,46 @@
+"""The page on JSON output names every field that commands print."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
+BY_NAME = frozenset(
+    "assignment busy chain parallelism parts priority queues schedule sources utilisation".split()
+)
+"""Fields that may be tables whose keys are names."""
+
+
+def fields(document: Any) -> Iterator[str]:
+    """Names of all fields, without names of operators, streams and devices."""
+    if isinstance(document, list):
+        for part in document:
+            yield from fields(part)
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            yield name
+            is_table = name in BY_NAME and isinstance(value, dict)
+            yield from fields(list(value.values()) if is_table else value)
+
+
+def unexplained(*texts: str) -> set[str]:
+    """Fields of documents that the page does not name."""
+    printed = {name for text in texts for name in fields(json.loads(text))}
+    return printed - set(re.findall(r"`(\w+)`", PAGE.read_text("utf-8")))
+
+
+def test_the_fields_of_a_stream_graph_are_explained(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """By `place`, and by `simulate` with queues."""
+    placed = run("place", graph, "--placer", "round-robin", "--json")
+    simulated = run("simulate", graph, placement, "--engine", "--duration", "3", "--json")
+    assert not unexplained(placed.out, simulated.out)
+
+
+def test_the_fields_of_a_task_graph_are_explained(run: Callable, tasks: str) -> None:
+    """By `place` and `simulate`."""
+    placed = run("place", tasks, "--placer", "heft", "--json")
+    assert not unexplained(placed.out, run("simulate", tasks, "present.json", "--json").out)
