@@ -4,7 +4,7 @@ import { h, replace } from "./dom";
 import type { PlacementPart, ProblemPart } from "./document";
 import type { Facts } from "./facts";
 import type { Situation, Times } from "./situation";
-import { number, percent, seconds } from "./text";
+import { counted, number, percent, seconds } from "./text";
 
 export interface Outcome {
   readonly situation: Situation;
@@ -85,7 +85,7 @@ export class Verdict {
     if (now.cost === undefined) return undefined;
     const used = new Set(Array.from(now.situation.place)).size;
     const was = before?.cost === undefined ? "" : ` · was ${number(before.cost)}`;
-    return { label: "Price", value: `${number(now.cost)} / h`, note: `${used} devices used${was}` };
+    return { label: "Price", value: `${number(now.cost)} / h`, note: `${counted(used, "device")} used${was}` };
   }
 
   /** The value by an objective that the page does not compute itself. */
