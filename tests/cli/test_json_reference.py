@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
-BY_NAME = frozenset(
-    "assignment busy chain parallelism parts priority queues schedule sources utilisation".split()
-)
+BY_NAME = {
+    *("assignment", "busy", "chain", "parallelism", "parts"),
+    *("priority", "queues", "schedule", "sources", "utilisation"),
+}
 """Fields that may be tables whose keys are names."""
 
 
