@@ -202,8 +202,8 @@ def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = (
     name, tasks, edges = read_plan(rest, job)
     generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
     processes = processes_of(rest)
-    held = {device: throttling(pid) for device, pid in processes.items()}
     with sampled_stacks(processes) as stop:
+        held = {device: throttling(pid) for device, pid in processes.items()}
         first = snapshot(rest, job, processes)
         devices = {one.device for one in first.subtasks if one.job == job}
         activity, managers = sample_all(
