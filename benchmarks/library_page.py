@@ -45,9 +45,9 @@ they used, which includes about a second in which Python starts. A gap below 0.0
 {better}
 ## How it was measured
 
-- **Entries.** {entries} of {all_entries} entries. Those of throughput and makespan are spread
-  evenly over the public instances of at least seven operators. {closed} of the {entries} are
-  closed: their best known solution is proven to be the best possible.
+- **Entries.** {entries} of {all_entries} entries: all plans, and entries of throughput and makespan
+  that are spread evenly over the instances of at least seven operators. {closed} of the {entries}
+  are closed: their best known solution is proven to be the best possible.
 - **Limits.** One core ({processor}), one thread, seed 0, {memory}. A method has {limits} s of
   processor time for its search, and is ended {grace:g} s later with its start and its reading.
 - **Values.** The value is computed from the placement that a method writes, and by the checker for
@@ -68,8 +68,9 @@ where they put it to the device that is fastest for it.
 
 `plan` is [the planner](how-to/plan.md), and every key group is a subtask. First fit packs the
 subtasks by dot product onto the cheapest machines of one type. The autoscaler's rule does so for
-1.595 times the rate, which Flink's autoscaler provides by default. Both are re-implemented. The
-best known plans come from the column generation that also makes the certificates. The planner,
+1.595 times the rate, which Flink's autoscaler provides by default. Both are re-implemented. They
+have no plan where machines of one type are too few, or where a key group is too much for a core at
+that rate. The best known plans come from the column generation that also makes the certificates. The planner,
 first fit and the rule run in one process, and its start is not counted. `streamplace library run`
 measures what places, so plans are no part of it. ODRP's integer program gives a cost without a plan
 that the checker could value; [another page](plan-compared.md) compares with it.
