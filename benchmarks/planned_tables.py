@@ -43,6 +43,7 @@ def summary(rows: Sequence[Row]) -> str:
     parts = (
         pair_table(judged),
         counted(judged),
+        by_repeat(pairs, runs, facts),
         by_subtasks(judged),
         profiled_again(facts, pairs, runs),
         "On eight TaskManagers:",
@@ -83,6 +84,20 @@ def counted(judged: Sequence[tuple[Row, Outcomes]]) -> str:
             f"{len(runs)} runs."
         )
     return " ".join(sentences)
+
+
+def by_repeat(
+    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
+) -> str:
+    """In how many runs of each repeat the plan carried the rate."""
+    carried: dict[int, list[bool]] = defaultdict(list)
+    for run in runs:
+        pair = pairs.get((run["job"], run["level"]))
+        if pair is not None and run["which"] == "plan":
+            share = facts[run["job"]].received(run["rates"], pair["rate"])
+            carried[run["repeat"]].append(share >= CARRIED)
+    texts = [f"{sum(own)} of {len(own)} in repeat {i + 1}" for i, own in carried.items()]
+    return f"Runs in which the plan carries the rate: {', '.join(texts)}."
 
 
 def by_subtasks(judged: Sequence[tuple[Row, Outcomes]]) -> str:

@@ -107,5 +107,6 @@ def test_tables_count_pairs_and_runs(modules: Any) -> None:
     assert "| split | 1,000 | 2 small | 1.10 | 0.990 | 2 of 3 | 0.60 | 0.700 | 1 of 3 |" in text
     assert "The plan carries the rate of 1 of 1 pairs (100%), and in 2 of 3 runs." in text
     assert "does not carry the rate of 1 of 1 pairs (100%), and in 2 of 3 runs." in text
+    assert "1 of 1 in repeat 1, 1 of 1 in repeat 2, 0 of 1 in repeat 3." in text
     assert "fewer than 20 subtasks, 1 of 1 carry the rate; of the others, 0 of 0." in text
     assert "| all | 1 |  | 10.0% | 10.0% | +10.0% |" in text
