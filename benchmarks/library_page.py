@@ -45,9 +45,9 @@ they used, which includes about a second in which Python starts. A gap below 0.0
 {better}
 ## How it was measured
 
-- **Entries.** {entries} of {all_entries} entries: all plans, and entries of throughput and makespan
-  that are spread evenly over the instances of at least seven operators. {closed} of the {entries}
-  are closed: their best known solution is proven to be the best possible.
+- **Entries.** {entries} of {all_entries} entries: all plans, and placements that are spread evenly
+  over the instances of at least seven operators. {closed} of the {entries} are closed: their best
+  known solution is proven to be the best possible.
 - **Limits.** One core ({processor}), one thread, seed 0, {memory}. A method has {limits} s of
   processor time for its search, and is ended {grace:g} s later with its start and its reading.
 - **Values.** The value is computed from the placement that a method writes, and by the checker for
