@@ -70,10 +70,10 @@ where they put it to the device that is fastest for it.
 subtasks by dot product onto the cheapest machines of one type. The autoscaler's rule does so for
 1.595 times the rate, which Flink's autoscaler provides by default. Both are re-implemented. They
 have no plan where machines of one type are too few, or where a key group is too much for a core at
-that rate. The best known plans come from the column generation that also makes the certificates. The planner,
-first fit and the rule run in one process, and its start is not counted. `streamplace library run`
-measures what places, so plans are no part of it. ODRP's integer program gives a cost without a plan
-that the checker could value; [another page](plan-compared.md) compares with it.
+that rate. The best known plans come from the column generation that also makes the certificates.
+The planner, first fit and the rule run in one process, and its start is not counted. `streamplace
+library run` measures what places, so plans are no part of it. ODRP's integer program gives a cost
+without a plan that the checker could value; [another page](plan-compared.md) compares with it.
 
 ## Tables
 
