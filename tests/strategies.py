@@ -57,7 +57,6 @@ def graphs(
             memory=draw(numbers),
             window=draw(st.none() | windows) if windowed and i >= n_sources else None,
             about=draw(st.sampled_from(["", "does this -> and that"])),
-            slot_sharing_group=draw(st.sampled_from(["", "heavy"])),
         )
         for i in range(n)
     ]
