@@ -122,7 +122,7 @@ def _source(samples: int, measured: int, tasks: int) -> str:
     if not measured:
         ends = f"{1e9 * ASSUMED_PER_BYTE:g} ns per byte and "
         ends += f"{1e9 * ASSUMED_PER_BYTE * BYTES_OF_A_TUPLE:.0f} ns per tuple at each end"
-        return f"{ASSUMED} to be {ends}, because no stacks of threads were sampled"
+        return f"{ASSUMED} to be {ends}, because no or too few stacks of threads were sampled"
     text = f"measured by {samples:,} samples of the stacks of {measured} operators"
     if measured < tasks:
         text += f"; that of {tasks - measured} operators with few samples is assumed by their bytes"
