@@ -1,0 +1,43 @@
+"""The cost of tuples between threads of a real job, told from the work of its operators."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flink_graphs import pipeline
+
+from streamplace.engines.flink.cpu import processes_of
+from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.rest import Rest
+
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
+
+
+def test_stacks_of_a_real_job_tell_the_cost_of_its_streams(
+    rest: Rest, submit: Callable[..., str]
+) -> None:
+    """Little work and many tuples: streams take a good part of the CPU, and never all of it."""
+    graph = pipeline(1, 1, 1)
+    graph["operators"][0]["rate"] = 100_000
+    names = [operator["name"] for operator in graph["operators"]]
+    job = submit(graph, {name: ["dev-0"] for name in names})
+    time.sleep(10)
+    seen = profile(rest, job, 15)
+    measured = seen.graph(1000.0)
+    assert str(measured.attributes["local cost"]).startswith("measured by ")
+    assert (measured.streams.ipt > 0).all()
+    assert measured.operators.ipt.sum() > 0
+    cores = [seen.cpu[task.id].cores / seen.tuples[task.id] for task in seen.tasks]
+    assert measured.charged_ipt.tolist() == pytest.approx([1e9 * each for each in cores])
+    assert_nothing_stays(processes_of(rest))
+
+
+def assert_nothing_stays(processes: dict[str, int]) -> None:
+    """No recording goes on, and no file is left."""
+    for process in processes.values():
+        command = ["jcmd", str(process), "JFR.check"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "No available recordings" in done.stdout
+    assert not list(Path("/tmp").glob("streamplace-*.jfr"))
