@@ -33,7 +33,7 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
     machines = sum(counts)
     least = _least(demand, catalogue, counts)
     tried: set[bytes] = set()
-    chains = _chains(demand)
+    chains = one_to_one(demand)
     groups, slots = slot_groups(demand, catalogue), _slots(catalogue, counts)
     most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
     levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)]
@@ -76,7 +76,7 @@ def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs
     return least
 
 
-def _chains(demand: Demand) -> Ints:
+def one_to_one(demand: Demand) -> Ints:
     """Number the groups of operators that are joined one to one at equal parallelism, [N]."""
     direct = demand.joined != ALL_TO_ALL
     return connected(demand.n_operators, demand.source[direct], demand.target[direct])

@@ -98,7 +98,10 @@ def _limit(
     deployment: PlannedDeployment,
     use: Floats,
 ) -> PlanLimit:
-    machine, resource = np.unravel_index(int(np.argmax(use)), use.shape)
+    flowing = np.zeros(use.shape[1])
+    flowing[FLOWING] = 1  # memory and slots in use do not grow with the rate
+    growing = use * flowing if (use[:, FLOWING] > 0).any() else use
+    machine, resource = np.unravel_index(int(np.argmax(growing)), use.shape)
     share = packed.rows[machine] / packed.parallelism
     busiest = packing.most[:, 1]
     needs = {

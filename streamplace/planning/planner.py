@@ -8,6 +8,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.placers.meter import Meter
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.naming import result_of
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
@@ -20,6 +21,8 @@ PROOF = 0.4
 """Share of the time that the bound may take."""
 SEARCH = 0.85
 """Share of the time after which the search ends, where neighbouring steps follow."""
+CHEAPEST = 0.95
+"""Share of the search that looks for cheaper machines; then the machines stay."""
 CHEAPER = 0.93
 """Share of the time after which the step with one machine less ends."""
 
@@ -105,11 +108,13 @@ def cheapest_machines(
         raise ProblemError(refusal(graph, demand, catalogue, None, settings.seed))
     check_offers(demand, catalogue)
     bound = proven_bound(demand, catalogue, _ended(meter, PROOF))
-    moves = settings.budget.evaluations
-    search = PlanSearch(demand, catalogue, settings.seed, _ended(meter, share), moves, accept)
+    moves, stop = settings.budget.evaluations, _ended(meter, share * CHEAPEST)
+    search = PlanSearch(demand, catalogue, settings.seed, stop, moves, accept)
     packed = None if bound is None else search.run(bound)
     if bound is None or packed is None:
         raise ProblemError(refusal(graph, demand, catalogue, bound, settings.seed))
+    for improve in (with_fewer_subtasks, with_most_room):
+        packed = improve(demand, catalogue, packed, search.walked, _ended(meter, share))
     return CheapestMachines(demand, free, bound, packed)
 
 

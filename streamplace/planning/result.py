@@ -43,7 +43,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class PlanLimit:
-    """The resource that is used most.
+    """The resource that is full first if the rate grows.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class PlanResult(Pictured):
     placement
         Machine of every subtask.
     limit
-        The resource that is used most.
+        The resource that is full first if the rate grows.
     free
         Share of each resource that is free, over all machines that have a limit of it.
     carries

@@ -111,14 +111,15 @@ class PlanSearch:
             rows, left = first_fit(packing, kinds)
             force(packing, kinds, rows, left)
             for start in (rows, deal(packing, kinds)):
-                packed = self._walked(packing, kinds, start, steps)
+                packed = self.walked(packing, kinds, start, steps)
                 if packed is not None or self._stop():
                     return packed
         return None
 
-    def _walked(
+    def walked(
         self, packing: Packing, kinds: Ints, rows: Ints, steps: int
     ) -> PackedMachines | None:
+        """Move subtasks until the machines carry the rate; None where so many moves do not."""
         if self._moves is not None:
             steps = min(steps, self._moves)
             self._moves -= steps
@@ -212,7 +213,7 @@ class PlanSearch:
             if not len(kinds):
                 return None
             force(packing, kinds, rows, left)
-        return None if self._stop() else self._walked(packing, kinds, rows, steps)
+        return None if self._stop() else self.walked(packing, kinds, rows, steps)
 
 
 def machine_kinds(catalogue: Catalogue, counts: Sequence[int]) -> Ints:

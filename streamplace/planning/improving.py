@@ -1,0 +1,117 @@
+"""Improve a plan at its cost: fewer subtasks, then contents with which the machines carry most.
+
+The search tries few subtasks first, but only for a short time and with one factor for all
+operators, and ends as soon as the rate is carried. Every subtask takes threads, buffers and
+connections that the model does not count, and every cost may be higher than the graph says.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from streamplace.model.arrays import Bools, Ints
+from streamplace.planning.contents import Packing, packing_of
+from streamplace.planning.demand import Demand
+from streamplace.planning.levels import least_parallelisms, one_to_one
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.search import PackedMachines
+from streamplace.planning.shares import choices
+
+FACTORS = 1, 1.5, 2, 3, 4, 6
+"""Multiples of the least parallelism that are tried, the first that the machines carry is taken."""
+
+MOVES = 16_000
+"""Moves of each walk."""
+MOST_ROOM, PROBES = 1.5, 6
+"""Multiple of the rate up to which contents are looked for, and halvings of the interval."""
+
+Walk = Callable[[Packing, Ints, Ints, int], PackedMachines | None]
+"""Moves subtasks between machines until they carry the rate; None where that fails."""
+
+
+def with_fewer_subtasks(
+    demand: Demand,
+    catalogue: Catalogue,
+    packed: PackedMachines,
+    walk: Walk,
+    stop: Callable[[], bool],
+) -> PackedMachines:
+    """Return the same machines with fewer subtasks, as far as they are found until ``stop``."""
+    if demand.fixed:
+        return packed
+    least = least_parallelisms(demand, catalogue, packed.counts(len(catalogue.offers)))
+    subtasks = math.inf
+    while packed.parallelism.sum() < subtasks:
+        subtasks = packed.parallelism.sum()
+        for members in _together(demand, packed.parallelism):
+            for vector in _coarser(demand, packed.parallelism, members, int(least[members].max())):
+                if stop():
+                    return packed
+                rows = merged_rows(packed.rows, packed.parallelism, vector)
+                merged = walk(packing_of(demand, catalogue, vector), packed.kinds, rows, MOVES)
+                if merged is not None:
+                    packed = merged
+                    break
+    return packed
+
+
+def with_most_room(
+    demand: Demand,
+    catalogue: Catalogue,
+    packed: PackedMachines,
+    walk: Walk,
+    stop: Callable[[], bool],
+) -> PackedMachines:
+    """Return the same machines and subtasks, where they carry the largest rate that is found."""
+    low, high = 1.0, MOST_ROOM
+    for _ in range(PROBES):
+        if stop():
+            break
+        middle = (low + high) / 2
+        packing = packing_of(demand.at_rate(middle), catalogue, packed.parallelism)
+        roomy = walk(packing, packed.kinds, packed.rows, MOVES)
+        if roomy is None:
+            high = middle
+        else:
+            packed, low = roomy, middle
+    return packed
+
+
+def merged_rows(rows: Ints, before: Ints, after: Ints) -> Ints:
+    """Subtasks on every machine [D, N] after a change of parallelisms, in proportion.
+
+    >>> merged_rows(np.array([[4], [3], [1]]), np.array([8]), np.array([3])).ravel().tolist()
+    [2, 1, 0]
+    """
+    quota = rows * (after / before)
+    merged = np.floor(quota + 1e-9).astype(np.int32)
+    for v in np.flatnonzero(before != after):
+        order = np.argsort(merged[:, v] - quota[:, v], kind="stable")
+        merged[order[: after[v] - merged[:, v].sum()], v] += 1
+    return merged
+
+
+def _together(demand: Demand, vector: Ints) -> Iterator[Bools]:
+    """Operators whose parallelisms change together, the most subtasks first.
+
+    Operators of equal parallelism that are joined one to one stay so.
+    """
+    chain = one_to_one(demand)
+    is_even = [len(np.unique(vector[chain == g])) == 1 for g in range(chain.max() + 1)]
+    group = np.where(np.array(is_even)[chain], chain, len(chain) + demand.tied)
+    numbers = np.unique(group).tolist()
+    for g in sorted(numbers, key=lambda g: -int(vector[group == g].sum())):
+        yield group == g
+
+
+def _coarser(demand: Demand, vector: Ints, members: Bools, least: int) -> Iterator[Ints]:
+    """Parallelisms of which those of some operators are lower, the lowest first."""
+    highest = int(vector[members].max())
+    possible = [set(choices(demand, v, highest)) for v in np.flatnonzero(members).tolist()]
+    tried = set[int]()
+    for factor in FACTORS:
+        lower = [p for p in set.intersection(*possible) if least * factor <= p < highest]
+        if lower and min(lower) not in tried:
+            tried.add(min(lower))
+            yield np.where(members, min(lower), vector).astype(np.int32)
