@@ -99,7 +99,7 @@ def _limit(
     use: Floats,
 ) -> PlanLimit:
     flowing = np.zeros(use.shape[1])
-    flowing[FLOWING] = 1  # memory and slots in use do not grow with the rate
+    flowing[list(FLOWING)] = 1  # memory and slots in use do not grow with the rate
     growing = use * flowing if (use[:, FLOWING] > 0).any() else use
     machine, resource = np.unravel_index(int(np.argmax(growing)), use.shape)
     share = packed.rows[machine] / packed.parallelism
