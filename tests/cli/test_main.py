@@ -62,7 +62,7 @@ def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
         (["import", "-o", "x"], "FORMAT"),
         (["import", "dream", "-o", "x"], "SOURCE"),
         (["generate", "recipe", "-o", "x"], "FILE"),
-        (["schema", "-o", "x"], "graph|placement|cluster|constraints|offers"),
+        (["schema", "-o", "x"], "graph|problem|placement|cluster|constraints|offers"),
         (["flink", "union", "-o", "x"], "GRAPHS..."),
         (["flink", "split", "-o", "x"], "PLACEMENT"),
         (["flink", "jar", "-o", "x"], "JAR"),
