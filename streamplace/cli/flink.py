@@ -223,8 +223,8 @@ def profile_(
 ) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
 
-    Where the TaskManagers run on this machine, the stacks of their threads are sampled, and what
-    they spend on handing tuples to each other becomes the ipt of the streams.
+    Where TaskManagers run on this machine with -XX:+DebugNonSafepoints, the stacks of their threads
+    are sampled, and what they spend on handing tuples to each other becomes the ipt of the streams.
 
     Run the job with chaining off (pipeline.operator-chaining.enabled: false). Otherwise operators
     that Flink has chained are measured, and placed, as one. Give the same --mips as to the command

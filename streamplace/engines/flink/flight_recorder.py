@@ -3,8 +3,12 @@
 The recorder is part of Java, and ``jcmd`` starts it in a process that runs. Execution samples are
 its only event here: at most five threads are looked at, 100 times per second. It stops by itself if
 nobody stops it. What stays is some MB of memory and two idle threads, until the process ends.
+
+Processes are sampled only if they were started with `EXACT`. Without it, Java tells the place of
+compiled code at safepoints alone, and a sample in a loop counts for the inlined call that follows.
 """
 
+import re
 import secrets
 import shutil
 import subprocess
@@ -25,6 +29,9 @@ DEPTH = 64
 _EVENT = "jdk.ExecutionSample"
 _SETTINGS = ("settings=none", f"+{_EVENT}#enabled=true", f"+{_EVENT}#period=10ms", "disk=false")
 _STARTED = "Started recording"
+EXACT = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
+"""Options of Java with which samples tell the method in which they were taken."""
+_IS_EXACT = re.compile(r"\bDebugNonSafepoints\s*=\s*true\b")
 
 Stacks = Mapping[str, Mapping[int, StackCounts]]
 """TaskManager → number of a thread → what it was seen doing."""
@@ -78,10 +85,12 @@ def _started(processes: Mapping[str, int]) -> list[_Recording]:
     if not processes or shutil.which("jcmd") is None or shutil.which("jfr") is None:
         return []
     live = set(local_task_managers())
+    candidates = [(device, process) for device, process in processes.items() if process in live]
+    flags = _answers(["jcmd", str(process), "VM.flags", "-all"] for _, process in candidates)
     asked = [
         _Recording(device, process, f"streamplace-{secrets.token_hex(8)}", _root(process))
-        for device, process in processes.items()
-        if process in live
+        for (device, process), text in zip(candidates, flags, strict=True)
+        if _IS_EXACT.search(text)
     ]
     answers = _answers(
         one.command("JFR.start", *_SETTINGS, f"duration={SECONDS}s", f"filename={one.target}")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from streamplace.engines.flink.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.dist import Flink, find_java
+from streamplace.engines.flink.flight_recorder import EXACT
 from streamplace.engines.flink.names import unborn
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.names import resource, resources
@@ -116,7 +117,7 @@ class LocalCluster:
     def start(self, name: str) -> None:
         """Start the JobManager or the TaskManager of a device, for the first time or again."""
         main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
-        java = [find_java(), *_MEMORY, *self.flink.java_options()]
+        java = [find_java(), *_MEMORY, *EXACT, *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
         own = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / 'log4j.properties'}"

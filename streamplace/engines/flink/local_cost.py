@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.flight_recorder import EXACT
 from streamplace.engines.flink.plan import Edge
 from streamplace.engines.flink.sending_cost import BYTES_OF_A_TUPLE
 from streamplace.engines.flink.stack_samples import StackCounts
@@ -122,7 +123,10 @@ def _source(samples: int, measured: int, tasks: int) -> str:
     if not measured:
         ends = f"{1e9 * ASSUMED_PER_BYTE:g} ns per byte and "
         ends += f"{1e9 * ASSUMED_PER_BYTE * BYTES_OF_A_TUPLE:.0f} ns per tuple at each end"
-        return f"{ASSUMED} to be {ends}, because no or too few stacks of threads were sampled"
+        return (
+            f"{ASSUMED} to be {ends}, because no or too few stacks of threads were sampled; to "
+            f"measure it, start TaskManagers with {' '.join(EXACT)}"
+        )
     text = f"measured by {samples:,} samples of the stacks of {measured} operators"
     if measured < tasks:
         text += f"; that of {tasks - measured} operators with few samples is assumed by their bytes"

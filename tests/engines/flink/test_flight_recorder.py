@@ -10,7 +10,9 @@ from streamplace.engines.flink.flight_recorder import sampled_stacks
 from streamplace.engines.flink.stack_samples import read_stacks
 
 SAMPLES = Path(__file__).parents[1] / "golden/flink-stacks/samples.txt"
-START = 'case "$2" in JFR.start) echo "Started recording 1.";; esac'
+FLAGS = "bool DebugNonSafepoints   = {}   {{diagnostic}}"
+START = f"""case "$2" in JFR.start) echo "Started recording 1.";;
+  VM.flags) echo '{FLAGS.format("true")}';; esac"""
 
 
 @pytest.fixture
@@ -37,20 +39,29 @@ def asked(tools: Path) -> list[str]:
 def test_samples_are_those_of_the_block(tools: Path) -> None:
     """A recording is started and stopped once, and has a name of its own and an end."""
     with sampled_stacks({"dev-0": os.getpid()}) as stop:
-        assert asked(tools) == ["JFR.start"]
+        assert asked(tools) == ["VM.flags", "JFR.start"]
         stacks = stop()
     assert stacks == {"dev-0": read_stacks(SAMPLES.read_text().splitlines())}
-    assert asked(tools) == ["JFR.start", "JFR.stop"]
-    start, end = (line.split() for line in (tools / "asked").read_text().splitlines())
+    assert asked(tools) == ["VM.flags", "JFR.start", "JFR.stop"]
+    _, start, end = (line.split() for line in (tools / "asked").read_text().splitlines())
     assert start[-1] == end[-1]
     assert "duration=30s" in start
+
+
+@pytest.mark.parametrize("flags", [FLAGS.format("false"), "", "-XX:-DebugNonSafepoints"])
+def test_java_that_tells_places_at_safepoints_alone_is_not_sampled(tools: Path, flags: str) -> None:
+    """Samples in a loop would count for the call that follows it."""
+    script(tools / "jcmd", f'echo "$@" >> {tools}/asked\necho "{flags}"')
+    with sampled_stacks({"dev-0": os.getpid()}) as stop:
+        assert stop() == {}
+    assert asked(tools) == ["VM.flags"]
 
 
 def test_a_block_that_fails_ends_the_sampling(tools: Path) -> None:
     """Nothing goes on in the TaskManager."""
     with pytest.raises(ZeroDivisionError), sampled_stacks({"dev-0": os.getpid()}):
         raise ZeroDivisionError
-    assert asked(tools) == ["JFR.start", "JFR.stop"]
+    assert asked(tools) == ["VM.flags", "JFR.start", "JFR.stop"]
 
 
 @pytest.mark.parametrize("tool", ["jcmd", "jfr"])
