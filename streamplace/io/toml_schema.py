@@ -9,6 +9,16 @@ from streamplace.io.field_types import STRICT, Amount, ListOf, Quantity, TableOf
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 
+Speed = Annotated[Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
+Cores = Annotated[int, Field(ge=1, le=MOST_CORES)]
+Memory = Annotated[Quantity, Field(description="bytes, or '16 GB'")]
+Egress = Annotated[
+    Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
+]
+Ingress = Annotated[Quantity, Field(description="maximum that its network card receives")]
+PerTuple = Annotated[Quantity, Field(description="core seconds per remote tuple, at either end")]
+PerByte = Annotated[Quantity, Field(description="core seconds per remote byte, at either end")]
+
 
 @with_config(STRICT)
 class DeviceToml(TypedDict):
@@ -16,10 +26,8 @@ class DeviceToml(TypedDict):
 
     name: str
     count: NotRequired[Annotated[int, Field(ge=1, le=MOST_DEVICES)]]
-    mips: NotRequired[
-        Annotated[Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
-    ]
-    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
+    mips: NotRequired[Speed]
+    cores: NotRequired[Cores]
     reserved: NotRequired[
         Annotated[
             Quantity,
@@ -29,15 +37,9 @@ class DeviceToml(TypedDict):
         ]
     ]
     tags: NotRequired[ListOf[str]]
-    memory: NotRequired[Annotated[Quantity, Field(description="bytes, or '16 GB'")]]
-    egress: NotRequired[
-        Annotated[
-            Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
-        ]
-    ]
-    ingress: NotRequired[
-        Annotated[Quantity, Field(description="maximum that its network card receives")]
-    ]
+    memory: NotRequired[Memory]
+    egress: NotRequired[Egress]
+    ingress: NotRequired[Ingress]
     watts: NotRequired[
         Annotated[Amount, Field(description="power of a busy core in excess of an idle one")]
     ]
@@ -67,12 +69,8 @@ class ClusterToml(TypedDict):
     latency: NotRequired[
         Annotated[Quantity, Field(description="of every link not listed: seconds, or '1 ms'")]
     ]
-    overhead: NotRequired[
-        Annotated[Quantity, Field(description="core seconds per remote tuple, at either end")]
-    ]
-    overhead_per_byte: NotRequired[
-        Annotated[Quantity, Field(description="core seconds per remote byte, at either end")]
-    ]
+    overhead: NotRequired[PerTuple]
+    overhead_per_byte: NotRequired[PerByte]
     gap: NotRequired[
         Annotated[
             Quantity, Field(description="link seconds per remote tuple, in addition to its bytes")
@@ -102,19 +100,11 @@ class OfferToml(TypedDict):
 
     name: str
     price: Annotated[float, Field(description="per hour, in any currency")]
-    mips: NotRequired[
-        Annotated[Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
-    ]
-    cores: NotRequired[Annotated[int, Field(ge=1, le=MOST_CORES)]]
-    memory: NotRequired[Annotated[Quantity, Field(description="bytes, or '16 GB'")]]
-    egress: NotRequired[
-        Annotated[
-            Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
-        ]
-    ]
-    ingress: NotRequired[
-        Annotated[Quantity, Field(description="maximum that its network card receives")]
-    ]
+    mips: NotRequired[Speed]
+    cores: NotRequired[Cores]
+    memory: NotRequired[Memory]
+    egress: NotRequired[Egress]
+    ingress: NotRequired[Ingress]
     slots: NotRequired[Annotated[int, Field(ge=1, description="number of slots of a machine")]]
     tags: NotRequired[ListOf[str]]
     at_least: NotRequired[
@@ -131,12 +121,8 @@ class OfferToml(TypedDict):
 class OffersToml(TypedDict):
     """Types of machines that can be bought, and their prices."""
 
-    overhead: NotRequired[
-        Annotated[Quantity, Field(description="core seconds per remote tuple, at either end")]
-    ]
-    overhead_per_byte: NotRequired[
-        Annotated[Quantity, Field(description="core seconds per remote byte, at either end")]
-    ]
+    overhead: NotRequired[PerTuple]
+    overhead_per_byte: NotRequired[PerByte]
     slot_sharing: NotRequired[
         Annotated[
             bool,

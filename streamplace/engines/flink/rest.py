@@ -355,13 +355,10 @@ class Rest:
             )
         except TimeoutError:
             raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
-        except ConnectionRefusedError:
-            raise NoAnswer(
-                f"no Flink answers at {self.url}: connection refused; start it, or correct the "
-                "address"
-            ) from None
         except (OSError, HTTPException, ValueError) as error:
             reason = shown(str(error) or type(error).__name__)
+            if isinstance(error, ConnectionRefusedError):
+                reason = "connection refused; start it, or correct the address"
             raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None
         if answer.status >= 400:
             complaint = parse_complaint(answer.content)
