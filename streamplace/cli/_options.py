@@ -185,15 +185,29 @@ def cluster(function: F) -> F:
     )
 
 
+class Time(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
+    """Seconds, as a number or with a unit."""
+
+    name = "time"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds that the value means."""
+        return _seconds(value) if isinstance(value, str) else value
+
+
+TIME = Time()
+
+
 def search(function: F) -> F:
     """``--budget`` and ``--evaluations``, passed on as one `Budget`."""
 
-    def wrapper(*args: Any, budget: str | None, evaluations: int | None, **options: Any) -> Any:
+    def wrapper(*args: Any, budget: float | None, evaluations: int | None, **options: Any) -> Any:
         from streamplace.placers.registry import Budget
 
         is_limited = budget is not None or evaluations is not None
-        time = None if budget is None else _seconds(budget)
-        limits = Budget(time, evaluations) if is_limited else Budget()
+        limits = Budget(budget, evaluations) if is_limited else Budget()
         return function(*args, budget=limits, **options)
 
     return with_options(
@@ -206,7 +220,7 @@ def search(function: F) -> F:
         ),
         click.option(
             "--budget",
-            metavar="TIME",
+            type=TIME,
             help="Search time per graph in seconds, or with a unit, as in '50 ms'.  "
             "[default: 1; no limit where --evaluations is given]",
         ),
@@ -221,21 +235,6 @@ def _seconds(text: str) -> float:
         return float(text)
     except ValueError:
         return seconds(text)
-
-
-class Time(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
-    """Seconds, as a number or with a unit."""
-
-    name = "time"
-
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Seconds that the value means."""
-        return _seconds(value) if isinstance(value, str) else value
-
-
-TIME = Time()
 
 
 class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only

@@ -17,6 +17,7 @@ from streamplace.planning.levels import least_parallelisms, one_to_one
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.search import PackedMachines
 from streamplace.planning.shares import choices
+from streamplace.planning.steps import largest_factor
 
 FACTORS = 1, 1.5, 2, 3, 4, 6
 """Multiples of the least parallelism that are tried, the first that the machines carry is taken."""
@@ -64,18 +65,17 @@ def with_most_room(
     stop: Callable[[], bool],
 ) -> PackedMachines:
     """Return the same machines and subtasks, where they carry the largest rate that is found."""
-    low, high = 1.0, MOST_ROOM
-    for _ in range(PROBES):
-        if stop():
-            break
-        middle = (low + high) / 2
-        packing = packing_of(demand.at_rate(middle), catalogue, packed.parallelism)
-        roomy = walk(packing, packed.kinds, packed.rows, MOVES)
-        if roomy is None:
-            high = middle
-        else:
-            packed, low = roomy, middle
-    return packed
+    best = packed
+
+    def carries(factor: float) -> bool:
+        nonlocal best
+        packing = packing_of(demand.at_rate(factor), catalogue, best.parallelism)
+        roomy = walk(packing, best.kinds, best.rows, MOVES)
+        best = roomy or best
+        return roomy is not None
+
+    largest_factor(carries, 1.0, MOST_ROOM, PROBES, stop)
+    return best
 
 
 def merged_rows(rows: Ints, before: Ints, after: Ints) -> Ints:

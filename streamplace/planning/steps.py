@@ -49,7 +49,7 @@ def neighbouring_steps(
             search = PlanSearch(demand.at_rate(factor), catalogue, seed, stop)
             return search.pack(changed, PROBE_STEPS) is not None
 
-        factor = _largest(carries, low, low + 1, probes, stop)
+        factor = largest_factor(carries, low, low + 1, probes, stop)
         if not factor and stop():
             return None
         return step_of(catalogue, changed, factor * graph.source_rate)
@@ -75,10 +75,10 @@ def largest_rate(graph: StreamGraph, demand: Demand, catalogue: Catalogue, seed:
         search = PlanSearch(slower, catalogue, seed)
         return search.pack(counts, PROBE_STEPS) is not None
 
-    return _largest(carries, 0.0, 1.0, PROBES) * graph.source_rate
+    return largest_factor(carries, 0.0, 1.0, PROBES) * graph.source_rate
 
 
-def _largest(
+def largest_factor(
     carries: Callable[[float], bool],
     low: float,
     high: float,
