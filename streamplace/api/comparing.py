@@ -126,20 +126,15 @@ def compare(
             collected.add(of_problem)
             graphs.add(of_problem)
     graphs.read(problems)
-    aliases = {placer.alias: placer.spec for placer in run.aliased if placer.alias}
-    return Comparison(tuple(collected.results()), reference, failures, aliases, graphs)
+    return Comparison(tuple(collected.results()), reference, failures, run.aliases, graphs)
 
 
 def _placers(placers: str | Iterable[str]) -> tuple[str, ...]:
     """Names of placers, each once; raise where one of them means no placer."""
-    from streamplace.placers.named import aliased_placers, named_placer
+    from streamplace.placers.named import placer_names
 
     texts = texts_of("placers", placers)
-    several = texts[0].split(",") if len(texts) == 1 else texts
-    names = tuple(dict.fromkeys(map(str.strip, several)))
-    for placer in aliased_placers(names):
-        named_placer(placer.spec)
-    return names
+    return placer_names(texts[0].split(",") if len(texts) == 1 else texts)
 
 
 def _problems(

@@ -117,8 +117,9 @@ def command(
     from streamplace.evaluate.scan import scan
     from streamplace.io.datasets import no_graph
     from streamplace.model.units import tuple_rate
+    from streamplace.placers.named import placer_names
 
-    names = _checked(placers)
+    names = placer_names(placers.split(","))
     dataset = _options.data_set(data, split, limit, cluster, constraints_file).rereadable()
     failures = FailedGraphs()
     with ray_connection(on):
@@ -136,29 +137,17 @@ def command(
         if dry_run:
             print_estimate(_estimate(comparison, dataset, facts.total), as_json)
             return 0
-        file = None if output is None else _results_file(output)
         collected, graphs = ResultsByObjective(comparison.judges), GraphResults()
-        run = partial(compare, comparison, problems, file, jobs=jobs, on=on)
+        run = partial(compare, comparison, problems, _results_file(output), jobs=jobs, on=on)
         with progress("comparing", facts.total) as tick:
             for records in tick.over(run(on_failure=failures, on_saved=collected.add_saved)):
                 collected.add(records)
                 graphs.add(records)
     if output is not None:
         graphs.read(problems)
-    aliases = {placer.alias: placer.spec for placer in comparison.aliased if placer.alias}
-    compared = Comparison(tuple(collected.results()), reference, {}, aliases, graphs)
+    compared = Comparison(tuple(collected.results()), reference, {}, comparison.aliases, graphs)
     _report(compared, _title(data, facts.total, split), output, as_json)
     return failures.status
-
-
-def _checked(placers: str) -> tuple[str, ...]:
-    """Names of placers, with aliases and options; raise where one of them means no placer."""
-    from streamplace.placers.named import aliased_placers, named_placer
-
-    names = tuple(dict.fromkeys(map(str.strip, placers.split(","))))
-    for placer in aliased_placers(names):
-        named_placer(placer.spec)
-    return names
 
 
 def _title(data: Path, graphs: int, split: str | None) -> str:
@@ -173,10 +162,12 @@ def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "E
     return estimate(Runner(comparison, dataset.reader), dataset, total, comparison.per_problem)
 
 
-def _results_file(folder: Path) -> "RecordFile":
-    """File of the results in a folder, which is made if need be."""
+def _results_file(folder: Path | None) -> "RecordFile | None":
+    """File of the results in a folder, if one is given; it is made if need be."""
     from streamplace.evaluate.record_file import RecordFile
 
+    if folder is None:
+        return None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

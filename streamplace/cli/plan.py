@@ -14,6 +14,7 @@ from streamplace.model.messages import quoted
 from streamplace.planning.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
+    from streamplace.model.graph import StreamGraph
     from streamplace.planning.curve import PlanCurve
     from streamplace.planning.headroom import Headroom
     from streamplace.planning.result import PlanResult
@@ -149,7 +150,6 @@ def command(
     and a proven bound: no plan costs less. A range of rates gives cost against rate, and a range of
     --robust gives the price of robustness.
     """
-    from streamplace.api import plan, plan_frontier, plan_robustness
     from streamplace.io.clusters import read_cluster
     from streamplace.io.graphs import read_graph
     from streamplace.placers.registry import Budget
@@ -157,8 +157,7 @@ def command(
     from streamplace.planning.traces import read_trace
 
     rates, protected = _asked(rate, robust, trace_file)
-    is_curve = max(len(rates), len(protected)) > 1
-    _check_output(output, is_curve)
+    _check_output(output, is_curve=max(len(rates), len(protected)) > 1)
     settings: dict[str, Any] = {
         "headroom": _headroom(headroom, restart, catch_up, latency, variability),
         "error": error,
@@ -170,26 +169,32 @@ def command(
     whole = read_graph(graph)
     settings["offers"] = None if offers_file is None else read_offers(offers_file)
     settings["cluster"] = None if cluster_file is None else read_cluster(cluster_file)
-    answer: PlanResult | PlanCurve
+    traced = {"trace": None if trace_file is None else read_trace(trace_file), "quantile": quantile}
     with waiting(f"planning {whole.name}"):
-        if len(rates) > 1:
-            answer = plan_frontier(whole, rates, robust=protected[0], **settings)
-        elif is_curve:
-            answer = plan_robustness(whole, protected, rate=rates[0], **settings)
-        else:
-            answer = plan(
-                whole,
-                rate=rates[0] if rates else None,
-                trace=None if trace_file is None else read_trace(trace_file),
-                quantile=quantile,
-                robust=protected[0],
-                **settings,
-            )
+        answer = _answer(whole, rates, protected, traced, settings)
     _tell(answer, as_json, output)
     return 0
 
 
-def _check_output(output: Path | None, is_curve: bool) -> None:
+def _answer(
+    graph: "StreamGraph",
+    rates: list[float],
+    protected: list[int],
+    traced: dict[str, Any],
+    settings: dict[str, Any],
+) -> "PlanResult | PlanCurve":
+    """Plan for a range of rates, a range of protected operators, or one rate or trace."""
+    from streamplace.api import plan, plan_frontier, plan_robustness
+
+    if len(rates) > 1:
+        return plan_frontier(graph, rates, robust=protected[0], **settings)
+    if len(protected) > 1:
+        return plan_robustness(graph, protected, rate=rates[0], **settings)
+    rate = rates[0] if rates else None
+    return plan(graph, rate=rate, robust=protected[0], **traced, **settings)
+
+
+def _check_output(output: Path | None, *, is_curve: bool) -> None:
     """Refuse what cannot be written before anything is planned."""
     from streamplace.drawing.figures import check_suffix
     from streamplace.planning.result import FILES

@@ -46,6 +46,11 @@ class ComparisonRun:
         return aliased_placers(self.placers)
 
     @property
+    def aliases(self) -> dict[str, str]:
+        """Alias → placer, of the placers that have one."""
+        return {placer.alias: placer.spec for placer in self.aliased if placer.alias}
+
+    @property
     def judges(self) -> tuple[Objective, ...]:
         """The objectives, subject to the conditions."""
         return tuple(composed_objective(name, self.require) for name in self.objectives)

@@ -39,6 +39,18 @@ def named_placer(text: str) -> Placer:
     return placer.with_options(**options)
 
 
+def placer_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return names of placers, each once; raise where one of them means no placer.
+
+    >>> placer_names(["metis", " anneal", "metis"])
+    ('metis', 'anneal')
+    """
+    names = tuple(dict.fromkeys(map(str.strip, texts)))
+    for placer in aliased_placers(names):
+        named_placer(placer.spec)
+    return names
+
+
 class AliasedPlacer(NamedTuple):
     """A placer of a list: its alias, if it has any, and its name with the options.
 
