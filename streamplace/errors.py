@@ -31,3 +31,7 @@ class FormatError(StreamplaceError):
 
 class SettingError(StreamplaceError):
     """An option or parameter outside its range, or a name that is not registered."""
+
+
+class DefectError(StreamplaceError):
+    """An answer that fails its own check: a defect of streamplace, and not of what it was given."""

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -9,6 +10,10 @@ from streamsim import throughput
 
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.model.arrays import Ints
+from streamplace.model.cluster import Cluster
+from streamplace.model.devices import Device
+from streamplace.model.operators import Window
+from streamplace.placers.registry import Budget
 from streamplace.planning.contents import packing_of
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.deployment import ROUNDING, deployment_of
@@ -68,6 +73,100 @@ def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
         for v in range(1, n)
     ]
     return StreamGraph.of("drawn", operators, streams)
+
+
+def question(seed: int) -> dict[str, Any]:
+    """Draw arguments of `streamplace.plan`: any graph, machines and flags, and a small budget.
+
+    Half of the questions are about offers of which several machines are needed, the others about
+    six given machines of which a few are enough, were their links not slow.
+    """
+    random = np.random.default_rng(seed)
+    keep, on_cluster = bool(random.random() < 0.3), bool(random.random() < 0.5)
+    graph = _any_graph(random, keep, heavy=not on_cluster)
+    return {
+        "graph": graph,
+        "offers": None if on_cluster else _any_offers(random),
+        "cluster": _any_cluster(random) if on_cluster else None,
+        "headroom": float(random.choice([0.0, 0.0, 0.2])),
+        "robust": int(random.integers(3)),
+        "error": 0.4,
+        "keep_parallelism": keep,
+        "seed": int(random.integers(4)),
+        "budget": Budget(None, int(random.choice([200, 2000, 20_000]))),
+    }
+
+
+def _any_offers(random: np.random.Generator) -> Catalogue:
+    """Two types of machines, with limits of every kind or none."""
+
+    def limit(*values: float) -> float:
+        return float(random.choice([np.inf, np.inf, *values]))
+
+    offers = [
+        Offer(
+            name,
+            price,
+            mips=5.0,
+            cores=cores,
+            memory=limit(30.0),
+            egress=limit(2e5),
+            ingress=limit(2e5),
+            slots=limit(4.0),
+            at_least=int(random.choice([0, 0, 1])),
+            at_most=int(random.choice([10, 100])),
+        )
+        for name, price, cores in (("s", 0.1, 2), ("l-8", 0.35, 8))
+    ]
+    count, overhead = int(random.integers(1, 3)), float(random.choice([0.0, 1e-6]))
+    return Catalogue.of(offers[:count], overhead, slot_sharing=bool(random.random() < 0.5))
+
+
+def _any_cluster(random: np.random.Generator) -> Cluster:
+    """Six machines, many of whose links are too slow for what a plan would send."""
+    devices = [
+        Device(
+            f"box-{i}",
+            mips=float(random.choice([1.0, 2.0])),
+            cores=int(random.choice([1, 2])),
+            egress=float(random.choice([np.inf, np.inf, 3e5])),
+            memory=float(random.choice([np.inf, np.inf, 30.0])),
+        )
+        for i in range(6)
+    ]
+    speeds = random.choice([1e3, 3e3, 1e4, 3e4, 1e6], (6, 6))
+    return Cluster.of(devices, bandwidth=speeds, overhead=float(random.choice([0.0, 1e-6])))
+
+
+def _any_graph(random: np.random.Generator, keep: bool, heavy: bool) -> StreamGraph:
+    """One or two sources, windows, key groups, memory, and every kind of stream."""
+    n = int(random.integers(2, 6))
+    sources = {0, 1} if n > 2 and random.random() < 0.3 else {0}
+    subtasks = [int(random.choice([1, 2, 4])) if keep else 1 for _ in range(n)]
+    most_ipt, most_payload = (20_000, 400) if heavy else (1500, 6)
+    operators, streams = [], []
+    for v in range(n):
+        window = Window(2.0, 1.0, 20.0, 0.5) if v not in sources and random.random() < 0.1 else None
+        operators.append(
+            Operator(
+                f"v{v}",
+                ipt=float(random.integers(100, most_ipt)),
+                payload=float(random.integers(most_payload)),
+                rate=1000.0 if v in sources else 0.0,
+                parallelism=subtasks[v],
+                max_parallelism=int(random.choice([0, 16, 128])),
+                memory=float(random.choice([0, 0, 10])),
+                slot_sharing_group=str(random.choice(["", "own"])),
+                window=window,
+            )
+        )
+        for u in set() if v in sources else {int(random.integers(v)), v - 1}:
+            kinds = ["", "rebalance", "hash"]
+            if not keep or subtasks[u] == subtasks[v]:
+                kinds += ["forward", "chained"]
+            factor, kind = float(random.choice([0.5, 1.0, 2.0])), str(random.choice(kinds))
+            streams.append(Stream(f"v{u}", f"v{v}", factor, partitioning=kind, ipt=100.0))
+    return StreamGraph.of("asked", operators, streams)
 
 
 def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:
@@ -141,4 +240,5 @@ __all__ = [
     "demand_of",
     "pipeline",
     "plannable",
+    "question",
 ]

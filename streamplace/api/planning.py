@@ -24,7 +24,6 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.units import Quantity, tuple_rate
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.defaults import USUAL_ERROR
-from streamplace.planning.given import planned_on
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
 from streamplace.planning.planner import planned
@@ -218,8 +217,6 @@ def _settings(
 
 def _planned(machines: Catalogue | Cluster, asked: tuple[StreamGraph, PlanSettings]) -> PlanResult:
     graph, settings = asked
-    if isinstance(machines, Cluster):
-        return planned_on(graph, machines, settings)
     return planned(graph, machines, settings)
 
 

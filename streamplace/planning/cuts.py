@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamplace.model.arrays import Bools, Floats, Longs
+from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
@@ -146,7 +147,7 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
         return 1
     least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0
     limit = int(demand.most[v])
-    if not least or (limit and least > limit):
+    if not least or least > (limit or MOST_SUBTASKS):
         return 0
     room = speed * (1 + 1e-9)
     if busiest_share(demand, v, least) * need <= room:
@@ -154,7 +155,7 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
     return next(
         (
             p
-            for p in choices(demand, v, limit or 4 * least)
+            for p in choices(demand, v, limit or min(4 * least, MOST_SUBTASKS))
             if p > least and busiest_share(demand, v, p) * need <= room
         ),
         0,

@@ -81,12 +81,6 @@ class Demand:
         """Instructions per second of each operator alone, errors included, [N]."""
         return self.instructions + self.error if self.protected else self.instructions
 
-    def at_rate(self, factor: float) -> "Demand":
-        """Return the demand at so many times the rate of the graph."""
-        graph = self.graph.at_rate(factor * self.graph.source_rate)
-        slower = demand_of(graph, fixed=self.fixed)
-        return replace(slower, error=factor * self.error, protected=self.protected)
-
     def pieces(self, v: int) -> int:
         """Equal pieces of operator v of which every subtask has a whole number; 0 for none."""
         groups = min(self.dealing[v]) if len(self.dealing[v]) == 1 else 0

@@ -82,15 +82,21 @@ def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
-def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
+def machine_names(catalogue: Catalogue, kinds: Sequence[int]) -> tuple[str, ...]:
+    """Names of machines of these types: those of the offers, with numbers."""
     number: dict[int, int] = {}
-    devices = []
+    names = []
     for kind in kinds:
-        offer, i = catalogue.offers[kind], number.get(kind, 0)
+        i = number.get(kind, 0)
         number[kind] = i + 1
-        devices.append(offer.device(f"{offer.name}-{i}"))
+        names.append(f"{catalogue.offers[kind].name}-{i}")
+    return tuple(names)
+
+
+def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
+    names = machine_names(catalogue, kinds)
     return Cluster.of(
-        devices,
+        [catalogue.offers[kind].device(name) for kind, name in zip(kinds, names, strict=True)],
         bandwidth=LARGEST,
         overhead=catalogue.overhead,
         overhead_per_byte=catalogue.overhead_per_byte,

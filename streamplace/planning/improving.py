@@ -14,10 +14,9 @@ from streamplace.model.arrays import Bools, Ints
 from streamplace.planning.contents import Packing, packing_of
 from streamplace.planning.demand import Demand
 from streamplace.planning.levels import least_parallelisms, one_to_one
-from streamplace.planning.offers import Catalogue
-from streamplace.planning.search import PackedMachines
+from streamplace.planning.packed import PackedMachines
+from streamplace.planning.problem import PlanProblem
 from streamplace.planning.shares import choices
-from streamplace.planning.steps import largest_factor
 
 FACTORS = 1, 1.5, 2, 3, 4, 6
 """Multiples of the least parallelism that are tried, the first that the machines carry is taken."""
@@ -32,13 +31,13 @@ Walk = Callable[[Packing, Ints, Ints, int], PackedMachines | None]
 
 
 def with_fewer_subtasks(
-    demand: Demand,
-    catalogue: Catalogue,
+    problem: PlanProblem,
     packed: PackedMachines,
     walk: Walk,
     stop: Callable[[], bool],
 ) -> PackedMachines:
     """Return the same machines with fewer subtasks, as far as they are found until ``stop``."""
+    demand, catalogue = problem.demand, problem.catalogue
     if demand.fixed:
         return packed
     least = least_parallelisms(demand, catalogue, packed.counts(len(catalogue.offers)))
@@ -58,24 +57,25 @@ def with_fewer_subtasks(
 
 
 def with_most_room(
-    demand: Demand,
-    catalogue: Catalogue,
+    problem: PlanProblem,
     packed: PackedMachines,
     walk: Walk,
     stop: Callable[[], bool],
 ) -> PackedMachines:
     """Return the same machines and subtasks, where they carry the largest rate that is found."""
-    best = packed
-
-    def carries(factor: float) -> bool:
-        nonlocal best
-        packing = packing_of(demand.at_rate(factor), catalogue, best.parallelism)
-        roomy = walk(packing, best.kinds, best.rows, MOVES)
-        best = roomy or best
-        return roomy is not None
-
-    largest_factor(carries, 1.0, MOST_ROOM, PROBES, stop)
-    return best
+    low, high = 1.0, MOST_ROOM
+    for _ in range(PROBES):
+        if stop():
+            break
+        middle = (low + high) / 2
+        demand = problem.at_rate(middle * problem.rate).demand
+        packing = packing_of(demand, problem.catalogue, packed.parallelism)
+        roomy = walk(packing, packed.kinds, packed.rows, MOVES)
+        if roomy is None:
+            high = middle
+        else:
+            low, packed = middle, roomy
+    return packed
 
 
 def merged_rows(rows: Ints, before: Ints, after: Ints) -> Ints:

@@ -6,8 +6,6 @@ subtasks move; where that is not enough, the plan is refused and the search goes
 out of account only lowers the cost, so the bound holds.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from streamsim import resource_loads, throughput
 
@@ -21,11 +19,10 @@ from streamplace.placers.anneal.rate.throughput import maximise
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import SLACK, packing_of
-from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import ROUNDING, PlannedDeployment, deployment_of
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.packed import Accept, PackedMachines, largest_use
+from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanLimit
-from streamplace.planning.search import PackedMachines, largest_use
 
 SWAPS = 40
 """Changes of devices that are made for one plan."""
@@ -34,30 +31,12 @@ MOVES = 20_000
 
 
 class LinkedDevices:
-    """Devices of a cluster on which packed machines may run.
+    """Devices of a cluster on which packed machines may run."""
 
-    Parameters
-    ----------
-    members
-        Numbers of the devices of each kind.
-
-    Attributes
-    ----------
-    carried
-        Largest share of the rate that the links of any packed machines carried.
-    """
-
-    def __init__(
-        self,
-        demand: Demand,
-        catalogue: Catalogue,
-        cluster: Cluster,
-        members: Sequence[Sequence[int]],
-        seed: int,
-    ) -> None:
-        self._demand, self._catalogue, self._cluster = demand, catalogue, cluster
-        self._members, self._seed = members, seed
-        self.carried = 0.0
+    def __init__(self, problem: PlanProblem, cluster: Cluster) -> None:
+        self._demand, self._catalogue = problem.demand, problem.catalogue
+        self._cluster, self._members = cluster, problem.members
+        self._seed = problem.settings.seed
 
     def accept(self, packed: PackedMachines) -> PackedMachines | None:
         """Return packed machines on devices whose links carry the rate; None where none do."""
@@ -65,16 +44,9 @@ class LinkedDevices:
         if not self._carries(carried):
             packed = self._moved(packed, devices)
             devices, carried = self._swapped(packed, devices)
-        self.carried = max(self.carried, carried)
         if not self._carries(carried):
             return None
         return PackedMachines(packed.kinds, packed.parallelism, packed.rows, devices)
-
-    def placement(self, deployment: PlannedDeployment, devices: Ints) -> Placement:
-        """Return the placement of a deployment on given devices."""
-        operators = deployment.expansion.graph.operators.name
-        place = devices[deployment.placement.index]
-        return Placement(operators, self._cluster.devices.name, place)
 
     def _first(self, packed: PackedMachines) -> Ints:
         """Devices of the right kinds, in the order of the cluster."""
@@ -125,7 +97,7 @@ class LinkedDevices:
         on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
         rules = Constraints(allowed=dict.fromkeys(names, on_these))
         problem = Problem(deployment.expansion.graph, self._cluster, rules)
-        start = self.placement(deployment, devices)
+        start = placement_on(self._cluster, deployment, devices)
         answer = maximise(problem, [start], self._seed, Meter(Budget(None, MOVES), 1))
         rows = deployment.expansion.fold(answer.placement)[:, devices].T
         moved = PackedMachines(packed.kinds, packed.parallelism, rows.astype(np.int32).copy())
@@ -138,6 +110,36 @@ class LinkedDevices:
 
     def _carries(self, carried: float) -> bool:
         return carried >= 1 - ROUNDING
+
+
+def acceptor(problem: PlanProblem) -> Accept:
+    """Take packed machines with which the closed form of the simulator reaches the rate.
+
+    On given machines, they are put on devices whose links carry it as well.
+    """
+    if problem.cluster is not None:
+        return LinkedDevices(problem, problem.cluster).accept
+
+    def accept(packed: PackedMachines) -> PackedMachines | None:
+        return packed if deployed(problem, packed).carries else None
+
+    return accept
+
+
+def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
+    """Name the machines and the subtasks on them; given machines have their own names and links."""
+    kinds, rows = packed.kinds.tolist(), packed.rows
+    made = deployment_of(problem.demand, problem.catalogue, packed.parallelism, kinds, rows)
+    if problem.cluster is None or packed.devices is None:
+        return made
+    placement = placement_on(problem.cluster, made, packed.devices)
+    return PlannedDeployment(made.expansion, problem.cluster, placement)
+
+
+def placement_on(cluster: Cluster, deployment: PlannedDeployment, devices: Ints) -> Placement:
+    """Return the placement of a deployment on given devices."""
+    operators = deployment.expansion.graph.operators.name
+    return Placement(operators, cluster.devices.name, devices[deployment.placement.index])
 
 
 def fullest_link(problem: Problem, placement: Placement) -> PlanLimit | None:

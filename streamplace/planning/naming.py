@@ -1,90 +1,83 @@
 """Naming: a packing of machines as a plan for people."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.graph import StreamGraph
 from streamplace.planning.bounds import CostBound
-from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, RESOURCES, Packing, packing_of
+from streamplace.planning.contents import CORE, RESOURCES, Packing, packing_of
 from streamplace.planning.counts import Prices
 from streamplace.planning.demand import Demand
-from streamplace.planning.deployment import PlannedDeployment, deployment_of
+from streamplace.planning.deployment import machine_names
+from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.packed import PackedMachines, largest_use
+from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
-from streamplace.planning.search import PackedMachines, largest_use
 from streamplace.planning.slots import PlanSlots, slot_groups, slots_of
-
-FLOWING = (CPU, CORE, EGRESS, INGRESS)
-"""Resources of which use grows with the rate."""
+from streamplace.planning.steps import FLOWING, rate_of
 
 
 def result_of(
-    graph: StreamGraph,
-    demand: Demand,
-    catalogue: Catalogue,
-    packed: PackedMachines,
-    bound: CostBound,
-    steps: PlanSteps,
-    *,
-    headroom: float,
-    seed: int,
+    problem: PlanProblem, packed: PackedMachines, bound: CostBound, steps: PlanSteps
 ) -> PlanResult:
     """Name everything in a plan for people."""
-    deployment = deployment_of(
-        demand, catalogue, packed.parallelism, packed.kinds.tolist(), packed.rows
-    )
+    demand, catalogue, graph = problem.demand, problem.catalogue, problem.graph
+    deployment = deployed(problem, packed)
     packing = packing_of(demand, catalogue, packed.parallelism)
     use = largest_use(packing, packed)
     prices, counts = Prices.of(catalogue), packed.counts(len(catalogue.offers))
-    names = demand.name
-    carries = _carried(graph.source_rate / (1 - headroom), float(use[:, FLOWING].max()))
     cheaper, dearer = steps
-    if dearer is not None:  # at least what the plan itself carries, with a machine that is idle
-        dearer = replace(dearer, rate=max(dearer.rate, carries))
+    names, slots = _machines(problem, packed)
+    limit = _limit(demand, packed, packing, names, use)
+    if problem.cluster is not None:
+        link = fullest_link(deployment.problem, deployment.placement)
+        limit = limit if link is None else max(limit, link, key=lambda each: each.use)
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
-        headroom=headroom,
+        headroom=problem.headroom,
         cost=float(prices.cost(counts) * prices.unit),
         bound=bound.value,
         bounds=bound.by_strength,
-        machines=_named(catalogue, counts),
-        parallelism=dict(zip(names, packed.parallelism.tolist(), strict=True)),
+        machines=_named(catalogue, counts) if problem.cluster is None else dict.fromkeys(names, 1),
+        parallelism=dict(zip(demand.name, packed.parallelism.tolist(), strict=True)),
         cluster=deployment.cluster,
         placement=deployment.placement,
-        limit=_limit(demand, packed, packing, deployment, use),
+        limit=limit,
         free=_free(packing.capacity[packed.kinds], use),
-        carries=carries,
+        carries=rate_of(problem, packed) / (1 - problem.headroom),
         cheaper=cheaper,
         dearer=dearer,
-        seed=seed,
-        slots=_slots(demand, catalogue, packed),
+        seed=problem.settings.seed,
+        slots=slots,
+        priced=problem.cluster is None,
         prices={offer.name: float(offer.price) for offer in catalogue.offers},
     )
 
 
-def _slots(demand: Demand, catalogue: Catalogue, packed: PackedMachines) -> PlanSlots:
+def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, ...], PlanSlots]:
+    """Names of the machines in their order, and the slots of the job, and of each or each type."""
+    demand, catalogue = problem.demand, problem.catalogue
     taken = slots_of(slot_groups(demand, catalogue), packed.rows)
-    largest = {
-        offer.name: int(taken[packed.kinds == t].max())
-        for t, offer in enumerate(catalogue.offers)
-        if (packed.kinds == t).any()
-    }
     shared = int(slots_of(demand.slot_group, packed.parallelism[None])[0])
-    return PlanSlots(catalogue.slot_sharing, int(packed.parallelism.sum()), shared, largest)
+    if problem.cluster is None or packed.devices is None:
+        names = machine_names(catalogue, packed.kinds.tolist())
+        largest = {
+            offer.name: int(taken[packed.kinds == t].max())
+            for t, offer in enumerate(catalogue.offers)
+            if (packed.kinds == t).any()
+        }
+    else:
+        names = tuple(problem.cluster.devices.name[d] for d in packed.devices.tolist())
+        largest = dict(zip(names, taken.tolist(), strict=True))
+    separate = int(packed.parallelism.sum())
+    return names, PlanSlots(catalogue.slot_sharing, separate, shared, largest)
 
 
 def step_of(catalogue: Catalogue, counts: tuple[int, ...], rate: float) -> PlanStep:
     """What so many machines of each type cost and carry."""
     prices = Prices.of(catalogue)
     return PlanStep(_named(catalogue, counts), float(prices.cost(counts) * prices.unit), rate)
-
-
-def _carried(rate: float, use: float) -> float:
-    """Rate at which the use of the fullest resource is 1."""
-    return rate / use if use else float("inf")
 
 
 def _named(catalogue: Catalogue, counts: tuple[int, ...]) -> dict[str, int]:
@@ -95,7 +88,7 @@ def _limit(
     demand: Demand,
     packed: PackedMachines,
     packing: Packing,
-    deployment: PlannedDeployment,
+    names: tuple[str, ...],
     use: Floats,
 ) -> PlanLimit:
     flowing = np.zeros(use.shape[1])
@@ -114,8 +107,7 @@ def _limit(
     }
     name = RESOURCES[resource]
     operator = demand.name[int(np.argmax(needs[name]))]
-    device = deployment.cluster.devices.name[machine]
-    return PlanLimit(name, device, operator, float(use[machine, resource]))
+    return PlanLimit(name, names[machine], operator, float(use[machine, resource]))
 
 
 def _ends(demand: Demand, end: Ints) -> Floats:

@@ -1,21 +1,27 @@
 """``plan``: the cheapest machines, parallelisms and placement for a rate, with a proven bound."""
 
+import logging
 from collections.abc import Callable
-from typing import NamedTuple
 
-from streamplace.errors import ProblemError
+from streamplace.errors import DefectError, ProblemError
+from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
 from streamplace.placers.meter import Meter
 from streamplace.planning.bounds import CostBound, proven_bound
-from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
-from streamplace.planning.naming import result_of
+from streamplace.planning.naming import result_of, step_of
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
-from streamplace.planning.result import PlanResult
-from streamplace.planning.search import Accept, PackedMachines, PlanSearch
+from streamplace.planning.packed import PackedMachines
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.refusals import check_tags, refusal, slow_operator
+from streamplace.planning.result import PlanResult, PlanStep, PlanSteps
+from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
-from streamplace.planning.steps import neighbouring_steps
+from streamplace.planning.steps import largest_rate, neighbours, packed_at, rate_of
+from streamplace.planning.verification import contradictions
+
+LOG = logging.getLogger(__name__)
 
 PROOF = 0.4
 """Share of the time that the bound may take."""
@@ -27,95 +33,85 @@ CHEAPER = 0.93
 """Share of the time after which the step with one machine less ends."""
 
 
-class CheapestMachines(NamedTuple):
-    """The cheapest machines that were found for a demand.
-
-    Attributes
-    ----------
-    demand
-        What the graph asks for at the rate for which the headroom stays free.
-    headroom
-        Share of every resource that stays free.
-    bound
-        A bound of the cost of every plan, with the cuts that prove it.
-    packed
-        The machines and what runs on them.
-    """
-
-    demand: Demand
-    headroom: float
-    bound: CostBound
-    packed: PackedMachines
-
-
 def planned(
-    graph: StreamGraph, catalogue: Catalogue, settings: PlanSettings = USUAL_SETTINGS
+    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
     """Return the cheapest plan for the rate of a graph, and a bound of the cost of every plan.
+
+    Given machines cost 1 each, so that the plan takes few of them.
 
     Raises
     ------
     ProblemError
         When no machines carry the rate; the message names the resource.
+    DefectError
+        When the plan fails its own check, which is a defect of streamplace.
     """
-    meter = Meter(settings.budget, 1)
-    machines = cheapest_machines(graph, catalogue, settings, meter, SEARCH)
-    steps = neighbouring_steps(
-        graph,
-        machines.demand,
-        catalogue,
-        machines.packed,
-        settings.seed,
-        (_ended(meter, CHEAPER), _ended(meter, 1.0)),
+    problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
+    check_tags(problem)
+    if slow_operator(problem):
+        raise ProblemError(refusal(problem, None))
+    bound = proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
+    if bound is None:
+        raise ProblemError(refusal(problem, None))
+    found = _cheapest(problem, bound, meter)
+    if not found:
+        raise ProblemError(refusal(problem, bound))
+    for packed in found:
+        steps = _steps(problem, packed, meter)
+        result = result_of(problem, packed, bound, steps)
+        reasons = list(contradictions(problem, result))
+        if not reasons:
+            return result
+        LOG.error("a plan for %s failed its check: %s", graph.name, "; ".join(reasons))
+    raise DefectError(
+        f"the plan for {quoted(graph.name)} was refused, because it failed its check: "
+        f"{reasons[0]}; this is a defect of streamplace, please report it with the graph, the "
+        f"machines and seed {settings.seed}"
     )
-    return result_of(
-        graph,
-        machines.demand,
-        catalogue,
-        machines.packed,
-        machines.bound,
-        steps,
-        headroom=machines.headroom,
-        seed=settings.seed,
-    )
 
 
-def cheapest_machines(
-    graph: StreamGraph,
-    catalogue: Catalogue,
-    settings: PlanSettings,
-    meter: Meter,
-    share: float = 1.0,
-    accept: Accept | None = None,
-) -> CheapestMachines:
-    """Search the cheapest machines for the rate of a graph, and prove a bound.
+def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:
+    """Search the cheapest machines; return them improved, and as they were found.
 
-    Parameters
-    ----------
-    meter
-        The clock of the budget.
-    share
-        Share of the time after which the search ends.
-    accept
-        Takes packed machines, or changes them, or refuses them, and the search goes on; by default
-        the closed form of the simulator accepts those that carry the rate.
+    Machines that the search misses within its budget may be those that a refusal would promise.
     """
-    free = settings.headroom.share(graph, catalogue)
-    faster = graph.at_rate(graph.source_rate / (1 - free))
-    demand = demand_of(faster, settings.error, settings.robust, settings.keep_parallelism)
-    check_tags(demand, catalogue)
-    if slow_operator(demand, catalogue):
-        raise ProblemError(refusal(graph, demand, catalogue, None, settings.seed))
-    check_offers(demand, catalogue)
-    bound = proven_bound(demand, catalogue, _ended(meter, PROOF))
-    moves, stop = settings.budget.evaluations, _ended(meter, share * CHEAPEST)
-    search = PlanSearch(demand, catalogue, settings.seed, stop, moves, accept)
-    packed = None if bound is None else search.run(bound)
-    if bound is None or packed is None:
-        raise ProblemError(refusal(graph, demand, catalogue, bound, settings.seed))
+    share = SEARCH if problem.cluster is None else 1.0
+    stop, moves = _ended(meter, share * CHEAPEST), problem.settings.budget.evaluations
+    search = PlanSearch(problem, stop, moves)
+    found = search.run(bound)
+    if found is None and search.offer(packed_at(problem)):
+        search.shrink(STEPS)
+        found = search.best
+    if found is None:
+        return []
+    packed = found
     for improve in (with_fewer_subtasks, with_most_room):
-        packed = improve(demand, catalogue, packed, search.walked, _ended(meter, share))
-    return CheapestMachines(demand, free, bound, packed)
+        packed = improve(problem, packed, search.walked, _ended(meter, share))
+    return [packed, found]
+
+
+def _steps(problem: PlanProblem, packed: PackedMachines, meter: Meter) -> PlanSteps:
+    """Return what one machine less and one more carry, where machines are bought."""
+    if problem.cluster is not None:
+        return None, None
+    less, more = neighbours(problem, packed)
+    return (
+        _step(problem, less, 0.0, _ended(meter, CHEAPER)),
+        _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0)),
+    )
+
+
+def _step(
+    problem: PlanProblem, counts: tuple[int, ...] | None, least: float, stop: Callable[[], bool]
+) -> PlanStep | None:
+    """Return what so many machines carry, at least what is known; None if that is not known."""
+    if counts is None:
+        return None
+    rate, packed = largest_rate(problem, counts, stop)
+    if packed is None and not least and stop():
+        return None
+    return step_of(problem.catalogue, counts, max(rate, least))
 
 
 def _ended(meter: Meter, share: float) -> Callable[[], bool]:

@@ -5,19 +5,21 @@ from fractions import Fraction
 import numpy as np
 
 from streamplace.errors import ProblemError
-from streamplace.model.graph import StreamGraph
+from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.messages import quoted
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import least_parallelism, least_subtasks
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.problem import PlanProblem
 from streamplace.planning.slots import slot_groups, slots_of
-from streamplace.planning.steps import largest_rate
+from streamplace.planning.steps import promised_rate
 
 
-def check_tags(demand: Demand, catalogue: Catalogue) -> None:
-    """Raise ProblemError for an operator whose tags no offer has."""
+def check_tags(problem: PlanProblem) -> None:
+    """Raise ProblemError for an operator whose tags no offer has, or an offer that can run none."""
+    demand, catalogue = problem.demand, problem.catalogue
     runs = allowed(demand, catalogue)
     for v, required in enumerate(demand.requires):
         if not runs[:, v].any():
@@ -26,44 +28,43 @@ def check_tags(demand: Demand, catalogue: Catalogue) -> None:
                 f"operator {quoted(demand.name[v])} requires {tags}, which no offer has; add the "
                 "tags to an offer"
             )
-
-
-def check_offers(demand: Demand, catalogue: Catalogue) -> None:
-    """Raise ProblemError for an offer that can run no operator."""
-    runs = allowed(demand, catalogue)
     for t, offer in enumerate(catalogue.offers):
-        fits = [
-            v
-            for v in np.flatnonzero(runs[t]).tolist()
-            if least_parallelism(demand, v, offer.core_speed)
-            and _stores(demand, v, float(offer.memory))
-        ]
-        if not fits:
+        if not any(
+            _stores(demand, v, float(offer.memory)) for v in np.flatnonzero(runs[t]).tolist()
+        ):
             raise ProblemError(
                 f"offer {quoted(offer.name)} can never be used: no operator of "
-                f"{quoted(demand.graph.name)} fits on it at this rate; remove the offer"
+                f"{quoted(demand.graph.name)} fits on it; remove the offer"
             )
 
 
 def _stores(demand: Demand, v: int, memory: float) -> bool:
     """Whether the smallest subtask of an operator fits into memory."""
     most = int(demand.most[v])
-    return demand.memory[v] <= memory * (most or 4096)
+    return bool(demand.memory[v] <= memory * (most or 4096))
 
 
-def refusal(
-    graph: StreamGraph, demand: Demand, catalogue: Catalogue, bound: CostBound | None, seed: int
-) -> str:
+def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
     """Say why no machines carry a rate, and which rate they do carry."""
-    rate = graph.source_rate
-    largest = largest_rate(graph, demand, catalogue, seed)
-    carried = f"the largest rate with a plan is {largest:.6g} tuples/s"
-    slow = slow_operator(demand, catalogue)
+    demand, catalogue, rate = problem.demand, problem.catalogue, problem.rate
+    promised = promised_rate(problem)
+    carried = (
+        f"the largest rate with a plan is {promised:.6g} tuples/s"
+        if promised
+        else "no smaller rate with a plan was found either"
+    )
+    slow = slow_operator(problem)
     if slow:
         return f"no offers carry {rate:.6g} tuples/s: {slow}; {carried}"
     if bound is None:
         return (
             f"no offers carry {rate:.6g} tuples/s: {_short_resource(demand, catalogue)}; {carried}"
+        )
+    if problem.cluster is not None:
+        return (
+            f"no plan for {rate:.6g} tuples/s was found within the budget, and none is excluded; "
+            f"the machines or the links between them may be too slow; raise the budget, or lower "
+            f"the rate ({carried})"
         )
     return (
         f"no plan for {rate:.6g} tuples/s was found within the budget, and none is excluded; raise "
@@ -71,12 +72,15 @@ def refusal(
     )
 
 
-def slow_operator(demand: Demand, catalogue: Catalogue) -> str:
+def slow_operator(problem: PlanProblem) -> str:
     """Say which operator no core is fast enough for; an empty text where all find one."""
+    demand, catalogue = problem.demand, problem.catalogue
     runs = allowed(demand, catalogue)
     for v, name in enumerate(demand.name):
         speeds = [o.core_speed for t, o in enumerate(catalogue.offers) if runs[t, v]]
         if not least_parallelism(demand, v, max(speeds)):
+            if not demand.most[v]:
+                return f"operator {quoted(name)} needs more than {MOST_SUBTASKS} subtasks"
             share = Fraction(1, int(demand.most[v]))
             limit = "parallelism" if demand.fixed else "max_parallelism"
             return (

@@ -5,21 +5,28 @@ machine less or cheaper. For each, operators are packed at several levels of par
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.arrays import Ints
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import Packing, packing_of
 from streamplace.planning.counts import Prices, cheapest_counts
 from streamplace.planning.demand import Demand
-from streamplace.planning.deployment import deployment_of
 from streamplace.planning.greedy import deal, first_fit, force
 from streamplace.planning.levels import least_parallelisms, parallelisms
+from streamplace.planning.links import acceptor
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.walk import uses, walk
+from streamplace.planning.packed import (
+    Accept,
+    PackedMachines,
+    largest_use,
+    machine_kinds,
+    without_idle,
+)
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.walk import walk
 
 STEPS = 4_000
 """Moves of one walk in the first round; every round has four times as many."""
@@ -28,38 +35,8 @@ TRIES = 12
 """Numbers of machines that are tried in every round."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedMachines:
-    """Machines and what runs on them.
-
-    Attributes
-    ----------
-    kinds
-        [D] type of each machine.
-    parallelism
-        [N] subtasks of each operator.
-    rows
-        [D, N] subtasks of each operator on each machine.
-    devices
-        [D] number of the given device that each machine is; None where machines are bought.
-    """
-
-    kinds: Ints
-    parallelism: Ints
-    rows: Ints
-    devices: Ints | None = None
-
-    def counts(self, n_types: int) -> tuple[int, ...]:
-        """Number of machines of each type."""
-        return tuple(np.bincount(self.kinds, minlength=n_types).tolist())
-
-
-Accept = Callable[[PackedMachines], PackedMachines | None]
-"""Takes packed machines, or changes them so that they carry the rate, or refuses them."""
-
-
 class PlanSearch:
-    """A search for the cheapest machines that carry a demand.
+    """A search for the cheapest machines that carry the rate of a problem.
 
     Parameters
     ----------
@@ -67,23 +44,19 @@ class PlanSearch:
         Whether to end with the best answer so far.
     moves
         Moves that all walks together may try; None is no limit.
-    accept
-        Has the last word on what is packed; by default the closed form of the simulator.
     """
 
     def __init__(
         self,
-        demand: Demand,
-        catalogue: Catalogue,
-        seed: int,
+        problem: PlanProblem,
         stop: Callable[[], bool] = lambda: False,
         moves: int | None = None,
-        accept: Accept | None = None,
     ) -> None:
-        self._demand, self._catalogue, self._seed = demand, catalogue, seed
+        self._demand, self._catalogue = problem.demand, problem.catalogue
+        self._seed = problem.settings.seed
         self._is_late, self._moves = stop, moves
-        self._accept = accept or accept_by_simulation(demand, catalogue)
-        self._prices = Prices.of(catalogue)
+        self._accept = acceptor(problem)
+        self._prices = Prices.of(problem.catalogue)
         self.best: PackedMachines | None = None
 
     @property
@@ -94,14 +67,18 @@ class PlanSearch:
     def run(self, bound: CostBound) -> PackedMachines | None:
         """Search until the bound is reached, or the rounds or the time are over."""
         goal = self._prices.cost(bound.counts)
-        self._offer(first_fit_machines(self._demand, self._catalogue, self._is_late, self._accept))
+        self.offer(first_fit_machines(self._demand, self._catalogue, self._is_late, self._accept))
         for level in range(ROUNDS):
             for counts in self._candidates(bound, goal):
                 if self._stop() or (self.cost is not None and self.cost <= goal):
                     return self.best
-                self._offer(self.pack(counts, STEPS * 4**level))
-            self._shrink(STEPS * 4**level)
+                self.offer(self.pack(counts, STEPS * 4**level))
+            self.shrink(STEPS * 4**level)
         return self.best
+
+    def accept(self, packed: PackedMachines) -> PackedMachines | None:
+        """Return machines that carry the rate, these or others like them; None where none do."""
+        return self._accept(packed)
 
     def pack(self, counts: Sequence[int], steps: int) -> PackedMachines | None:
         """Pack the operators onto so many machines of each type; None where that fails."""
@@ -132,7 +109,7 @@ class PlanSearch:
     def _stop(self) -> bool:
         return self._moves == 0 or self._is_late()
 
-    def _offer(self, packed: PackedMachines | None) -> bool:
+    def offer(self, packed: PackedMachines | None) -> bool:
         """Take a plan if it is cheaper than the best so far."""
         if packed is None:
             return False
@@ -173,13 +150,13 @@ class PlanSearch:
             if self.cost is None or self.cost > cost:
                 low = max(low, cost)
 
-    def _shrink(self, steps: int) -> None:
+    def shrink(self, steps: int) -> None:
         """Try the best plan with one machine less, or a cheaper one instead, until none is left."""
         while self.best is not None and not self._stop():
             best = self.best
             packing = packing_of(self._demand, self._catalogue, best.parallelism)
             if not any(
-                self._offer(self._changed(packing, best, machine, kind, steps))
+                self.offer(self._changed(packing, best, machine, kind, steps))
                 for machine, kind in self._changes(packing, best)
             ):
                 return
@@ -188,7 +165,7 @@ class PlanSearch:
         """The least used machine of each type, and the types that may take its place; -1: none."""
         offers, numbers = self._catalogue.offers, self._prices.numbers
         counts = best.counts(len(offers))
-        busy = uses(packing, best.kinds, best.rows).max(axis=1)
+        busy = largest_use(packing, best).max(axis=1)
         for t, count in enumerate(counts):
             if count <= offers[t].at_least:
                 continue
@@ -216,34 +193,6 @@ class PlanSearch:
         return None if self._stop() else self.walked(packing, kinds, rows, steps)
 
 
-def machine_kinds(catalogue: Catalogue, counts: Sequence[int]) -> Ints:
-    """Type of each machine, the fastest first, [D]."""
-    order = sorted(range(len(counts)), key=lambda t: -catalogue.offers[t].instructions)
-    return np.repeat(order, [counts[t] for t in order]).astype(np.int32)
-
-
-def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines:
-    """Return the plan without machines on which nothing runs and that need not be kept."""
-    in_use: Bools = np.asarray(packed.rows.any(axis=1))
-    for t, offer in enumerate(catalogue.offers):
-        same = np.flatnonzero(packed.kinds == t)
-        idle = same[~in_use[same]]
-        in_use[idle[: max(0, offer.at_least - int(in_use[same].sum()))]] = True
-    devices = None if packed.devices is None else packed.devices[in_use]
-    return PackedMachines(packed.kinds[in_use], packed.parallelism, packed.rows[in_use], devices)
-
-
-def accept_by_simulation(demand: Demand, catalogue: Catalogue) -> Accept:
-    """Take packed machines with which the closed form of the simulator reaches the rate."""
-
-    def accept(packed: PackedMachines) -> PackedMachines | None:
-        kinds = packed.kinds.tolist()
-        made = deployment_of(demand, catalogue, packed.parallelism, kinds, packed.rows)
-        return packed if made.carries else None
-
-    return accept
-
-
 def first_fit_machines(
     demand: Demand,
     catalogue: Catalogue,
@@ -256,7 +205,7 @@ def first_fit_machines(
     allow, as DS2 sets them.
     """
     prices = Prices.of(catalogue)
-    decide = accept or accept_by_simulation(demand, catalogue)
+    decide = accept or (lambda packed: packed)
     best: tuple[int, PackedMachines] | None = None
     for t in range(len(catalogue.offers)):
         filled = None if stop() and best else _first_fit_of_type(demand, catalogue, t)
@@ -285,8 +234,3 @@ def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMa
         if counts[t] == most or number > 8 * int(vector.sum()):
             return None
         number *= 2
-
-
-def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
-    """Share of every resource of every machine in use, [D, 6]."""
-    return np.asarray(uses(packing, packed.kinds, packed.rows))

@@ -1,97 +1,194 @@
-"""Steps: the largest rates that machines carry, by bisection."""
+"""Steps: the largest rates that machines carry, and those of one machine less or more."""
 
 from collections.abc import Callable
+from fractions import Fraction
+from itertools import chain
+from math import exp, floor, inf, log, log10, sqrt
 
-from streamplace.model.graph import StreamGraph
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.demand import Demand
-from streamplace.planning.naming import step_of
-from streamplace.planning.offers import Catalogue
-from streamplace.planning.result import PlanStep, PlanSteps
-from streamplace.planning.search import PackedMachines, PlanSearch
+from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, packing_of
+from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
+from streamplace.planning.links import deployed, fullest_link
+from streamplace.planning.packed import PackedMachines, largest_use, without_idle
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.search import PlanSearch
 
-PROBES = 12
-"""Halvings of the interval in which the largest rate lies."""
-LESS_PROBES, MORE_PROBES = 7, 6
-"""Halvings for plans of one machine less, up to the rate, and more, from the rate to twice it."""
+FLOWING = (CPU, CORE, EGRESS, INGRESS)
+"""Resources of which use grows with the rate."""
+LOWEST, HIGHEST = 1e-9, 1e12
+"""Smallest and largest rate that is tried, in tuples/s."""
+HALVINGS = 60
+"""Halvings of the logarithm of the rate that end at what the resources allow."""
+PROBES = 10
+"""Rates between the largest that was carried and the smallest that was not."""
+CLOSE = 1e-4
+"""Share by which these two rates may differ in the end."""
+DIVISIONS = 20
+"""Quarters of the rate that are tried until one is carried."""
 PROBE_STEPS = 2_000
 """Moves of the walks that ask what machines carry."""
+MOST_MACHINES = 2_000
+"""Machines that are packed to say which rate is possible."""
 
 
-def neighbouring_steps(
-    graph: StreamGraph,
-    demand: Demand,
-    catalogue: Catalogue,
-    packed: PackedMachines,
-    seed: int,
-    stops: tuple[Callable[[], bool], Callable[[], bool]],
-) -> PlanSteps:
-    """What the plan carries without its cheapest machine, and with one more of the cheapest.
+def never() -> bool:
+    """Do not stop."""
+    return False
+
+
+def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
+    """Rate at which the first resource is full but for the headroom; infinite where none is used.
+
+    The output of a window grows less than the rate, if at all, so that this is not too much.
+    """
+    use = largest_use(packing_of(problem.demand, problem.catalogue, packed.parallelism), packed)[
+        :, FLOWING
+    ].max()
+    if problem.cluster is not None:
+        made = deployed(problem, packed)
+        link = fullest_link(made.problem, made.placement)
+        use = max(use, 0.0 if link is None else link.use)
+    return problem.rate / float(use) if use else inf
+
+
+def largest_rate(
+    problem: PlanProblem,
+    counts: tuple[int, ...] | None = None,
+    stop: Callable[[], bool] = never,
+    most: float = inf,
+) -> tuple[float, PackedMachines | None]:
+    """Return the largest rate for which machines are packed, and these; 0 where none are.
 
     Parameters
     ----------
-    stops
-        Whether to end each of the two with the largest rate so far.
+    counts
+        Number of machines of each type; by default as many as there are of each, up to four times
+        the cheapest that the quickest bound does not exclude.
+    most
+        Rate that is tried first, unless the resources exclude it.
     """
-    offers, counts = catalogue.offers, packed.counts(len(catalogue.offers))
+
+    def pack(rate: float) -> tuple[float, PackedMachines | None]:
+        at = problem.at_rate(rate)
+        packed = packed_at(at, counts, stop)
+        return (0.0, None) if packed is None else (min(rate_of(at, packed), HIGHEST), packed)
+
+    high = _excluded_rate(problem, counts, most)
+    rate, low, best = high, 0.0, None
+    for _ in range(DIVISIONS):
+        if stop() or rate < LOWEST:
+            return 0.0, None
+        low, best = pack(rate)
+        if best is not None:
+            break
+        high, rate = rate, rate / 4
+    else:
+        return 0.0, None
+    for _ in range(PROBES):
+        if stop() or high <= low * (1 + CLOSE):
+            break
+        carried, packed = pack(sqrt(low * high))
+        if packed is None:
+            high = sqrt(low * high)
+        else:
+            low, best = max(carried, low), packed
+    return low, best
+
+
+def promised_rate(problem: PlanProblem) -> float:
+    """Return a rate of six digits, up to that of the problem, for which a plan is found if asked.
+
+    The largest that is found is asked for once more, since a search may fail at a rate between two
+    that it reaches.
+    """
+    rate, _ = largest_rate(problem, most=problem.rate)
+    for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
+        asked = _rounded_down(share * rate)
+        if asked >= LOWEST and packed_at(problem.at_rate(asked)) is not None:
+            return asked
+    return 0.0
+
+
+def packed_at(
+    problem: PlanProblem, counts: tuple[int, ...] | None = None, stop: Callable[[], bool] = never
+) -> PackedMachines | None:
+    """Pack the operators of a problem onto machines, few of them or the cheapest or not."""
+    numbers = counts or _several(problem)
+    if numbers is None:
+        return None
+    packed = PlanSearch(problem, stop).pack(numbers, PROBE_STEPS)
+    return None if packed is None else without_idle(packed, problem.catalogue)
+
+
+def neighbours(
+    problem: PlanProblem, packed: PackedMachines
+) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Numbers of machines without the cheapest of a plan, and with one more of the cheapest."""
+    offers = problem.catalogue.offers
+    counts = packed.counts(len(offers))
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
     less = next((t for t in by_price if counts[t] > offers[t].at_least), None)
     more = next((t for t in by_price if counts[t] < offers[t].at_most), None)
 
-    def step(
-        kind: int | None, change: int, low: float, probes: int, stop: Callable[[], bool]
-    ) -> PlanStep | None:
+    def changed(kind: int | None, change: int) -> tuple[int, ...] | None:
         if kind is None or sum(counts) + change == 0:
             return None
-        changed = tuple(n + change * (t == kind) for t, n in enumerate(counts))
+        return tuple(n + change * (t == kind) for t, n in enumerate(counts))
 
-        def carries(factor: float) -> bool:
-            search = PlanSearch(demand.at_rate(factor), catalogue, seed, stop)
-            return search.pack(changed, PROBE_STEPS) is not None
-
-        factor = largest_factor(carries, low, low + 1, probes, stop)
-        if not factor and stop():
-            return None
-        return step_of(catalogue, changed, factor * graph.source_rate)
-
-    return (
-        step(less, -1, 0.0, LESS_PROBES, stops[0]),
-        step(more, 1, 1.0, MORE_PROBES, stops[1]),
-    )
+    return changed(less, -1), changed(more, 1)
 
 
-def largest_rate(graph: StreamGraph, demand: Demand, catalogue: Catalogue, seed: int) -> float:
-    """Return the largest rate for which the cheapest machines were found, and some more."""
-
-    def carries(factor: float) -> bool:
-        slower = demand.at_rate(factor)
-        bound = proven_bound(slower, catalogue, lambda: True)
-        if bound is None:
-            return False
-        counts = [
-            min(offer.at_most, max(offer.at_least, 4 * count))
-            for offer, count in zip(catalogue.offers, bound.counts, strict=True)
-        ]
-        search = PlanSearch(slower, catalogue, seed)
-        return search.pack(counts, PROBE_STEPS) is not None
-
-    return largest_factor(carries, 0.0, 1.0, PROBES) * graph.source_rate
-
-
-def largest_factor(
-    carries: Callable[[float], bool],
-    low: float,
-    high: float,
-    probes: int,
-    stop: Callable[[], bool] = lambda: False,
-) -> float:
-    """Return the largest factor of the rate that is carried, by bisection; ``low`` is."""
-    for _ in range(probes):
-        if stop():
-            break
+def _excluded_rate(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
+    """Return the largest rate that neither the resources of all machines nor one core exclude."""
+    numbers = counts or tuple(offer.at_most for offer in problem.catalogue.offers)
+    most = min(most, HIGHEST)
+    if _is_possible(problem.at_rate(most), numbers):
+        return most
+    low, high = log(LOWEST), log(most)
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
-        if carries(middle):
+        if _is_possible(problem.at_rate(exp(middle)), numbers):
             low = middle
         else:
             high = middle
-    return low
+    return exp(low)
+
+
+def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
+    """Whether neither the resources of so many machines nor their cores exclude the rate."""
+    demand, catalogue = problem.demand, problem.catalogue
+    for v, required in enumerate(demand.requires):
+        speeds = [
+            offer.core_speed
+            for offer, n in zip(catalogue.offers, counts, strict=True)
+            if n and required <= offer.tags
+        ]
+        if not speeds or not least_parallelism(demand, v, max(speeds)):
+            return False
+    cuts = chain(resource_cuts(demand, catalogue), item_cuts(demand, catalogue))
+    return all(cut.holds(counts) for cut in cuts)
+
+
+def _several(problem: PlanProblem) -> tuple[int, ...] | None:
+    """Four times the cheapest machines that the quickest bound does not exclude, if there are."""
+    bound = proven_bound(problem.demand, problem.catalogue, lambda: True)
+    if bound is None:
+        return None
+    counts = tuple(
+        min(offer.at_most, max(offer.at_least, 4 * count))
+        for offer, count in zip(problem.catalogue.offers, bound.counts, strict=True)
+    )
+    return counts if sum(counts) <= MOST_MACHINES else None
+
+
+def _rounded_down(rate: float) -> float:
+    """Return the largest number of six digits up to a rate.
+
+    >>> _rounded_down(2000 / 3), _rounded_down(0.0)
+    (666.666, 0.0)
+    """
+    if rate <= 0:
+        return 0.0
+    digits = 5 - floor(log10(rate))
+    scaled = Fraction(rate) * Fraction(10) ** digits
+    return float(floor(scaled) / Fraction(10) ** digits)

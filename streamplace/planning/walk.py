@@ -23,6 +23,7 @@ def walk(
     packing: Packing, kinds: Ints, rows: Ints, random: Words, steps: int
 ) -> tuple[Ints, float]:
     """Return contents [D, N] whose resources are exceeded least, and by how much."""
+    rows = rows.copy()  # the caller keeps its own, whatever is tried here
     d = len(rows)
     use, over = np.empty(6), np.empty(d)
     moved, back = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)

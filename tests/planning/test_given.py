@@ -11,7 +11,7 @@ from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.devices import Devices
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
-from streamplace.planning.given import planned_on
+from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import PlanSettings
 
@@ -44,7 +44,7 @@ def carried(result: PlanResult) -> float:
 
 def test_a_plan_takes_the_machines_whose_links_carry_it() -> None:
     """Of four equal boxes, only the last two are joined by a fast link."""
-    result = planned_on(pair(100), linked(4, {(2, 3)}), ASKED)
+    result = planned(pair(100), linked(4, {(2, 3)}), ASKED)
     assert set(result.machines) == {"box2", "box3"}
     assert result.cost == result.bound == 2
     assert carried(result) == 1
@@ -60,24 +60,28 @@ def test_plans_whose_links_are_too_slow_are_cut_off() -> None:
         ],
         [Stream("a", "b", partitioning="hash")],
     )
-    result = planned_on(shuffle, linked(5, set()), ASKED)
+    result = planned(shuffle, linked(5, set()), ASKED)
     assert (result.bound, result.cost) == (2, 3)
     assert carried(result) == 1
 
 
-def test_links_that_no_plan_gets_by_with_are_named_with_what_they_carry() -> None:
-    """Neither operator can be divided, and all links are slow."""
-    with pytest.raises(ProblemError, match=r"links between machines do: the best carries 1\.25"):
-        planned_on(pair(100), linked(3, set()), ASKED)
+def test_a_refusal_names_a_rate_that_is_carried_if_asked_for() -> None:
+    """Neither operator can be divided, and all links are slow: one box carries both, but slower."""
+    slow = linked(3, set())
+    with pytest.raises(ProblemError, match=r"the largest rate with a plan is 833\.333 tuples/s"):
+        planned(pair(100), slow, ASKED)
+    result = planned(pair(100).at_rate(833.333), slow, ASKED)
+    assert result.cost == 1
+    assert carried(result) == 1
 
 
 def test_a_full_link_is_what_limits() -> None:
     """The plan carries no more than its links do."""
     cluster = linked(2, set())
     graph = pair(0.1)
-    result = planned_on(graph, cluster, ASKED)
+    result = planned(graph, cluster, ASKED)
     assert result.limit.resource == "link"
     assert result.carries == pytest.approx(1000 / 0.8)
     assert "the link box" in str(result)
-    faster = planned_on(graph.at_rate(result.carries), cluster, replace(ASKED, seed=1))
+    faster = planned(graph.at_rate(result.carries), cluster, replace(ASKED, seed=1))
     assert carried(faster) == pytest.approx(1)

@@ -48,7 +48,6 @@ from streamplace.model.messages import listed
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 from streamplace.placers.registry import Budget
-from streamplace.planning.given import planned_on
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.planner import planned
@@ -214,7 +213,7 @@ def _planned(
         plan = planned(graph, offers, asked)
         return current, plan
     cluster = reading.cluster.cluster() if machines is None else machines
-    plan = planned_on(graph, cluster, PlanSettings(seed=seed, budget=budget))
+    plan = planned(graph, cluster, PlanSettings(seed=seed, budget=budget))
     return used_machines(reading.cluster, subtasks), plan
 
 

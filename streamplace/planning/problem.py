@@ -1,0 +1,100 @@
+"""Plan problems: a graph at a rate, the machines that there are, and what a plan must leave free.
+
+A problem is built once, from the settings, and everything that decides about a plan reads the same
+demand: the bounds, the search, the links between given machines, and the check of the answer.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
+from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
+
+
+@dataclass(frozen=True, eq=False)
+class PlanProblem:
+    """A graph at a rate, and the machines of which a plan may be made.
+
+    Attributes
+    ----------
+    graph
+        The graph at its rate.
+    settings
+        What the plan must leave free, and how it is searched.
+    catalogue
+        Types of machines. Given machines are offers of a price of 1.
+    headroom
+        Share of every resource that stays free.
+    cluster
+        The given machines; None where machines are bought.
+    members
+        Numbers of the given machines of each type.
+    """
+
+    graph: StreamGraph
+    settings: PlanSettings
+    catalogue: Catalogue
+    headroom: float
+    cluster: Cluster | None = None
+    members: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        graph: StreamGraph,
+        machines: Catalogue | Cluster,
+        settings: PlanSettings = USUAL_SETTINGS,
+    ) -> "PlanProblem":
+        """Return the problem of a graph on offers or on the machines of a cluster."""
+        if isinstance(machines, Catalogue):
+            headroom = settings.headroom.share(graph, machines)
+            return cls(graph, settings, machines, headroom)
+        catalogue, members = catalogue_of(machines)
+        headroom = settings.headroom.share(graph, catalogue)
+        return cls(graph, settings, catalogue, headroom, machines, members)
+
+    @cached_property
+    def demand(self) -> Demand:
+        """Requirements of the graph at the rate at which the headroom would be in use."""
+        settings = self.settings
+        return demand_of(
+            self.graph.at_rate(self.rate / (1 - self.headroom)),
+            settings.error,
+            settings.robust,
+            settings.keep_parallelism,
+        )
+
+    @property
+    def rate(self) -> float:
+        """Tuples/s of all sources together."""
+        return self.graph.source_rate
+
+    def at_rate(self, rate: float) -> "PlanProblem":
+        """Return the same problem at another rate."""
+        return replace(self, graph=self.graph.at_rate(rate))
+
+
+def catalogue_of(cluster: Cluster) -> tuple[Catalogue, tuple[tuple[int, ...], ...]]:
+    """Offers for the types of devices of a cluster, and the numbers of the devices of each."""
+    kinds: dict[Offer, list[int]] = {}
+    for number, device in enumerate(cluster.devices):
+        offer = Offer(
+            "machine",
+            1.0,
+            device.mips,
+            device.cores,
+            device.memory,
+            device.egress,
+            device.ingress,
+            tags=device.tags,
+        )
+        kinds.setdefault(offer, []).append(number)
+    offers = tuple(
+        replace(offer, name=cluster.devices.name[numbers[0]], at_most=len(numbers))
+        for offer, numbers in kinds.items()
+    )
+    costs = cluster.overhead_s, cluster.overhead_s_per_byte
+    return Catalogue(offers, *costs, slot_sharing=True), tuple(map(tuple, kinds.values()))

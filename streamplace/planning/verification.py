@@ -1,0 +1,128 @@
+"""Verification: whether a plan holds what it promises, by the models that everybody else uses.
+
+Everything is computed from what is returned, that is from graph, cluster and placement, and not
+from what the search has worked with. The search packs contents; this page expands the plan.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from math import isfinite
+
+import numpy as np
+from streamsim import resource_loads, throughput
+
+from streamplace.errors import StreamplaceError
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.expansion import Expansion, expand
+from streamplace.model.problem import Problem
+from streamplace.planning.deployment import ROUNDING
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.result import PlanResult
+from streamplace.planning.slots import slot_groups, slots_of
+
+EXACT = Fraction(1, 10**12)
+"""Share by which a cost may differ from the exact one, because it is a float."""
+CLOSE = 1e-6
+"""Share by which the rate that a plan carries may differ from what it says."""
+
+
+def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
+    """Say what a plan does not hold; nothing where it holds all."""
+    yield from _of_parallelism(asked, result)
+    try:
+        subtasks = expand(result.graph.at_rate(result.rate / (1 - asked.headroom)))
+        problem = Problem(subtasks.graph, result.cluster)
+        problem.check(result.placement)
+    except StreamplaceError as error:
+        yield str(error)
+        return
+    place = result.placement.index
+    share = float(throughput(problem.instance, place[None])[0])
+    if share < 1 - ROUNDING:
+        spare = " and the headroom" if asked.headroom else ""
+        yield f"it carries {share:.6%} of the rate{spare}"
+    yield from _of_reserve(asked, subtasks, problem, place)
+    yield from _of_slots(asked, result, subtasks)
+    yield from _of_machines(asked, result)
+    if isfinite(result.carries):
+        full = expand(result.graph.at_rate(result.carries)).graph
+        reached = float(throughput(Problem(full, result.cluster).instance, place[None])[0])
+        if reached < 1 - CLOSE or result.carries < result.rate / (1 - asked.headroom) * (1 - CLOSE):
+            yield f"it says that it carries {result.carries:.6g} tuples/s, and does not"
+
+
+def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
+    """Rates of the sources, and parallelisms within their limits."""
+    before, after = asked.graph.operators, result.graph.operators
+    if before.name != after.name or not np.allclose(before.rate, after.rate, rtol=1e-9, atol=0):
+        yield "its graph has other operators or rates"
+        return
+    if result.parallelism != dict(zip(after.name, after.parallelism.tolist(), strict=True)):
+        yield "its graph has other parallelisms"
+    if asked.settings.keep_parallelism and (before.parallelism != after.parallelism).any():
+        yield "it does not keep the parallelism of the graph"
+    limited = before.max_parallelism > 0
+    if (after.parallelism[limited] > before.max_parallelism[limited]).any():
+        yield "it has more subtasks than max_parallelism allows"
+
+
+def _of_reserve(
+    asked: PlanProblem, subtasks: Expansion, problem: Problem, place: Ints
+) -> Iterator[str]:
+    """CPU of every machine and core, if the costs of the most expensive operators are too low."""
+    settings = asked.settings
+    if not settings.robust:
+        return
+    instance = problem.instance
+    row, kind = np.arange(len(place)), instance.device_type[place]
+    load: Floats = np.zeros((subtasks.original.n_operators, len(instance.cores)))
+    np.add.at(load, (subtasks.operator, place), instance.load[row, kind])
+    errors = np.sort(settings.error * load, axis=0)[::-1][: settings.robust].sum(axis=0)
+    used = resource_loads(instance, place).devices + errors
+    core = (1 + settings.error) * instance.core_load[row, kind].max(initial=0.0)
+    if max(float(used.max()), float(core)) > 1 + 10 * ROUNDING:
+        full = max(float(used.max()), float(core))
+        yield f"a machine is {full:.6%} full where {settings.robust} operators cost more"
+
+
+def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:
+    """Slots of every machine."""
+    limits = _of_each_machine(asked.catalogue, result, "slots")
+    groups = slot_groups(asked.demand, asked.catalogue)
+    taken = slots_of(groups, subtasks.fold(result.placement).T)
+    if asked.cluster is None and (taken > limits).any():
+        yield "a machine has too few slots"
+
+
+def _of_each_machine(catalogue: Catalogue, result: PlanResult, field: str) -> Floats:
+    """Field of the offer of every machine, [D]; infinite for given machines."""
+    offers = {offer.name: float(getattr(offer, field)) for offer in catalogue.offers}
+    names = result.cluster.devices.name
+    return np.array([offers.get(name.rpartition("-")[0], np.inf) for name in names], np.float64)
+
+
+def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
+    """Numbers of machines, their cost, and the bound."""
+    if asked.cluster is not None:
+        names = asked.cluster.devices.name
+        used = {names[d] for d in result.placement.index.tolist()}
+        if result.cluster is not asked.cluster or used != set(result.machines):
+            yield "its machines are others than those on which subtasks run"
+        cost = Fraction(len(result.machines))
+    else:
+        numbers = Counter(name.rpartition("-")[0] for name in result.cluster.devices.name)
+        if numbers != Counter(result.machines):
+            yield "its cluster has other machines than it lists"
+        for offer in asked.catalogue.offers:
+            if not offer.at_least <= numbers[offer.name] <= offer.at_most:
+                yield f"it has {numbers[offer.name]} machines of {offer.name}"
+        prices = {
+            offer.name: Fraction(repr(float(offer.price))) for offer in asked.catalogue.offers
+        }
+        cost = sum((prices[name] * n for name, n in numbers.items()), Fraction(0))
+    if abs(Fraction(result.cost) - cost) > EXACT * cost:
+        yield f"it says that it costs {result.cost:g}, and costs {float(cost):g}"
+    if result.bound > cost * (1 + EXACT):
+        yield f"it costs {float(cost):g}, less than its bound of {float(result.bound):g}"

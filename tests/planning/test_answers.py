@@ -1,0 +1,290 @@
+"""Every plan that is returned holds what it promises, whatever was asked for, in whatever budget.
+
+The plans are judged from what a user gets, by the simulator, by sums written here, and by the
+checker of the library where that can express the problem.
+"""
+
+import logging
+import re
+import runpy
+from dataclasses import replace
+from fractions import Fraction
+from math import isfinite
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from planning_cases import question as drawn
+from streamsim import resource_loads, throughput
+
+import streamplace
+from streamplace import Budget, Offer, Operator, Stream, StreamGraph
+from streamplace.errors import DefectError, ProblemError
+from streamplace.library.plans import plan_document
+from streamplace.model import Problem
+from streamplace.model.expansion import expand
+from streamplace.model.key_groups import groups_of_subtask
+from streamplace.planning import planner
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import PlanSettings
+from streamplace.planning.verification import contradictions
+
+CHECKER = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "checker/check.py")))
+LARGEST = r"the largest rate with a plan is ([0-9.e+-]+) tuples/s"
+
+
+def share_of(result: PlanResult, rate: float) -> float:
+    """Share of a rate that a plan carries in the simulator."""
+    subtasks = expand(result.graph.at_rate(rate)).graph
+    instance = Problem(subtasks, result.cluster).instance
+    return float(throughput(instance, result.placement.index[None])[0])
+
+
+def fullest(result: PlanResult, rate: float, robust: int, error: float) -> float:
+    """Use of the fullest machine or core where the most expensive operators on it cost more."""
+    expansion = expand(result.graph.at_rate(rate))
+    instance = Problem(expansion.graph, result.cluster).instance
+    place, machines = result.placement.index, len(result.cluster.devices.name)
+    used = np.array(resource_loads(instance, place).devices)
+    for m in range(machines):
+        own = dict.fromkeys(range(expansion.original.n_operators), 0.0)
+        for subtask in np.flatnonzero(place == m).tolist():
+            own[int(expansion.operator[subtask])] += instance.load[subtask, instance.device_type[m]]
+        used[m] += error * sum(sorted(own.values())[len(own) - robust :]) if robust else 0.0
+    cores = instance.core_load[np.arange(len(place)), instance.device_type[place]]
+    return max(float(used.max()), float(cores.max()) * (1 + error if robust else 1))
+
+
+def assert_kept(question: dict[str, Any], result: PlanResult) -> None:
+    """Rate, headroom, reserve, parallelism, machines, cost and bound of a plan."""
+    graph, free = question["graph"], question["headroom"]
+    rate = graph.source_rate / (1 - free)
+    assert result.rate == graph.source_rate
+    assert share_of(result, rate) >= 1 - 1e-8
+    assert fullest(result, rate, question["robust"], question["error"]) <= 1 + 1e-6
+    if isfinite(result.carries):
+        assert result.carries >= rate * (1 - 1e-8)
+        assert share_of(result, result.carries) >= 1 - 1e-6
+    problem = Problem(expand(result.graph).graph, result.cluster)
+    problem.check(result.placement)
+    operators = graph.operators
+    if question["keep_parallelism"]:
+        assert list(result.parallelism.values()) == operators.parallelism.tolist()
+    for p, most in zip(
+        result.parallelism.values(), operators.max_parallelism.tolist(), strict=True
+    ):
+        assert 1 <= p <= (most or p)
+    assert float(result.bound) <= result.cost * (1 + 1e-12)
+    if question["cluster"] is not None:
+        assert result.cluster == question["cluster"]
+        assert result.cost == len(set(result.placement.index.tolist()))
+    else:
+        assert_offers(question["offers"], result)
+
+
+def assert_offers(offers: Catalogue, result: PlanResult) -> None:
+    """Numbers, prices and slots of machines that are bought."""
+    cost = Fraction(0)
+    counts = expand(result.graph).fold(result.placement)
+    groups = [name or "default" for name in result.graph.operators.slot_sharing_group]
+    for offer in offers.offers:
+        number = result.machines.get(offer.name, 0)
+        assert offer.at_least <= number <= offer.at_most
+        cost += number * Fraction(repr(offer.price))
+        for m, name in enumerate(result.cluster.devices.name):
+            if name.rpartition("-")[0] != offer.name:
+                continue
+            there = counts[:, m]
+            if offers.slot_sharing:
+                taken = sum(
+                    max(n for n, own in zip(there, groups, strict=True) if own == group)
+                    for group in set(groups)
+                )
+            else:
+                taken = there.sum()
+            assert taken <= offer.slots
+    assert result.cost == pytest.approx(float(cost), rel=1e-12)
+
+
+def asked(question: dict[str, Any], **changes: Any) -> PlanResult:
+    """Return what the public function says."""
+    return streamplace.plan(**{**question, **changes})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_plan_holds_what_it_promises(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Any graph, machines and flags, and small budgets; nothing had to be repaired on the way."""
+    assert_answered(drawn(seed), caplog)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40, 1000))
+def test_many_plans_hold_what_they_promise(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    """The same for many more."""
+    assert_answered(drawn(seed), caplog)
+
+
+def assert_answered(question: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Return a plan that holds, or a refusal that is no defect."""
+    with caplog.at_level(logging.ERROR, logger="streamplace"):
+        try:
+            result = asked(question)
+        except ProblemError:
+            return
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+    assert_kept(question, result)
+    if question["cluster"] is None:
+        assert_checked(question, result)
+
+
+def assert_checked(question: dict[str, Any], result: PlanResult) -> None:
+    """Cost by the checker of the library, where its instances can express the question."""
+    offers, graph = question["offers"], question["graph"]
+    if question["headroom"] or any(isfinite(offer.slots) for offer in offers.offers):
+        return
+    try:
+        document = plan_document(graph, offers)
+    except ProblemError:
+        return
+    for kind in document["kinds"]:
+        for limit in {"cpu", "memory", "out", "in"} & set(kind):
+            kind[limit] += 10 + kind[limit] // 10**8  # what is rounded to whole numbers
+    assert CHECKER.plan(CHECKER.Instance(document), solution_of(result, graph, offers)) == (
+        sum(
+            kind["price"] * result.machines.get(offer.name, 0)
+            for kind, offer in zip(document["kinds"], offers.offers, strict=True)
+        )
+    )
+
+
+def solution_of(result: PlanResult, graph: StreamGraph, offers: Catalogue) -> dict[str, Any]:
+    """Pieces of every operator on every machine, in the order of an instance of the library."""
+    expansion = expand(result.graph)
+    kinds = [offer.name for offer in offers.offers]
+    machines = [
+        [kinds.index(name.rpartition("-")[0]), dict[int, int]()]
+        for name in result.cluster.devices.name
+    ]
+    for number, v in enumerate(graph.order.tolist()):
+        groups = int(graph.operators.max_parallelism[v])
+        subtasks = np.flatnonzero(expansion.operator == v).tolist()
+        for i, subtask in enumerate(subtasks):
+            own = machines[int(result.placement.index[subtask])][1]
+            pieces = len(groups_of_subtask(groups, len(subtasks), i))
+            own[number] = own.get(number, 0) + pieces
+    return {"machines": [[kind, list(own.items())] for kind, own in machines]}
+
+
+@pytest.mark.parametrize("seed", range(100, 115))
+def test_no_budget_finds_a_plan_below_the_bound_of_another(seed: int) -> None:
+    """A bound is one of all plans, so of those with more moves as well."""
+    question, results = drawn(seed), []
+    for moves in (100, 5000):
+        try:
+            results.append(asked(question, budget=Budget(None, moves)))
+        except ProblemError:
+            return
+    assert max(result.bound for result in results) <= min(
+        Fraction(repr(result.cost)) * (1 + Fraction(1, 10**12)) for result in results
+    )
+
+
+@pytest.mark.parametrize("seed", range(200, 210))
+@pytest.mark.parametrize("factor", [30.0, 1e7])
+def test_a_refusal_names_a_rate_that_is_carried(seed: int, factor: float) -> None:
+    """The largest rate of a refusal has a plan when it is asked for, and is not absurdly small."""
+    question = drawn(seed)
+    graph = question["graph"]
+    try:
+        asked(question, graph=graph.at_rate(graph.source_rate * factor))
+    except ProblemError as refused:
+        named = re.search(LARGEST, str(refused))
+        if named is None:
+            return
+        slower = graph.at_rate(float(named.group(1)))
+        result = asked(question, graph=slower)
+        assert_kept({**question, "graph": slower}, result)
+
+
+def test_a_rate_far_below_the_one_asked_for_is_found() -> None:
+    """Seven tuples/s, where a hundred million were asked for."""
+    graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=1, max_parallelism=1)])
+    with pytest.raises(ProblemError, match="the largest rate with a plan is 7 tuples/s"):
+        streamplace.plan(graph, rate=1e8, offers=[Offer("a", 1.0, mips=7.0)])
+
+
+def test_one_machine_less_is_exact() -> None:
+    """Two machines of one MIPS carry two thirds of what three are planned for."""
+    graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
+    result = streamplace.plan(graph, offers=[Offer("a", 1.0, mips=1.0)], budget=Budget(None, 10**5))
+    assert result.cost == 3
+    assert result.cheaper is not None
+    assert result.cheaper.rate == pytest.approx(2000 / 3, rel=1e-6)
+
+
+def test_an_impossible_rate_is_refused_without_running_out_of_memory() -> None:
+    """A million billion tuples/s would need more subtasks than any graph may have."""
+    graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
+    with pytest.raises(ProblemError, match=r"'v' needs more than 10000000 subtasks; the largest"):
+        streamplace.plan(graph, rate=1e15, offers=[Offer("a", 1.0, mips=1.0, at_most=5)])
+
+
+PIPE = StreamGraph.of(
+    "pipe",
+    [
+        Operator("source", ipt=1000, payload=10, rate=1000, max_parallelism=4),
+        Operator("count", ipt=2000, max_parallelism=8, memory=4.0),
+    ],
+    [Stream("source", "count", partitioning="hash")],
+)
+OFFERS = Catalogue.of([Offer("box", 1.0, mips=1.0, slots=4.0)])
+ROBUST = PlanSettings(budget=Budget(None, 10**4), robust=1, error=0.2)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda r: {"placement": moved(r)}, "it carries"),
+        (lambda r: {"cost": r.cost - 1}, "it says that it costs 3, and costs 4"),
+        (lambda r: {"bound": Fraction(5)}, "it costs 4, less than its bound of 5"),
+        (lambda r: {"machines": {"box": 3}}, "its cluster has other machines than it lists"),
+        (lambda r: {"carries": 2 * r.carries}, "it says that it carries"),
+        (lambda r: {"parallelism": {"source": 1, "count": 1}}, "its graph has other parallelisms"),
+        (lambda r: {"graph": PIPE.at_rate(500)}, "its graph has other operators or rates"),
+    ],
+)
+def test_a_spoiled_plan_does_not_pass_its_check(spoil: Any, reason: str) -> None:
+    """Each promise is checked."""
+    problem = PlanProblem.of(PIPE, OFFERS, ROBUST)
+    result = planner.planned(PIPE, OFFERS, ROBUST)
+    assert list(contradictions(problem, result)) == []
+    spoiled = replace(result, **spoil(result))
+    assert any(reason in told for told in contradictions(problem, spoiled))
+
+
+def moved(result: PlanResult) -> Any:
+    """Return a placement of all subtasks on the first machine."""
+    return replace(result.placement, index=np.zeros_like(result.placement.index))
+
+
+def test_the_reserve_is_checked() -> None:
+    """A plan without a reserve does not pass as one with it."""
+    lean = planner.planned(PIPE, OFFERS, PlanSettings(budget=Budget(None, 10**4)))
+    told = list(contradictions(PlanProblem.of(PIPE, OFFERS, ROBUST), lean))
+    assert any("where 1 operators cost more" in reason for reason in told)
+
+
+def test_a_plan_that_fails_its_check_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is told instead."""
+    whole = planner.result_of
+
+    def cheapened(*arguments: Any) -> PlanResult:
+        return replace(whole(*arguments), cost=1.0)
+
+    monkeypatch.setattr(planner, "result_of", cheapened)
+    with pytest.raises(DefectError, match="it says that it costs 1, and costs 4; this is a defect"):
+        planner.planned(PIPE, OFFERS, ROBUST)
