@@ -1,14 +1,13 @@
 """A plan as the other commands read it: graph, cluster, and placement of subtasks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import Expansion, expand
-from streamplace.model.graph import StreamGraph
+from streamplace.model.expansion import Expansion, expand, with_parallelism
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
@@ -74,12 +73,6 @@ def deployment_of(
     names = expansion.graph.operators.name
     placement = Placement(names, cluster.devices.name, np.concatenate(where).astype(np.int32))
     return PlannedDeployment(expansion, cluster, placement)
-
-
-def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
-    """Return the graph whose operators have so many subtasks each, [N]."""
-    operators = replace(graph.operators, parallelism=parallelism)
-    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
 def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:

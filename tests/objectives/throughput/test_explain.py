@@ -121,5 +121,7 @@ def test_a_card_carries_the_streams_of_all_its_links_heaviest_first() -> None:
     assert answer.bottleneck.kind == "egress"
     links = [link for link in answer.links if link.source == "a"]
     assert len(links) == 2
+    of_links = sorted((c.load for link in links for c in link.streams), reverse=True)
     loads = [carried.load for carried in answer.bottleneck.carries]
-    assert loads == sorted((c.load for link in links for c in link.streams), reverse=True)
+    assert loads == pytest.approx([1000 * load for load in of_links])
+    assert sum(loads) == pytest.approx(answer.bottleneck.load)
