@@ -1,8 +1,14 @@
+from typing import Any
+
+import numpy as np
 import pytest
 from problems import PROBLEMS, chain, fork_join, heterogeneous, many_sources
 
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.api import simulate
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.streams import Streams
+from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.throughput.explain import explain
 
 
@@ -125,3 +131,109 @@ def test_a_card_carries_the_streams_of_all_its_links_heaviest_first() -> None:
     loads = [carried.load for carried in answer.bottleneck.carries]
     assert loads == pytest.approx([1000 * load for load in of_links])
     assert sum(loads) == pytest.approx(answer.bottleneck.load)
+
+
+def clicks(max_parallelism: int = 0, partitioning: str = "") -> StreamGraph:
+    """Three operators of which ``parse`` alone needs two cores."""
+    return StreamGraph.of(
+        "clicks",
+        [
+            Operator("kafka", ipt=2e4, rate=2e4, payload=400),
+            Operator("parse", ipt=1.5e5, payload=300, max_parallelism=max_parallelism),
+            Operator("filter", ipt=15e3),
+        ],
+        [Stream("kafka", "parse"), Stream("parse", "filter", partitioning=partitioning)],
+    )
+
+
+def edge(cores: int = 2, others: int = 0) -> Cluster:
+    """A device of several cores, and others like it behind links that nobody limited."""
+    names = ("edge", *(f"other{i}" for i in range(others)))
+    devices = [Device(name, mips=1500, cores=cores, egress="50 Mbps") for name in names]
+    return Cluster.of(devices, bandwidth=UNLIMITED_BPS)
+
+
+def test_one_core_is_filled_by_the_operator_that_fills_it() -> None:
+    """And by nobody beside it: a second core is idle all the while."""
+    problem = Problem(clicks(), edge())
+    answer = explain(problem, problem.placement([0, 0, 0]))
+    assert answer.bottleneck.kind == "core"
+    assert [(c.name, c.load) for c in answer.bottleneck.carries] == [("parse", pytest.approx(2))]
+    told = str(answer.report())
+    assert "Bottleneck: one core of edge at 200.0 %, which parse fills alone\n" in told
+    assert "81.1 % instead of 50.0 %" in told
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_the_parallelism_that_is_advised_reaches_what_it_promises(others: int) -> None:
+    """On the device itself, or on several: the placement of the subtasks is simulated."""
+    problem = Problem(clicks(), edge(others=others))
+    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
+    assert advice is not None
+    graph = with_parallelism(problem.graph, np.array([1, advice.parallelism, 1], np.int32))
+    expansion = expand(graph)
+    where = {name: "edge" for name in expansion.graph.operators.name}
+    dealt = [name for name, count in advice.devices.items() for _ in range(count)]
+    where |= dict(zip(expansion.subtasks("parse"), dealt, strict=True))
+    answer = simulate(graph, where, problem.cluster)
+    assert answer.value == pytest.approx(advice.relative_throughput)
+    assert (len(advice.devices) > 1) == (others > 0)
+    assert advice.relative_throughput > (0.8 if others == 0 else 0.99)
+
+
+@pytest.mark.parametrize(
+    ("graph", "rules", "split"),
+    [
+        (clicks(max_parallelism=1), {}, None),
+        (clicks(partitioning="forward"), {}, ("parse", "filter")),
+        (clicks(), {"pin": {"parse": "edge"}}, ("parse",)),
+    ],
+)
+def test_advice_on_parallelism_knows_its_limits(
+    graph: StreamGraph, rules: dict[str, Any], split: tuple[str, ...] | None
+) -> None:
+    """The maximum parallelism, streams that join subtask to subtask, and constraints."""
+    problem = Problem(graph, edge(others=1), Constraints(**rules))
+    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
+    assert (advice and advice.operators) == split
+    if rules:
+        assert advice is not None
+        assert set(advice.devices) == {"edge"}
+
+
+def test_subtasks_are_not_split_again() -> None:
+    """Of a subtask nobody can have two; its operator is not known any more."""
+    graph = with_parallelism(clicks().at_rate(6e4), np.array([1, 2, 1], np.int32))
+    problem = expand(graph).problem(Problem(graph, edge(cores=8)))
+    answer = explain(problem, problem.placement([0, 0, 0, 0]))
+    assert answer.bottleneck.kind == "core"
+    assert answer.parallelism is None
+
+
+def test_whoever_must_share_a_device_is_advised_to_move_together() -> None:
+    """A pair that is colocated moves as one."""
+    rules = Constraints(pin={"v0": "d0"}, colocate=[{"v1", "v2"}])
+    problem = Problem(chain(3, payload=0), Cluster.uniform(2), rules)
+    move = explain(problem, problem.placement([0, 0, 0])).move
+    assert move is not None
+    assert move.operators == ("v1", "v2")
+
+
+def test_cards_are_rows_of_the_table_where_they_have_a_limit() -> None:
+    """With what they carry, as a share of the card; links that nobody limited have no load."""
+    devices = [Device("edge", egress="50 Mbps"), Device("cloud", cores=4)]
+    problem = Problem(clicks(), Cluster.of(devices, bandwidth=UNLIMITED_BPS))
+    answer = explain(problem, problem.placement([0, 1, 1]))
+    (card,) = answer.cards
+    assert (card.device, card.kind, card.load) == ("edge", "egress", pytest.approx(1.28))
+    assert card.streams[0].load == pytest.approx(1.28)
+    told = str(answer.report())
+    assert "edge, out     128.0 %" in told
+    assert "64 Mbps of 50 Mbps: kafka→parse" in told
+    assert "64 Mbps, no limit: kafka→parse" in told
+    assert "Tbps" not in told
+    assert "carrying kafka→parse (128.0 %)" in told
+    document = answer.document()
+    assert document["links"][0]["bandwidth_bps"] is None
+    assert document["cards"][0]["streams"] == [{"name": "kafka→parse", "load": card.load}]
+    assert "links without a limit" in str(problem.cluster)
