@@ -147,8 +147,10 @@ def simulate(
 
     Parameters
     ----------
-    graph, cluster, constraints, rate
+    graph, cluster, rate
         As for `place`.
+    constraints
+        As for `place`. A placement that breaks them is refused, and no move is advised that would.
     placement
         A placement of operators or of subtasks: a `Placement`, the result of `place`, a mapping of
         operators to devices, or the path of a placement file.
