@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
@@ -48,7 +49,7 @@ class ParallelismAdvice:
     parallelism
         Number of subtasks that each of them should have.
     devices
-        Number of subtasks of them that run on each device.
+        Number of subtasks of them that run on each device; the first subtasks on the first device.
     """
 
     operators: tuple[str, ...]
@@ -129,7 +130,10 @@ def _here(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None
 
 
 def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
-    """Split the operators, and move subtasks as long as the fullest resource gets emptier."""
+    """Split the operators, and move subtasks as long as the fullest resource gets emptier.
+
+    None where that needs no other device than they have.
+    """
     from streamsim.incremental import Incremental
 
     most = min(MOST_SUBTASKS, int(problem.instance.cores.sum()))
@@ -139,15 +143,22 @@ def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | No
     split = _split(problem, rows, number)
     if split.graph.operators.parallelism.sum() > MOST_EXPANDED:
         return None
-    expansion = expand(split.graph)
-    expanded = expansion.problem(split)
+    try:
+        expansion = expand(split.graph)
+        expanded = expansion.problem(split)
+    except StreamplaceError:  # other operators, or their constraints, cannot be divided
+        return None
     state = Incremental(expanded.instance, place[expansion.operator])
     moved = np.flatnonzero(np.isin(expansion.operator, rows))
     where = place[expansion.operator].astype(np.int32)
     for s in moved.tolist():
         where[s] = _best_device(expanded, state, where, s)
+    for v in rows.tolist():  # in the order of the devices, so that their numbers tell all
+        where[expansion.operator == v] = np.sort(where[expansion.operator == v])
     counts = np.bincount(where[moved], minlength=problem.n_devices)
     used = {d: int(counts[d]) for d in np.flatnonzero(counts).tolist()}
+    if len(used) == 1 or not expanded.legal(where)[0]:
+        return None
     reached = _throughput(expanded, where)
     return ParallelismAdvice(_names(problem, rows), number, _by_device(problem, used), reached)
 

@@ -7,6 +7,7 @@ from problems import PROBLEMS, chain, fork_join, heterogeneous, many_sources
 from streamplace.api import simulate
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.placement import Placement
 from streamplace.model.streams import Streams
 from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.throughput.explain import explain
@@ -181,6 +182,63 @@ def test_the_parallelism_that_is_advised_reaches_what_it_promises(others: int) -
     assert advice.relative_throughput > (0.8 if others == 0 else 0.99)
 
 
+def drawn(seed: int) -> tuple[Problem, Placement]:
+    """A tree of operators on devices of several cores, with key groups, rules and limits."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    operators = [
+        Operator(
+            f"v{i}",
+            ipt=1e4 * float(rng.integers(1, 40) * (1 + 2 * (i % 2))),
+            payload=float(rng.integers(0, 500)),
+            rate=1e4 if i == 0 else 0.0,
+            parallelism=int(rng.integers(1, 3)),
+            max_parallelism=int(rng.choice([0, 0, 0, 3, 8])),
+        )
+        for i in range(n)
+    ]
+    kinds = rng.choice(["", "rebalance"], n)
+    streams = [
+        Stream(f"v{rng.integers(0, v)}", f"v{v}", partitioning=str(kinds[v])) for v in range(1, n)
+    ]
+    devices = [
+        Device(f"d{i}", cores=int(rng.integers(2, 4)), egress=float(rng.choice([1e7, 1e9, 1e9])))
+        for i in range(d)
+    ]
+    cluster = Cluster.of(devices, bandwidth=float(rng.choice([1e9, UNLIMITED_BPS])))
+    rules = Constraints(pin={"v0": "d0"}, colocate=[{"v0", "v1"}] if seed % 3 else [])
+    problem = Problem(StreamGraph.of("drawn", operators, streams), cluster, rules)
+    return problem, problem.placement(problem.repaired(rng.integers(0, d, n)))
+
+
+def test_on_random_problems_users_add_up_and_the_parallelism_reaches_what_it_promises() -> None:
+    """Of every resource but a core; and as the simulator says, under the same rules."""
+    advised = spread = 0
+    for problem, placement in map(drawn, range(200)):
+        answer = explain(problem, placement)
+        limit, advice = answer.bottleneck, answer.parallelism
+        if limit.kind != "core":
+            assert sum(c.load for c in limit.carries) == pytest.approx(limit.load)
+        if advice is None or len(advice.operators) > 1:
+            continue
+        advised += 1
+        (name,) = advice.operators
+        parallelism = problem.graph.operators.parallelism.copy()
+        parallelism[problem.graph.operators.index(name)] = advice.parallelism
+        graph, where = with_parallelism(problem.graph, parallelism), dict(placement)
+        if len(advice.devices) > 1:
+            spread += 1
+            expansion = expand(graph)
+            where = dict(expansion.unfold(placement))
+            dealt = [device for device, n in advice.devices.items() for _ in range(n)]
+            where |= dict(zip(expansion.subtasks(name), dealt, strict=True))
+        reached = simulate(graph, where, problem.cluster, constraints=problem.constraints).value
+        assert reached == pytest.approx(advice.relative_throughput)
+        assert reached > answer.value
+    assert advised > 10
+    assert spread > 0
+
+
 @pytest.mark.parametrize(
     ("graph", "rules", "split"),
     [
@@ -199,6 +257,27 @@ def test_advice_on_parallelism_knows_its_limits(
     if rules:
         assert advice is not None
         assert set(advice.devices) == {"edge"}
+
+
+def test_a_graph_that_cannot_be_expanded_is_advised_on_its_devices() -> None:
+    """Two operators whose forward stream joins different parallelisms stand elsewhere in it."""
+    plain = clicks()
+    odd = [Operator("one"), Operator("two", parallelism=2)]
+    graph = StreamGraph.of(
+        "odd",
+        [*plain.operators, *odd],
+        [
+            *(
+                Stream(*pair)
+                for pair in (("kafka", "parse"), ("parse", "filter"), ("filter", "one"))
+            ),
+            Stream("one", "two", partitioning="forward"),
+        ],
+    )
+    problem = Problem(graph, edge(others=1))
+    advice = explain(problem, problem.placement([0] * 5)).parallelism
+    assert advice is not None
+    assert dict(advice.devices) == {"edge": 2}
 
 
 def test_subtasks_are_not_split_again() -> None:
