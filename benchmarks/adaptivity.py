@@ -25,7 +25,7 @@ from streamplace.families.cav import EVERY_S, Cav
 from streamplace.families.giph_adaptive import GiphAdaptive
 from streamplace.families.registry import FAMILIES
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget
 
 MAKESPAN = OBJECTIVES["makespan"]
 FREQUENCIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -153,7 +153,7 @@ def drive(problems: list[Problem]) -> list[Drive]:
         for problem in problems[1:]:
             from_there = Relocation(last, EVERY_S * (frequency or 1.0))
             counted = None if frequency is None else from_there
-            budget = Budget() if counted is None else Budget(None, EVALUATIONS)
+            budget = USUAL_BUDGET if counted is None else Budget(evaluations=EVALUATIONS)
             last = place(problem, placer=placer, relocation=counted, budget=budget).placement
             told = simulate(problem, last, relocation=from_there).headline()
             way = told["relocation"]

@@ -7,7 +7,7 @@ import pytest
 from streamplace.model import Cluster, Operators, Problem, StreamGraph, Streams
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import partition
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS, USUAL_BUDGET
 
 THROUGHPUT = OBJECTIVES["throughput"]
 SIZES = [(27, 36), (100_000, 200_000)]
@@ -44,12 +44,12 @@ def test_bare_pymetis(benchmark, problem):
 def test_metis_placer(benchmark, problem):
     """The whole placer: weights, adjacency, partition, placement."""
     place = PLACERS["metis"].function
-    benchmark(place, problem, THROUGHPUT, seed=0, budget=Budget())
+    benchmark(place, problem, THROUGHPUT, seed=0, budget=USUAL_BUDGET)
 
 
 def test_fuser_placer(benchmark, problem):
     """The fuser on the same graphs."""
     place = PLACERS["fuser"].function
     benchmark.pedantic(
-        place, (problem, THROUGHPUT), {"seed": 0, "budget": Budget()}, rounds=3, warmup_rounds=1
+        place, (problem, THROUGHPUT), {"seed": 0, "budget": USUAL_BUDGET}, rounds=3, warmup_rounds=1
     )

@@ -24,7 +24,7 @@ from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.files import make_folder
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
-from streamplace.placers.registry import Budget
+from streamplace.placers.registry import USUAL_BUDGET
 from streamplace.progress import tracked
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def compare(
             placers=names,
             rates=rates_of(rates) or facts.rate,
             seed=seed_of(seed),
-            budget=budget_of(budget) or Budget(),
+            budget=budget_of(budget) or USUAL_BUDGET,
             objectives=tuple(filter(None, texts_of("objective", objective))) or (facts.objective,),
             require=texts_of("require", require),
         )

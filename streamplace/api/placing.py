@@ -22,7 +22,7 @@ from streamplace.model.relocation import Relocation
 from streamplace.model.units import Quantity, seconds
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import Budget, Placer, Result
+from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer, Result
 from streamplace.progress import waiting
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def place(
     seed
         The same seed gives the same result.
     budget
-        Search time in seconds, a text such as ``"50 ms"``, or a `Budget`, which also limits
-        evaluations. One second by default.
+        Search time in seconds, a text such as ``"50 ms"``, or a `Budget`, which may also limit
+        evaluations, or nothing but these. One second by default.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def place(
         objective_of(problem, objective, require, relocation),
         placer_of(placer, weights),
     )
-    limit = budget_of(budget) or Budget()
+    limit = budget_of(budget) or USUAL_BUDGET
     with show_placing(problem, chosen) if _takes_long(limit) else nullcontext():
         return chosen.place(problem, judge, seed=seed_of(seed), budget=limit)
 
@@ -147,8 +147,10 @@ def simulate(
 
     Parameters
     ----------
-    graph, cluster, constraints, rate
+    graph, cluster, rate
         As for `place`.
+    constraints
+        As for `place`. A placement that breaks them is refused, and no move is advised that would.
     placement
         A placement of operators or of subtasks: a `Placement`, the result of `place`, a mapping of
         operators to devices, or the path of a placement file.

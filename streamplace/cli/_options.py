@@ -204,10 +204,10 @@ def search(function: F) -> F:
     """``--budget`` and ``--evaluations``, passed on as one `Budget`."""
 
     def wrapper(*args: Any, budget: float | None, evaluations: int | None, **options: Any) -> Any:
-        from streamplace.placers.registry import Budget
+        from streamplace.placers.registry import USUAL_BUDGET, Budget
 
         is_limited = budget is not None or evaluations is not None
-        limits = Budget(budget, evaluations) if is_limited else Budget()
+        limits = Budget(budget, evaluations) if is_limited else USUAL_BUDGET
         return function(*args, budget=limits, **options)
 
     return with_options(

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._output import console, counted
-from streamplace.model.report import duration, percent
+from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.evaluate.rows import Row
@@ -25,10 +25,7 @@ def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]
         "seconds": trained.seconds,
         "reward": last.reward,
         "best_known": last.best,
-        "validation": {
-            f"{rate:g}": {"problems": n, "mean": mean, "of_optimum": share}
-            for rate, (n, mean, share) in trained.by_rate().items()
-        },
+        "validation": {f"{rate:g}": held._asdict() for rate, held in trained.by_rate().items()},
         "answers": None if answers is None else _answers_document(answers),
     }
 
@@ -71,9 +68,9 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
     history = trained.history
     rows = Table("tuples/s", "problems held out", "mean", "of optimum", box=None)
     by_rate = trained.by_rate()
-    for rate, (n, mean, share) in by_rate.items():
-        rows.add_row(f"{rate:g}", str(n), f"{mean:.3f}", "—" if share is None else percent(share))
-    if len(by_rate) > 1 or any(share is not None for *_, share in by_rate.values()):
+    for rate, held in by_rate.items():
+        rows.add_row(f"{rate:g}", str(held.problems), f"{held.mean:.3f}", held.words)
+    if len(by_rate) > 1 or any(held.proven for held in by_rate.values()):
         out.print(rows)
     if answers is not None:
         _show_answers(answers)

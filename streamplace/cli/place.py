@@ -135,7 +135,10 @@ def command(
 
         problem = expand(problem.graph).problem(problem)
     question = _Question(placer, objective, require, relocation, seed, budget)
-    rules = {"rate": rate, "objective": objective, "from": present, "startup": startup}
+    rules = {
+        "rate": rate, "objective": objective, "from": present, "startup": startup,
+        "constraints": constraints_file,
+    }  # fmt: skip
     offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
     _place_one(problem, question, parallel, output, as_json, offered)
     return 0

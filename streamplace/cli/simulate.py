@@ -15,6 +15,7 @@ from streamplace.cli._options import (
     OneOf,
     cluster,
     common,
+    constraints,
     objective,
     present,
     read_problem,
@@ -65,6 +66,7 @@ def _policies() -> Iterable[str]:
 @click.argument("placement", type=FILE)
 @objective
 @present
+@constraints
 @cluster
 @click.option("--rate", help="Total rate of the sources. Replaces the rate of the graph.")
 @click.option(
@@ -104,6 +106,7 @@ def _policies() -> Iterable[str]:
 def command(
     graph: Path,
     placement: Path,
+    constraints_file: Path | None,
     cluster: ClusterChoice,
     rate: str | None,
     engine: bool,
@@ -123,15 +126,16 @@ def command(
     GRAPH is a graph, or a problem that includes its cluster and constraints. PLACEMENT may also
     place subtasks, as 'place --subtasks' writes them. Throughput is computed in closed form. Loads
     are those at the full rate of the sources: a resource at 150 % lets two thirds of it pass. One
-    pass is simulated event by event. With --from, the command also lists the operators that move,
-    the time that moving takes, and the number of passes after which the move pays off.
+    pass is simulated event by event. With --constraints, a placement that breaks a rule is refused,
+    and no move that would break one is advised. With --from, the command also lists the operators
+    that move, the time that moving takes, and the number of passes after which the move pays off.
     """
     from streamplace.api import simulate
     from streamplace.api.arguments import objective_of
     from streamplace.io.placements import read_placed
     from streamplace.model.console import titled
 
-    problem, placed = read_placed(placement, read_problem(graph, cluster, rate))
+    problem, placed = read_placed(placement, read_problem(graph, cluster, rate, constraints_file))
     asked = _with_preset(objective, preset)
     relocation = relocation_of(present, startup)
     explanation = simulate(problem, placed, objective=asked, relocation=relocation)
@@ -143,7 +147,10 @@ def command(
     queues = None if settings is None else _queues(problem, placed, settings, output)
     if output is not None:
         judge = objective_of(problem, asked)
-        rules = {"rate": rate, "objective": asked, "from": present, "startup": startup}
+        rules = {
+            "rate": rate, "objective": asked, "from": present, "startup": startup,
+            "constraints": constraints_file,
+        }  # fmt: skip
         offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
         _write(output, _Simulated(problem, placed, judge, explanation, queues, settings, offered))
     if as_json:

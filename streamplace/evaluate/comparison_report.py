@@ -13,6 +13,8 @@ from streamplace.model.messages import counted
 from streamplace.model.report import Heading, Part, Report, Sheet, percent
 from streamplace.objectives.registry import Objective
 
+OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
+"""Heads of the column of values / optima."""
 MOST_PAIRS = 8
 """Placers in the table of pairs; the JSON document has all."""
 MOST_HEADS = 65
@@ -78,9 +80,22 @@ def _tables(result: ObjectiveResults, reference: str) -> Iterator[Part]:
         asked = "" if plain_rate else f"{judge.name}, "
         yield Heading(f"{asked}{heading(rate)}", facts)
         yield _sheet(judge, by_placer, reference if reference in by_placer else None)
+        if 0 < proven < graphs:
+            yield _proven_words(judge, by_placer, proven, graphs)
         few = judge.sense == "min" or len(by_placer) > 2  # else the table above shows it
         if few and 1 < len(by_placer) <= MOST_PAIRS:
             yield _pairs(by_placer)
+
+
+def _proven_words(judge: Objective, by_placer: dict[str, Row], proven: int, graphs: int) -> str:
+    """Over how many graphs the columns of the optimum are means, where that is not all of them."""
+    fewer = [f"{name} over {row.proven}" for name, row in by_placer.items() if row.proven < proven]
+    placed = f"; {', '.join(fewer)} of these" if fewer else ""
+    column = OF_OPTIMUM[judge.sense]
+    return (
+        f"{column} and optimal: over the {proven} of {counted(graphs, 'graph')} whose optimum is "
+        f"proven{placed}"
+    )
 
 
 def _sheet(judge: Objective, by_placer: dict[str, Row], reference: str | None) -> Sheet:
@@ -148,13 +163,21 @@ def _columns(
     """
     if judge.sense == "max":
         against = () if reference is None else (f"vs {reference} +/=/−",)
-        return ("mean", "q1", "median", "min", *against, "of optimum", "optimal"), lambda row: (
+        return (
+            "mean",
+            "q1",
+            "median",
+            "min",
+            *against,
+            OF_OPTIMUM["max"],
+            "optimal",
+        ), lambda row: (
             *(cell(value, "{:.3f}") for value in (row.mean, row.q1, row.median, row.min)),
             *(() if reference is None else (signs(row, reference),)),
             "—" if row.share_of_optimum is None else f"{100 * row.share_of_optimum:.2f} %",
             "—" if row.reached is None else percent(row.reached),
         )
-    head = ("mean", "max", "× best", "worst", "× optimum", "optimal")
+    head = ("mean", "max", "× best", "worst", OF_OPTIMUM["min"], "optimal")
     return head, lambda row: (
         *(cell(value, judge.format) for value in (row.mean, row.max)),
         *(cell(ratio, "{:.3f}") for ratio in row.of_best),

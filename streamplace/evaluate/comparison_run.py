@@ -1,7 +1,7 @@
 """A comparison: which placers, at which rates, for which objectives, and on which terms."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +13,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers
-from streamplace.placers.registry import Budget, Placer
+from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ComparisonRun:
     placers: tuple[str, ...]
     rates: tuple[float, ...] = ()
     seed: int = 0
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = USUAL_BUDGET
     objectives: tuple[str, ...] = (DEFAULT,)
     require: tuple[str, ...] = ()
 

@@ -34,7 +34,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import Objective, suggested_by
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import Budget, Placer
+from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
 
 LOG = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Placing:
     rate: float | None = None
     by_subtask: bool = False
     seed: int = 0
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = USUAL_BUDGET
     reader: Reader = field(default_factory=Reader)
 
     def __call__(self, line: Line) -> PlacedGraph:

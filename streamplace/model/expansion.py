@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -151,6 +151,12 @@ class Expansion:
             )
         for a, b in itertools.combinations(subtasks, 2):
             yield from map(frozenset, itertools.product(a, b))
+
+
+def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
+    """Return the graph whose operators have so many subtasks each, [N]."""
+    operators = replace(graph.operators, parallelism=parallelism)
+    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
 def named_problem(problem: Problem, names: Iterable[str]) -> Problem:

@@ -10,7 +10,7 @@ from streamplace.model.devices import Devices
 from streamplace.model.operators import Operators
 from streamplace.model.report import MOST_ROWS, Sheet, duration, some
 from streamplace.model.streams import Streams
-from streamplace.model.units import format_bandwidth, format_bytes, format_rate
+from streamplace.model.units import UNLIMITED_BPS, format_bandwidth, format_bytes, format_rate
 
 MOST_TARGETS = 4
 MOST_ABOUT = 40
@@ -76,8 +76,11 @@ def network_words(bandwidth_bps: Floats, latency_s: Floats) -> str:
         return "Network: none, as there is one device"
     low, high = bandwidth_bps[remote].min(), bandwidth_bps[remote].max()
     near, far = float(latency_s[remote].min()), float(latency_s[remote].max())
-    speed = format_bandwidth(low) + ("" if low == high else f" to {format_bandwidth(high)}")
     wait = duration(near) + ("" if near == far else f" to {duration(far)}")
+    if low >= UNLIMITED_BPS:
+        return f"Network: links without a limit, latency {wait}"
+    most = "no limit" if high >= UNLIMITED_BPS else format_bandwidth(high)
+    speed = format_bandwidth(low) + ("" if low == high else f" to {most}")
     return f"Network: links of {speed}, latency {wait}"
 
 

@@ -14,6 +14,8 @@ from streamplace.model.messages import quoted
 Quantity = float | str
 
 LARGEST = 1e15
+UNLIMITED_BPS = LARGEST
+"""Bandwidth of a link that nobody limited: a matrix of bandwidths has no infinite cells."""
 """No quantity may be larger: products of two then still fit a float with room to spare."""
 
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*", re.ASCII)

@@ -7,7 +7,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import objective
 
 
-@objective("devices", sense="min", unit="devices", limit=1.0, kind="devices")
+@objective("devices", sense="min", unit="devices", limit=1.0, kind="devices", beside="throughput")
 def devices(problem: Problem, placements: Ints) -> Floats:
     """Number of devices in use; combine it with a condition, such as throughput>=1."""
     used = np.sort(np.atleast_2d(placements), axis=1)

@@ -56,12 +56,15 @@ class PlainExplanation(Displayed):
         Name of the value.
     words
         The value in words, and the conditions that it meets.
+    beside
+        Explanation by another objective that is told as well; None where there is none.
     """
 
     quantity: str
     value: float
     words: str
     placement: Placement
+    beside: Explanation | None = None
 
     @property
     def verdict(self) -> str:
@@ -72,12 +75,12 @@ class PlainExplanation(Displayed):
         return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
-        """Nothing beside the value."""
-        return {}
+        """Nothing beside the value, but where another objective is told."""
+        return {} if self.beside is None else self.beside.headline()
 
     def document(self) -> dict[str, Any]:
         """Facts for a machine."""
-        return {self.quantity: self.value, "pes": self.placement.pes()}
+        return {self.quantity: self.value, **self.headline(), "pes": self.placement.pes()}
 
     def to_pandas(self) -> "DataFrame":
         """Table of the operators with their devices, one row each."""

@@ -79,6 +79,9 @@ class Objective:
         after the clock has run out.
     guide
         Name of the objective whose best placements are good beginnings for a search by this one.
+    beside
+        Name of the objective of stream graphs that is told as well, where the best by this one may
+        serve little.
     base, conditions
         What is optimised, and what has to hold besides; `streamplace.objectives.conditions`.
     relocation
@@ -104,6 +107,7 @@ class Objective:
     usual: bool = True
     quick: bool = False
     guide: str = ""
+    beside: str = ""
     base: "Objective | None" = None
     conditions: "tuple[Condition, ...]" = ()
     relocation: Relocation | None = None
@@ -170,8 +174,12 @@ class Objective:
         value = self.value(problem, placement)
         text = self.format(value)
         reached = text if self.quantity == self.unit else f"{self.quantity} {text}"
-        words = ", ".join([reached, *(condition.text for condition in self.conditions)])
-        return PlainExplanation(self.quantity, value, words, placement)
+        words = [reached, *(condition.text for condition in self.conditions)]
+        beside = None
+        if self.beside and suggested_by(problem.graph) == DEFAULT:
+            beside = OBJECTIVES[self.beside].explained(problem, placement)
+            words.append(beside.words)
+        return PlainExplanation(self.quantity, value, ", ".join(words), placement, beside)
 
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
         """Marks for a drawing; only the value if the objective has no picture."""

@@ -18,6 +18,8 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
 RANDOM = "random"
+BEGINNING = 0.5
+"""Share of the budget that the placer may take whose answer a walk begins with."""
 LEAST = 200_000
 """Pairs of tasks and devices looked at whatever the clock says: a tenth of a second."""
 
@@ -44,8 +46,8 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
         weights
             File of trained weights; those that come with streamplace where empty.
         start
-            Placer whose answer the walk begins with, such as ``heft``; by default a random
-            placement.
+            Placer whose answer the walk begins with, such as ``heft``, within half of the budget;
+            by default a random placement.
         """
         from streamplace.learn.loading import shipped
 
@@ -53,7 +55,7 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
             improver = read(Path(weights) if weights else shipped(model.name))
         rng = np.random.default_rng(seed)
         search = WalkSearch(problem, objective, Meter(budget, _least_steps(problem)))
-        for placement in _beginnings(problem, objective, start, rng):
+        for placement in _beginnings(problem, objective, start, rng, search.meter):
             search.meet(placement)
         search.walk(improver, rng, endless=budget.evaluations is not None)
         return search.best.answer(search.best.solution)
@@ -105,14 +107,16 @@ def _beginnings(
     objective: Objective,
     start: str | tuple[Placement, ...],
     rng: np.random.Generator,
+    meter: Meter,
 ) -> tuple[Placement, ...]:
     """Placements to begin with, of which the best counts."""
     if start == RANDOM or not start:
         return (problem.placement(random_placements(problem, 1, rng)[0]),)
     if isinstance(start, str):
-        return (
-            PLACERS[start].attempt(problem, objective, seed=int(rng.integers(2**31))).placement,
-        )
+        first, part = PLACERS[start], meter.part(BEGINNING) or meter.up_to(1)
+        result = first.attempt(problem, objective, seed=int(rng.integers(2**31)), budget=part)
+        meter.spend(max((step.evaluations for step in result.trace), default=0))
+        return (result.placement,)
     for placement in start:
         problem.check(placement)
     return start

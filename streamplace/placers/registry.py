@@ -29,10 +29,16 @@ LOG = logging.getLogger(__name__)
 class Budget:
     """Limits of a search; it ends at the first limit that is reached. None is no limit.
 
-    Results depend on the seed alone where ``evaluations`` is what ends the search.
+    Under ``evaluations`` alone no search looks at the clock, so that results depend on the seed and
+    on nothing else: not on the machine, nor on what else it does.
+
+    Examples
+    --------
+    >>> Budget(evaluations=500)
+    Budget(seconds=None, evaluations=500)
     """
 
-    seconds: float | None = 1.0
+    seconds: float | None = None
     evaluations: int | None = None
 
     def __post_init__(self) -> None:
@@ -44,6 +50,10 @@ class Budget:
             raise SettingError(
                 f"the budget is {self.evaluations} evaluations; it must be at least 1"
             )
+
+
+USUAL_BUDGET = Budget(1.0)
+"""Budget of a placer that is given none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +180,7 @@ class Placer:
     objectives
         Names of the objectives that it can place for; empty for any.
     budget
-        Budget of its own, whatever budget it is given; None takes what it is given.
+        Budget of its own, whatever budget it is given; None takes what it is given, or one second.
     """
 
     name: str
@@ -194,9 +204,8 @@ class Placer:
         """Place without checking the conditions, as part of a larger search."""
         self.check(problem, objective)
         start = now()
-        answer = self.function(
-            problem, objective, seed=seed, budget=self.budget or budget or Budget(), **self.options
-        )
+        limits = self.budget or budget or USUAL_BUDGET
+        answer = self.function(problem, objective, seed=seed, budget=limits, **self.options)
         elapsed = now() - start
         if not isinstance(answer, Found):
             answer = Found(answer)

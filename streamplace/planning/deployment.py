@@ -1,17 +1,16 @@
 """A plan as the other commands read it: graph, cluster, and placement of subtasks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import Expansion, expand
-from streamplace.model.graph import StreamGraph
+from streamplace.model.expansion import Expansion, expand, with_parallelism
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.units import LARGEST
+from streamplace.model.units import UNLIMITED_BPS
 from streamplace.planning.demand import EITHER, FORWARD, Demand
 from streamplace.planning.offers import Catalogue
 
@@ -76,12 +75,6 @@ def deployment_of(
     return PlannedDeployment(expansion, cluster, placement)
 
 
-def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
-    """Return the graph whose operators have so many subtasks each, [N]."""
-    operators = replace(graph.operators, parallelism=parallelism)
-    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
-
-
 def machine_names(catalogue: Catalogue, kinds: Sequence[int]) -> tuple[str, ...]:
     """Names of machines of these types: those of the offers, with numbers."""
     number: dict[int, int] = {}
@@ -97,7 +90,7 @@ def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
     names = machine_names(catalogue, kinds)
     return Cluster.of(
         [catalogue.offers[kind].device(name) for kind, name in zip(kinds, names, strict=True)],
-        bandwidth=LARGEST,
+        bandwidth=UNLIMITED_BPS,
         overhead=catalogue.overhead,
         overhead_per_byte=catalogue.overhead_per_byte,
     )

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamplace.model.expansion import expand
+from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
-from streamplace.planning.deployment import ROUNDING, with_parallelism
+from streamplace.planning.deployment import ROUNDING
 from streamplace.planning.hours import PlanHour
 from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace

@@ -11,7 +11,7 @@ from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import Row, rows_by_rate
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
-from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget, Placer
 from streamplace.training.solutions import Track, untracked
 from streamplace.training.trained import Trained
 
@@ -69,8 +69,8 @@ def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
     reference = "heft" if judge.kind == "pass" else "metis"
     placers = {
         **_without_search(trained),
-        reference: (PLACERS[reference], Budget()),
-        "auto": (PLACERS["auto"], Budget(None, EVALUATIONS)),
+        reference: (PLACERS[reference], USUAL_BUDGET),
+        "auto": (PLACERS["auto"], Budget(evaluations=EVALUATIONS)),
     }
     chosen = trained.problems[:MOST_PROBLEMS]
     results = ResultsTable(objective=judge.name, sense=judge.sense)

@@ -22,7 +22,7 @@ from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 from streamplace.training.run import TrainingRun
 
-EFFORT = Budget(seconds=10.0, evaluations=30_000)
+EFFORT = Budget(evaluations=30_000)
 """Budget for each problem: some 50 ms for a small graph; the speed of the machine has no effect."""
 SEARCHER = "anneal"
 

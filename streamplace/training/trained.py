@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,31 @@ from streamplace.model.report import Report, Sheet, percent
 
 if TYPE_CHECKING:
     from streamplace.learn.history import History
+
+
+class HeldOut(NamedTuple):
+    """What weights reach on problems that were held out.
+
+    Attributes
+    ----------
+    of_optimum
+        Mean of reward / that of the optimum, over the problems with a proven optimum; None without.
+    proven
+        Number of these.
+    """
+
+    problems: int
+    mean: float
+    of_optimum: float | None
+    proven: int
+
+    @property
+    def words(self) -> str:
+        """Share of the optimum, and over how many problems where these are not all."""
+        if self.of_optimum is None:
+            return "—"
+        of = "" if self.proven == self.problems else f" ({self.proven} of {self.problems})"
+        return f"{percent(self.of_optimum)}{of}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,20 +87,25 @@ class Trained:
     def report(self) -> Report:
         """Mean reward of the best weights by source rate."""
         rows = tuple(
-            (f"{rate:g}", str(n), f"{mean:.3f}", "—" if share is None else percent(share))
-            for rate, (n, mean, share) in self.by_rate().items()
+            (f"{rate:g}", str(held.problems), f"{held.mean:.3f}", held.words)
+            for rate, held in self.by_rate().items()
         )
         head = ("tuples/s", "problems held out", "mean", "of optimum")
         epochs = counted(len(self.history.epochs), "epoch")
         return Report((Sheet(head, rows),), f"{self.model}: {epochs}", self)
 
-    def by_rate(self) -> dict[float, tuple[int, float, float | None]]:
-        """Number of validation problems, mean reward and share of the optimum, by source rate."""
+    def by_rate(self) -> dict[float, HeldOut]:
+        """What the best weights reach on the validation problems, by source rate."""
         from streamplace.learn.history import mean_share
 
         rates = np.array(self.rates)
         return {
-            rate: (int(at.sum()), float(self.values[at].mean()), mean_share(self.values[at], best))
+            rate: HeldOut(
+                int(at.sum()),
+                float(self.values[at].mean()),
+                mean_share(self.values[at], best),
+                int((~np.isnan(best)).sum()),
+            )
             for rate in sorted(set(self.rates))
             for at in [rates == rate]
             for best in [self.optima[at]]

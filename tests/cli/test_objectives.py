@@ -90,3 +90,29 @@ def test_priorities_travel_through_the_file(run: Callable, tasks: str, tmp_path:
     answer = run("simulate", tasks, "p.json", "--devices", "2")
     assert answer.status == 2
     assert "'middle' has a priority but is not an operator" in answer.err
+
+
+def test_devices_alone_say_what_they_carry(run: Callable, tmp_path: Path) -> None:
+    """One device is the fewest there can be, and lets a third of the tuples pass."""
+    rows = [{"name": "in", "rate": 1000}, {"name": "work", "ipt": 7.5e6}]
+    document = {"operators": rows, "streams": [{"from": "in", "to": "work"}]}
+    (tmp_path / "g.json").write_text(json.dumps(document))
+    few = ("place", "g.json", "--objective", "devices", *FEW)
+    told = "1 device, 33.3 % of the sources' rate, 333.333 tuples/s"
+    assert told in run(*few).out
+    answer = json.loads(run(*few, "--json", "-o", "p.json").out)
+    assert answer["verdict"].endswith(told)
+    assert answer["relative_throughput"] == pytest.approx(1 / 3)
+    simulated = json.loads(
+        run(
+            "simulate", "g.json", "p.json", "--objective", "devices", "--devices", "2", "--json"
+        ).out
+    )
+    assert simulated["relative_throughput"] == pytest.approx(1 / 3)
+    enough = run(*few, "--require", "throughput>=0.3").out
+    assert "1 device, throughput>=0.3, 33.3 % of the sources' rate" in enough
+
+
+def test_devices_of_a_task_graph_are_told_alone(run: Callable, tasks: str) -> None:
+    """It runs once, so that it has no rate."""
+    assert "rate" not in run("place", tasks, "--objective", "devices", *FEW).out

@@ -37,6 +37,38 @@ def test_the_document_is_written_where_asked(
     assert json.loads((tmp_path / "answer.json").read_text())["bottleneck"]["name"] == "d0"
 
 
+def test_advice_breaks_no_pin(run: Callable, graph: str, placement: str, tmp_path: Path) -> None:
+    """The move that would help most is not advised where a rule forbids it."""
+    asked = "simulate", graph, placement, "--json"
+    free = json.loads(run(*asked).out)["move"]
+    pins = "".join(f'{name} = "d0"\n' for name in free["operators"])
+    (tmp_path / "rules.toml").write_text(f"[pin]\n{pins}")
+    bound = json.loads(run(*asked, "--constraints", "rules.toml").out)["move"]
+    assert bound is not None
+    assert not set(bound["operators"]) & set(free["operators"])
+
+
+def test_a_placement_that_breaks_a_rule_is_reported(
+    run: Callable, graph: str, placement: str, tmp_path: Path
+) -> None:
+    """In one line, and no throughput is claimed."""
+    (tmp_path / "rules.toml").write_text('pin = {src = "d3"}\n')
+    answer = run("simulate", graph, placement, "--constraints", "rules.toml")
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert "the constraints forbid 'src' on 'd0'" in answer.err
+
+
+def test_the_page_offers_the_command_with_the_same_rules(
+    run: Callable, graph: str, placement: str, tmp_path: Path
+) -> None:
+    """Of simulate and of place: what is simulated again is under the same constraints."""
+    (tmp_path / "rules.toml").write_text('pin = {src = "d0"}\n')
+    rules = ("--constraints", "rules.toml", "-o", "report.html")
+    for command in (("simulate", graph, placement), ("place", graph, "--placer", "single")):
+        assert run(*command, *rules).status == 0
+        assert "--constraints rules.toml" in (tmp_path / "report.html").read_text()
+
+
 def test_rate_scales_the_sources(run: Callable, graph: str, placement: str) -> None:
     """At a rate that fits, nothing limits."""
     document = json.loads(run("simulate", graph, placement, "--rate", "1 k/s", "--json").out)

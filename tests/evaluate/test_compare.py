@@ -11,7 +11,9 @@ from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.compare import compare
+from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.comparison_run import ComparisonRun
+from streamplace.evaluate.objective_results import ResultsByObjective
 from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.record_file import RecordFile
@@ -162,6 +164,19 @@ def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
     rows = [record("x", "a", 0.5), record("x", "b", None)]
     row = rows_by_rate(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
     assert (row.mean, row.failed, row.graphs) == (0.5, 1, 2)
+
+
+def test_shares_of_the_optimum_say_over_how_many_graphs() -> None:
+    """Below the table, where not every optimum is proven, and for whom there are fewer still."""
+    collected = ResultsByObjective([OBJECTIVES["throughput"]])
+    collected.add(record("exact", g, 0.6, 0.6 if g in "ab" else 0.9) for g in "abc")
+    collected.add([record("metis", "a", None), *(record("metis", g, 0.5) for g in "bc")])
+    told = str(Comparison(tuple(collected.results()), "metis").report())
+    words = "of optimum and optimal: over the 2 of 3 graphs whose optimum is proven"
+    assert f"{words}; metis over 1 of these" in " ".join(told.split())
+    whole = ResultsByObjective([OBJECTIVES["throughput"]])
+    whole.add(record("exact", g, 0.6, 0.6) for g in "abc")
+    assert "whose optimum" not in str(Comparison(tuple(whole.results()), "metis").report())
 
 
 def test_records_are_plain_json_lines(file: RecordFile) -> None:

@@ -1,5 +1,6 @@
 """What to move: the change of one operator, or of two neighbours, that helps most."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -27,14 +28,15 @@ class RateAdvice:
 def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvice | None:
     """Return the legal move at the bottleneck that helps most: one operator, or two neighbours.
 
-    None where no such move lowers the fullest resource.
+    Whoever must share a device with them moves along. None where no such move lowers the fullest
+    resource.
     """
     from streamsim import throughput
     from streamsim.incremental import Incremental
 
     state = Incremental(problem.instance, placement)
     least, best = state.peak * (1 - 1e-9), None
-    for group in _candidates(problem, placement, top):
+    for group in _together(problem, _candidates(problem, placement, top)):
         for d in range(problem.n_devices):
             if problem.rules is not None and not problem.legal(_moved(placement, group, d))[0]:
                 continue
@@ -59,6 +61,15 @@ def _moved(placement: Ints, group: tuple[int, ...], d: int) -> Ints:
     moved = placement.copy()
     moved[list(group)] = d
     return moved
+
+
+def _together(problem: Problem, groups: list[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
+    """Return every group once, with those that must share a device with any of its operators."""
+    if problem.rules is None:
+        return groups
+    unit = problem.rules.unit
+    whole = (np.flatnonzero(np.isin(unit, unit[list(group)])) for group in groups)
+    return dict.fromkeys(tuple(rows.tolist()) for rows in whole)
 
 
 def _candidates(problem: Problem, placement: Ints, top: "Bottleneck") -> list[tuple[int, ...]]:

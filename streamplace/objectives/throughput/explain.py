@@ -1,6 +1,6 @@
 """Explanation of a placement's throughput: loads, the bottleneck, and what to move."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,20 +12,25 @@ from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, som
 from streamplace.model.units import format_bandwidth
 from streamplace.objectives.throughput.advice import RateAdvice, best_move
 from streamplace.objectives.throughput.loads import (
+    CardLoad,
     Carried,
     Carriers,
     DeviceLoad,
     FullestResource,
     LinkLoad,
+    card_loads,
     device_loads,
     fullest_resource,
     link_loads,
 )
+from streamplace.objectives.throughput.parallelism import ParallelismAdvice, more_subtasks
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOST_CARRIED, MOST_SHARES = 4, 6
+WAYS = {"egress": "out", "ingress": "in"}
+"""Ways through a network card."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,12 @@ class Sustained(Displayed):
         Share that each source reaches (max–min fair where they compete).
     links
         The links that carry anything, fullest first.
+    cards
+        The network cards that have a limit and carry anything, fullest first.
     find_move
         Searches for the move that helps most, which takes longer than all the rest.
+    find_parallelism
+        Searches for the parallelism that helps, where one operator fills a core.
     """
 
     relative_throughput: float
@@ -53,12 +62,19 @@ class Sustained(Displayed):
     bottleneck: FullestResource
     devices: tuple[DeviceLoad, ...]
     links: tuple[LinkLoad, ...]
+    cards: tuple[CardLoad, ...]
     find_move: Callable[[], RateAdvice | None] = field(repr=False, compare=False)
+    find_parallelism: Callable[[], ParallelismAdvice | None] = field(repr=False, compare=False)
 
     @cached_property
     def move(self) -> RateAdvice | None:
         """The move that helps most; None if none helps or nothing limits."""
         return self.find_move()
+
+    @cached_property
+    def parallelism(self) -> ParallelismAdvice | None:
+        """The parallelism that helps where one operator fills a core; None where none does."""
+        return self.find_parallelism()
 
     @property
     def value(self) -> float:
@@ -93,9 +109,10 @@ class Sustained(Displayed):
 
     def document(self) -> dict[str, Any]:
         """All facts."""
-        columns = (f.name for f in fields(self) if f.name != "find_move")
+        columns = (f.name for f in fields(self) if not f.name.startswith("find_"))
         loads = {name: _plain(getattr(self, name)) for name in columns}
-        return {**loads, "move": _plain(self.move), "verdict": self.verdict}
+        advice = {"move": _plain(self.move), "parallelism": _plain(self.parallelism)}
+        return {**loads, **advice, "verdict": self.verdict}
 
     def to_pandas(self) -> "DataFrame":
         """Table of the devices with their loads, one row each."""
@@ -119,7 +136,7 @@ class Sustained(Displayed):
         return Report((devices, f"Bottleneck: {limit.label} at {percent(limit.load)}"))
 
     def report(self) -> Report:
-        """Sources, devices, links, the bottleneck with what it carries, and what to move."""
+        """Sources, devices, links, cards, the bottleneck with its users, and what to change."""
         parts: list[str | Sheet] = []
         if len(self.sources) > 1:
             shares = ", ".join(f"{name} {percent(x)}" for name, x in self.sources.items())
@@ -127,16 +144,21 @@ class Sustained(Displayed):
         parts.append(_device_sheet(self.devices))
         if self.links:
             parts.append(_link_sheet(self.links))
-        limit = self.bottleneck
-        carried = ", ".join(f"{c.name} ({percent(c.load)})" for c in limit.carries[:MOST_CARRIED])
-        parts.append(f"Bottleneck: {limit.label} at {percent(limit.load)}, carrying {carried}")
+        if self.cards:
+            parts.append(_card_sheet(self.cards))
+        parts.append(_users(self.bottleneck))
+        return Report((*parts, *self._advice()), self._title())
+
+    def _advice(self) -> Iterator[str]:
+        """What to change so that more is carried."""
         if self.move is not None:
             who = " and ".join(self.move.operators)
             then = percent(self.move.relative_throughput)
-            parts.append(f"What to move: {who} to {self.move.device} would give {then}")
+            yield f"What to move: {who} to {self.move.device} would give {then}"
         elif self.value < 1:
-            parts.append("No move of one operator or two neighbours helps; try: streamplace place")
-        return Report(tuple(parts), self._title())
+            yield "No move of one operator or two neighbours helps; try: streamplace place"
+        if self.parallelism is not None:
+            yield f"{self.parallelism.words} instead of {percent(self.value)}"
 
     def _title(self) -> str:
         """Whether the placement keeps up, and at which rate."""
@@ -156,6 +178,8 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
     value = float(throughput(instance, place[None, :])[0])
     devices = device_loads(problem, placement, loads)
     links = link_loads(problem, place, loads.links)
+    cards = card_loads(problem, place, loads)
+    fullest = fullest_resource(problem, place, top, devices, links, cards)
     rates = source_rates(instance, place)
     names = problem.graph.operators.name
     return Sustained(
@@ -163,10 +187,12 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
         throughput=value * problem.graph.source_rate,
         offered=problem.graph.source_rate,
         sources={names[v]: float(rates[v]) for v in problem.graph.sources},
-        bottleneck=fullest_resource(top, devices, links),
+        bottleneck=fullest,
         devices=devices,
         links=links,
+        cards=cards,
         find_move=lambda: best_move(problem, place, top) if value < 1 else None,
+        find_parallelism=lambda: more_subtasks(problem, place, top) if value < 1 else None,
     )
 
 
@@ -207,17 +233,50 @@ def _device_sheet(devices: tuple[DeviceLoad, ...]) -> Sheet:
     return Sheet(("device", "CPU", "", "operators (share of the device)"), tuple(rows))
 
 
+def _users(limit: FullestResource) -> str:
+    """The fullest resource, and what uses it: of a core, who fills it alone."""
+    names = [carried.name for carried in limit.carries[:MOST_CARRIED]]
+    if limit.kind == "core":
+        who = f"{names[0]} fills alone" if len(names) == 1 else f"each of {', '.join(names)} fills"
+        return f"Bottleneck: {limit.label} at {percent(limit.load)}, which {who}"
+    carried = ", ".join(f"{c.name} ({percent(c.load)})" for c in limit.carries[:MOST_CARRIED])
+    return f"Bottleneck: {limit.label} at {percent(limit.load)}, carrying {carried}"
+
+
 def _link_sheet(links: tuple[LinkLoad, ...]) -> Sheet:
+    """Links by load; those that nobody limited have none."""
     rows: list[tuple[str | Bar, ...]] = [
         (
             f"{link.source}→{link.target}",
-            percent(link.load),
-            Bar(link.load),
-            f"{format_bandwidth(8 * link.bytes_per_s)} of {format_bandwidth(link.bandwidth_bps)}: "
-            + some(link.streams, _name, ", ", MOST_CARRIED),
+            "—" if link.bandwidth_bps is None else percent(link.load),
+            "" if link.bandwidth_bps is None else Bar(link.load),
+            _carried(link),
         )
         for link in links[:MOST_ROWS]
     ]
     if len(links) > MOST_ROWS:
         rows.append(("…", "", "", f"and {len(links) - MOST_ROWS} more links"))
     return Sheet(("link", "load", "", "carrying"), tuple(rows))
+
+
+def _card_sheet(cards: tuple[CardLoad, ...]) -> Sheet:
+    rows: list[tuple[str | Bar, ...]] = [
+        (
+            f"{card.device}, {WAYS[card.kind]}",
+            percent(card.load),
+            Bar(card.load),
+            _carried(card),
+        )
+        for card in cards[:MOST_ROWS]
+    ]
+    if len(cards) > MOST_ROWS:
+        rows.append(("…", "", "", f"and {len(cards) - MOST_ROWS} more network cards"))
+    return Sheet(("network card", "load", "", "carrying"), tuple(rows))
+
+
+def _carried(part: LinkLoad | CardLoad) -> str:
+    """Bits per second through a link or a card, of how many, and the heaviest streams."""
+    most = part.bandwidth_bps
+    limit = ", no limit" if most is None else f" of {format_bandwidth(most)}"
+    sent = format_bandwidth(8 * part.bytes_per_s)
+    return f"{sent}{limit}: {some(part.streams, _name, ', ', MOST_CARRIED)}"

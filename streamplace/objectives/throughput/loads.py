@@ -1,15 +1,15 @@
 """Loads of devices and links at full rate, and the fullest of them, in names."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.units import UNLIMITED_BPS
 
 if TYPE_CHECKING:
     from streamsim.steady import Bottleneck, Loads
@@ -23,6 +23,8 @@ RESOURCES = {
     "ingress": "the incoming network card of {}",
 }
 """Resources in words."""
+FILLS = 1 - 1e-9
+"""Share of the busiest core above which an operator fills that core, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +81,6 @@ class Carriers(Sequence[Carried]):
         """Names of all of them."""
         return [self._label(row) for row in self._rows.tolist()]
 
-    def and_those_of(self, other: "Carriers") -> "Carriers":
-        """Return both together, whose rows are of one kind."""
-        rows = np.concatenate([self._rows, other._rows])
-        return Carriers(self._label, rows, np.concatenate([self.loads, other.loads]))
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
@@ -99,10 +96,34 @@ class DeviceLoad:
 
 @dataclass(frozen=True, slots=True)
 class LinkLoad:
-    """A link at full rate, with what it carries."""
+    """A link at full rate, with what it carries.
+
+    Attributes
+    ----------
+    bandwidth_bps
+        None for a link that nobody limited.
+    """
 
     source: str
     target: str
+    load: float
+    bytes_per_s: float
+    bandwidth_bps: float | None
+    streams: Carriers
+
+
+@dataclass(frozen=True, slots=True)
+class CardLoad:
+    """A network card at full rate, one way, with what it carries.
+
+    Attributes
+    ----------
+    kind
+        "egress" for what the device sends, "ingress" for what it receives.
+    """
+
+    device: str
+    kind: str
     load: float
     bytes_per_s: float
     bandwidth_bps: float
@@ -120,7 +141,8 @@ class FullestResource:
     name
         ``d1`` or ``d1→d3``.
     carries
-        What uses it.
+        What uses it, with the share of this resource that it takes. Of a core only the operators of
+        which a single subtask takes as much.
     """
 
     kind: str
@@ -163,43 +185,86 @@ def link_loads(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, 
     instance, cluster = problem.instance, problem.cluster
     a, b = place[instance.source], place[instance.target]
     remote = np.flatnonzero(a != b)
-    if not len(remote):
-        return ()
-    pair = a[remote].astype(np.int64) * problem.n_devices + b[remote]
-    traffic = instance.traffic[remote]
     wire = instance.seconds_per_byte[a[remote], b[remote]]
+    traffic = instance.traffic[remote]
     shares = shares_of(traffic, instance.tuples[remote], wire, instance.gap)
-    by_pair, carrying = np.argsort(pair, kind="stable"), []
-    used, first = np.unique(pair[by_pair], return_index=True)
-    for link, rows in zip(used, np.split(by_pair, first[1:]), strict=True):
-        u, v = divmod(int(link), problem.n_devices)
+    carrying = []
+    for link, rows in _grouped(a[remote].astype(np.int64) * problem.n_devices + b[remote]):
+        u, v = divmod(link, problem.n_devices)
         streams = instance.stream_index[remote[rows]]
+        speed = float(cluster.bandwidth_bps[u, v])
         carrying.append(
             LinkLoad(
                 cluster.devices.name[u],
                 cluster.devices.name[v],
                 float(loads[u, v]),
                 float(traffic[rows].sum()),
-                float(cluster.bandwidth_bps[u, v]),
+                None if speed >= UNLIMITED_BPS else speed,
                 Carriers(problem.graph.streams.label, streams, shares[rows]),
             )
         )
     return tuple(sorted(carrying, key=lambda link: -link.load))
 
 
+def card_loads(problem: Problem, place: Ints, loads: "Loads") -> tuple[CardLoad, ...]:
+    """Loads of the network cards that have a limit and carry anything, fullest first."""
+    instance, devices = problem.instance, problem.cluster.devices
+    a, b = place[instance.source], place[instance.target]
+    sides = (
+        ("egress", a, instance.egress, devices.egress_bps, loads.egress),
+        ("ingress", b, instance.ingress, devices.ingress_bps, loads.ingress),
+    )
+    cards = []
+    for kind, end, seconds_per_byte, bandwidth_bps, load in sides:
+        through = np.flatnonzero((a != b) & (seconds_per_byte[end] > 0))
+        for d, rows in _grouped(end[through]):
+            traffic = instance.traffic[through[rows]]
+            streams = instance.stream_index[through[rows]]
+            cards.append(
+                CardLoad(
+                    devices.name[d],
+                    kind,
+                    float(load[d]),
+                    float(traffic.sum()),
+                    float(bandwidth_bps[d]),
+                    Carriers(problem.graph.streams.label, streams, traffic * seconds_per_byte[d]),
+                )
+            )
+    return tuple(sorted(cards, key=lambda card: -card.load))
+
+
+def _grouped(keys: Ints | Longs) -> Iterator[tuple[int, Longs]]:
+    """Every key once, with the rows that have it."""
+    by_key = np.argsort(keys, kind="stable")
+    used, first = np.unique(keys[by_key], return_index=True)
+    yield from zip(used.tolist(), np.split(by_key, first[1:]), strict=False)
+
+
 def fullest_resource(
-    top: "Bottleneck", devices: tuple[DeviceLoad, ...], links: tuple[LinkLoad, ...]
+    problem: Problem,
+    place: Ints,
+    top: "Bottleneck",
+    devices: tuple[DeviceLoad, ...],
+    links: tuple[LinkLoad, ...],
+    cards: tuple[CardLoad, ...],
 ) -> FullestResource:
     """Give the fullest resource its name and what it carries."""
     device = devices[top.device]
     if top.kind == "link":
         link = links[0]
         return FullestResource("link", f"{link.source}→{link.target}", top.load, link.streams)
-    if top.kind in ("device", "core"):
-        return FullestResource(top.kind, device.name, top.load, device.operators)
-    through = [
-        link.streams
-        for link in links
-        if device.name == (link.source if top.kind == "egress" else link.target)
-    ]
-    return FullestResource(top.kind, device.name, top.load, reduce(Carriers.and_those_of, through))
+    if top.kind == "device":
+        return FullestResource("device", device.name, top.load, device.operators)
+    if top.kind == "core":
+        filling = _fill_a_core(problem, place, top)
+        return FullestResource("core", device.name, top.load, filling)
+    card = next(card for card in cards if (card.kind, card.device) == (top.kind, device.name))
+    return FullestResource(top.kind, device.name, top.load, card.streams)
+
+
+def _fill_a_core(problem: Problem, place: Ints, top: "Bottleneck") -> Carriers:
+    """Operators of which a single subtask takes as much of a core as the bottleneck says."""
+    instance = problem.instance
+    core = instance.core_load[:, instance.device_type[top.device]]
+    rows = np.flatnonzero((place == top.device) & (core >= FILLS * top.load)).astype(np.int32)
+    return Carriers(problem.graph.operators.name.__getitem__, rows, core[rows])

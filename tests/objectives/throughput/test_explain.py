@@ -1,8 +1,15 @@
+from typing import Any
+
+import numpy as np
 import pytest
 from problems import PROBLEMS, chain, fork_join, heterogeneous, many_sources
 
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.api import simulate
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.placement import Placement
 from streamplace.model.streams import Streams
+from streamplace.model.units import UNLIMITED_BPS
 from streamplace.objectives.throughput.explain import explain
 
 
@@ -121,5 +128,191 @@ def test_a_card_carries_the_streams_of_all_its_links_heaviest_first() -> None:
     assert answer.bottleneck.kind == "egress"
     links = [link for link in answer.links if link.source == "a"]
     assert len(links) == 2
+    of_links = sorted((c.load for link in links for c in link.streams), reverse=True)
     loads = [carried.load for carried in answer.bottleneck.carries]
-    assert loads == sorted((c.load for link in links for c in link.streams), reverse=True)
+    assert loads == pytest.approx([1000 * load for load in of_links])
+    assert sum(loads) == pytest.approx(answer.bottleneck.load)
+
+
+def clicks(max_parallelism: int = 0, partitioning: str = "") -> StreamGraph:
+    """Three operators of which ``parse`` alone needs two cores."""
+    return StreamGraph.of(
+        "clicks",
+        [
+            Operator("kafka", ipt=2e4, rate=2e4, payload=400),
+            Operator("parse", ipt=1.5e5, payload=300, max_parallelism=max_parallelism),
+            Operator("filter", ipt=15e3),
+        ],
+        [Stream("kafka", "parse"), Stream("parse", "filter", partitioning=partitioning)],
+    )
+
+
+def edge(cores: int = 2, others: int = 0) -> Cluster:
+    """A device of several cores, and others like it behind links that nobody limited."""
+    names = ("edge", *(f"other{i}" for i in range(others)))
+    devices = [Device(name, mips=1500, cores=cores, egress="50 Mbps") for name in names]
+    return Cluster.of(devices, bandwidth=UNLIMITED_BPS)
+
+
+def test_one_core_is_filled_by_the_operator_that_fills_it() -> None:
+    """And by nobody beside it: a second core is idle all the while."""
+    problem = Problem(clicks(), edge())
+    answer = explain(problem, problem.placement([0, 0, 0]))
+    assert answer.bottleneck.kind == "core"
+    assert [(c.name, c.load) for c in answer.bottleneck.carries] == [("parse", pytest.approx(2))]
+    told = str(answer.report())
+    assert "Bottleneck: one core of edge at 200.0 %, which parse fills alone\n" in told
+    assert "81.1 % instead of 50.0 %" in told
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_the_parallelism_that_is_advised_reaches_what_it_promises(others: int) -> None:
+    """On the device itself, or on several: the placement of the subtasks is simulated."""
+    problem = Problem(clicks(), edge(others=others))
+    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
+    assert advice is not None
+    graph = with_parallelism(problem.graph, np.array([1, advice.parallelism, 1], np.int32))
+    expansion = expand(graph)
+    where = {name: "edge" for name in expansion.graph.operators.name}
+    dealt = [name for name, count in advice.devices.items() for _ in range(count)]
+    where |= dict(zip(expansion.subtasks("parse"), dealt, strict=True))
+    answer = simulate(graph, where, problem.cluster)
+    assert answer.value == pytest.approx(advice.relative_throughput)
+    assert (len(advice.devices) > 1) == (others > 0)
+    assert advice.relative_throughput > (0.8 if others == 0 else 0.99)
+
+
+def drawn(seed: int) -> tuple[Problem, Placement]:
+    """A tree of operators on devices of several cores, with key groups, rules and limits."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    operators = [
+        Operator(
+            f"v{i}",
+            ipt=1e4 * float(rng.integers(1, 40) * (1 + 2 * (i % 2))),
+            payload=float(rng.integers(0, 500)),
+            rate=1e4 if i == 0 else 0.0,
+            parallelism=int(rng.integers(1, 3)),
+            max_parallelism=int(rng.choice([0, 0, 0, 3, 8])),
+        )
+        for i in range(n)
+    ]
+    kinds = rng.choice(["", "rebalance"], n)
+    streams = [
+        Stream(f"v{rng.integers(0, v)}", f"v{v}", partitioning=str(kinds[v])) for v in range(1, n)
+    ]
+    devices = [
+        Device(f"d{i}", cores=int(rng.integers(2, 4)), egress=float(rng.choice([1e7, 1e9, 1e9])))
+        for i in range(d)
+    ]
+    cluster = Cluster.of(devices, bandwidth=float(rng.choice([1e9, UNLIMITED_BPS])))
+    rules = Constraints(pin={"v0": "d0"}, colocate=[{"v0", "v1"}] if seed % 3 else [])
+    problem = Problem(StreamGraph.of("drawn", operators, streams), cluster, rules)
+    return problem, problem.placement(problem.repaired(rng.integers(0, d, n)))
+
+
+def test_on_random_problems_users_add_up_and_the_parallelism_reaches_what_it_promises() -> None:
+    """Of every resource but a core; and as the simulator says, under the same rules."""
+    advised = spread = 0
+    for problem, placement in map(drawn, range(200)):
+        answer = explain(problem, placement)
+        limit, advice = answer.bottleneck, answer.parallelism
+        if limit.kind != "core":
+            assert sum(c.load for c in limit.carries) == pytest.approx(limit.load)
+        if advice is None or len(advice.operators) > 1:
+            continue
+        advised += 1
+        (name,) = advice.operators
+        parallelism = problem.graph.operators.parallelism.copy()
+        parallelism[problem.graph.operators.index(name)] = advice.parallelism
+        graph, where = with_parallelism(problem.graph, parallelism), dict(placement)
+        if len(advice.devices) > 1:
+            spread += 1
+            expansion = expand(graph)
+            where = dict(expansion.unfold(placement))
+            dealt = [device for device, n in advice.devices.items() for _ in range(n)]
+            where |= dict(zip(expansion.subtasks(name), dealt, strict=True))
+        reached = simulate(graph, where, problem.cluster, constraints=problem.constraints).value
+        assert reached == pytest.approx(advice.relative_throughput)
+        assert reached > answer.value
+    assert advised > 10
+    assert spread > 0
+
+
+@pytest.mark.parametrize(
+    ("graph", "rules", "split"),
+    [
+        (clicks(max_parallelism=1), {}, None),
+        (clicks(partitioning="forward"), {}, ("parse", "filter")),
+        (clicks(), {"pin": {"parse": "edge"}}, ("parse",)),
+    ],
+)
+def test_advice_on_parallelism_knows_its_limits(
+    graph: StreamGraph, rules: dict[str, Any], split: tuple[str, ...] | None
+) -> None:
+    """The maximum parallelism, streams that join subtask to subtask, and constraints."""
+    problem = Problem(graph, edge(others=1), Constraints(**rules))
+    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
+    assert (advice and advice.operators) == split
+    if rules:
+        assert advice is not None
+        assert set(advice.devices) == {"edge"}
+
+
+def test_a_graph_that_cannot_be_expanded_is_advised_on_its_devices() -> None:
+    """Two operators whose forward stream joins different parallelisms stand elsewhere in it."""
+    plain = clicks()
+    odd = [Operator("one"), Operator("two", parallelism=2)]
+    graph = StreamGraph.of(
+        "odd",
+        [*plain.operators, *odd],
+        [
+            *(
+                Stream(*pair)
+                for pair in (("kafka", "parse"), ("parse", "filter"), ("filter", "one"))
+            ),
+            Stream("one", "two", partitioning="forward"),
+        ],
+    )
+    problem = Problem(graph, edge(others=1))
+    advice = explain(problem, problem.placement([0] * 5)).parallelism
+    assert advice is not None
+    assert dict(advice.devices) == {"edge": 2}
+
+
+def test_subtasks_are_not_split_again() -> None:
+    """Of a subtask nobody can have two; its operator is not known any more."""
+    graph = with_parallelism(clicks().at_rate(6e4), np.array([1, 2, 1], np.int32))
+    problem = expand(graph).problem(Problem(graph, edge(cores=8)))
+    answer = explain(problem, problem.placement([0, 0, 0, 0]))
+    assert answer.bottleneck.kind == "core"
+    assert answer.parallelism is None
+
+
+def test_whoever_must_share_a_device_is_advised_to_move_together() -> None:
+    """A pair that is colocated moves as one."""
+    rules = Constraints(pin={"v0": "d0"}, colocate=[{"v1", "v2"}])
+    problem = Problem(chain(3, payload=0), Cluster.uniform(2), rules)
+    move = explain(problem, problem.placement([0, 0, 0])).move
+    assert move is not None
+    assert move.operators == ("v1", "v2")
+
+
+def test_cards_are_rows_of_the_table_where_they_have_a_limit() -> None:
+    """With what they carry, as a share of the card; links that nobody limited have no load."""
+    devices = [Device("edge", egress="50 Mbps"), Device("cloud", cores=4)]
+    problem = Problem(clicks(), Cluster.of(devices, bandwidth=UNLIMITED_BPS))
+    answer = explain(problem, problem.placement([0, 1, 1]))
+    (card,) = answer.cards
+    assert (card.device, card.kind, card.load) == ("edge", "egress", pytest.approx(1.28))
+    assert card.streams[0].load == pytest.approx(1.28)
+    told = str(answer.report())
+    assert "edge, out     128.0 %" in told
+    assert "64 Mbps of 50 Mbps: kafka→parse" in told
+    assert "64 Mbps, no limit: kafka→parse" in told
+    assert "Tbps" not in told
+    assert "carrying kafka→parse (128.0 %)" in told
+    document = answer.document()
+    assert document["links"][0]["bandwidth_bps"] is None
+    assert document["cards"][0]["streams"] == [{"name": "kafka→parse", "load": card.load}]
+    assert "links without a limit" in str(problem.cluster)

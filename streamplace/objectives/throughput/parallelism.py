@@ -1,0 +1,228 @@
+"""More subtasks: the parallelism that helps where a single subtask fills a core.
+
+A subtask uses one core at most, however many its device has. More subtasks use more cores of the
+same device; where these are full as well, single subtasks move to other devices.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.errors import StreamplaceError
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.graph import StreamGraph
+from streamplace.model.key_groups import busiest_parts
+from streamplace.model.problem import Problem
+from streamplace.model.report import percent
+from streamplace.model.streams import CHAINED
+from streamplace.objectives.throughput.loads import FILLS
+
+if TYPE_CHECKING:
+    from streamsim.incremental import Incremental
+    from streamsim.steady import Bottleneck
+
+MOST_SUBTASKS = 64
+"""Subtasks of one operator that are looked at;"""
+MOST_EXPANDED = 20_000
+"""subtasks of a graph up to which some of them are moved to other devices;"""
+MOST_MOVES = 4096
+"""and changes of devices that are tried for that."""
+HELPS = 1e-9
+"""More is carried if it is more by this share."""
+STRAIGHT = ("forward", CHAINED)
+"""Streams that join subtask i to subtask i, and so need equal parallelisms."""
+_SUBTASK = re.compile(r"(.+#)\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelismAdvice:
+    """Operators to split into more subtasks, and the relative throughput that follows.
+
+    Attributes
+    ----------
+    operators
+        Operators of which a subtask fills a core, and those that must have as many subtasks.
+    parallelism
+        Number of subtasks that each of them should have.
+    devices
+        Number of subtasks of them that run on each device; the first subtasks on the first device.
+    """
+
+    operators: tuple[str, ...]
+    parallelism: int
+    devices: Mapping[str, int]
+    relative_throughput: float
+
+    @property
+    def words(self) -> str:
+        """What to do, and what follows."""
+        who = " and ".join(self.operators)
+        where = ""
+        if len(self.devices) > 1:
+            parts = (f"{number} on {name}" for name, number in self.devices.items())
+            where = f" ({', '.join(parts)})"
+        then = percent(self.relative_throughput)
+        return f"Parallelism: {self.parallelism} for {who}{where} would give {then}"
+
+
+def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> ParallelismAdvice | None:
+    """Return the parallelism that helps where a core is the bottleneck; None where none helps.
+
+    The operators stay on their devices if that helps as much. Constraints and ``max_parallelism``
+    are respected.
+    """
+    if top.kind != "core":
+        return None
+    rows = _to_split(problem, place, top)
+    if any(_is_subtask(problem.graph, int(v)) for v in rows):
+        return None  # their operator is no longer known
+    least, best = _throughput(problem, place), None
+    for advice in (_here(problem, place, rows), _spread(problem, place, rows)):
+        if advice is not None and advice.relative_throughput > least * (1 + HELPS):
+            least, best = advice.relative_throughput, advice
+    return best
+
+
+def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
+    """Operators that fill the core, and those that streams force to have as many subtasks."""
+    instance, streams = problem.instance, problem.graph.streams
+    core = instance.core_load[:, instance.device_type[top.device]]
+    chosen = (place == top.device) & (core >= FILLS * top.load)
+    straight = np.isin(np.array(streams.partitioning, "U9"), STRAIGHT)
+    source, target = streams.source[straight], streams.target[straight]
+    size = 0
+    while size < chosen.sum():
+        size = int(chosen.sum())
+        chosen[source[chosen[target]]] = True
+        chosen[target[chosen[source]]] = True
+    return np.flatnonzero(chosen).astype(np.int32)
+
+
+def _is_subtask(graph: StreamGraph, v: int) -> bool:
+    """Whether an operator is itself one of several subtasks of an expanded graph."""
+    named = _SUBTASK.fullmatch(graph.operators.name[v])
+    return (
+        named is not None
+        and f"{named[1]}0" in graph.operators
+        and f"{named[1]}1" in graph.operators
+    )
+
+
+def _here(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
+    """Split the operators and leave all subtasks where their operators are."""
+    cores = problem.instance.cores[place[rows]].min()
+    cpu = _loads_without(problem, place, rows)
+    number = _parallelism(problem, place, rows, cpu, int(cores))
+    if number is None:
+        return None
+    split = _split(problem, rows, number)
+    names, counts = np.unique(place[rows], return_counts=True)
+    return ParallelismAdvice(
+        _names(problem, rows),
+        number,
+        _by_device(problem, dict(zip(names.tolist(), (number * counts).tolist(), strict=True))),
+        _throughput(split, place),
+    )
+
+
+def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
+    """Split the operators, and move subtasks as long as the fullest resource gets emptier.
+
+    None where that needs no other device than they have.
+    """
+    from streamsim.incremental import Incremental
+
+    most = min(MOST_SUBTASKS, int(problem.instance.cores.sum()))
+    number = _parallelism(problem, place, rows, 1.0, most)
+    if number is None or number * len(rows) * problem.n_devices > MOST_MOVES:
+        return None
+    split = _split(problem, rows, number)
+    if split.graph.operators.parallelism.sum() > MOST_EXPANDED:
+        return None
+    try:
+        expansion = expand(split.graph)
+        expanded = expansion.problem(split)
+    except StreamplaceError:  # other operators, or their constraints, cannot be divided
+        return None
+    state = Incremental(expanded.instance, place[expansion.operator])
+    moved = np.flatnonzero(np.isin(expansion.operator, rows))
+    where = place[expansion.operator].astype(np.int32)
+    for s in moved.tolist():
+        where[s] = _best_device(expanded, state, where, s)
+    for v in rows.tolist():  # in the order of the devices, so that their numbers tell all
+        where[expansion.operator == v] = np.sort(where[expansion.operator == v])
+    counts = np.bincount(where[moved], minlength=problem.n_devices)
+    used = {d: int(counts[d]) for d in np.flatnonzero(counts).tolist()}
+    if len(used) == 1 or not expanded.legal(where)[0]:
+        return None
+    reached = _throughput(expanded, where)
+    return ParallelismAdvice(_names(problem, rows), number, _by_device(problem, used), reached)
+
+
+def _best_device(problem: Problem, state: "Incremental", where: Ints, s: int) -> int:
+    """Device of a subtask that leaves the fullest resource emptiest; it is moved there."""
+    best, least = int(where[s]), state.peak * (1 - HELPS)
+    for d in range(problem.n_devices):
+        tried = where.copy()
+        tried[s] = d
+        if problem.rules is not None and not problem.legal(tried)[0]:
+            continue
+        state.move(s, d)
+        if state.peak < least:
+            best, least = d, state.peak
+    state.move(s, best)
+    return best
+
+
+def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: int) -> int | None:
+    """Fewest subtasks whose cores are no fuller than ``cpu``, else those that fill them least."""
+    operators, instance = problem.graph.operators, problem.instance
+    groups = operators.max_parallelism[rows]
+    least = int(operators.parallelism[rows].max())
+    most = min([most, MOST_SUBTASKS, *groups[groups > 0].tolist()])
+    if most <= least:
+        return None
+    numbers = np.arange(least + 1, most + 1)
+    parts = busiest_parts(groups[:, None], numbers[None, :])
+    core = instance.core_load[rows, instance.device_type[place[rows]]]
+    fullest = ((core * instance.parallelism[rows])[:, None] / parts).max(axis=0)
+    enough = np.flatnonzero(fullest <= cpu * (1 + HELPS))
+    return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
+
+
+def _loads_without(problem: Problem, place: Ints, rows: Ints) -> float:
+    """Load of the fullest resource besides the cores of some operators, at least 1."""
+    from streamsim import resource_loads
+
+    instance = problem.instance
+    loads = resource_loads(instance, place)
+    core = instance.core_load[np.arange(len(place)), instance.device_type[place]].copy()
+    core[rows] = 0.0
+    others: list[Floats] = [loads.devices, loads.links, loads.egress, loads.ingress, core]
+    return max(1.0, *(float(column.max()) for column in others))
+
+
+def _split(problem: Problem, rows: Ints, number: int) -> Problem:
+    """Return the same problem with so many subtasks of some operators."""
+    parallelism = problem.graph.operators.parallelism.copy()
+    parallelism[rows] = number
+    graph = with_parallelism(problem.graph, parallelism)
+    return Problem(graph, problem.cluster, problem.constraints, problem.seconds, problem.moving)
+
+
+def _throughput(problem: Problem, place: Ints) -> float:
+    from streamsim import throughput
+
+    return float(throughput(problem.instance, place[None, :])[0])
+
+
+def _names(problem: Problem, rows: Ints) -> tuple[str, ...]:
+    return tuple(problem.graph.operators.name[v] for v in rows.tolist())
+
+
+def _by_device(problem: Problem, counts: Mapping[int, int]) -> dict[str, int]:
+    return {problem.cluster.devices.name[d]: number for d, number in counts.items()}

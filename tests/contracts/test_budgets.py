@@ -1,0 +1,178 @@
+"""What a budget that counts evaluations promises, of every placer, of plans and of every door."""
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from placer_cases import EVALUATIONS, SEED, question
+from problems import PROBLEMS
+
+import streamplace
+from streamplace import Offer
+from streamplace.families.random_dag import RandomDag, random_dag
+from streamplace.io.clusters import write_cluster
+from streamplace.io.graphs import write_graph
+from streamplace.model import Cluster, Problem, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers import stopwatch
+from streamplace.placers.named import named_placer
+from streamplace.placers.registry import PLACERS, Budget, Placer
+
+pytestmark = pytest.mark.xdist_group("placers")
+CASES = [
+    pytest.param(placer, problem, id=f"{placer}-{problem}")
+    for placer in PLACERS
+    for problem in PROBLEMS
+    if PROBLEMS[problem].rules is None
+]
+SEARCHES = {
+    "anneal": 20_000,
+    "auto": 20_000,
+    "exact": 20_000,
+    "pilot:samples=5": 20_000,
+    "random": 20_000,
+    "giph:start=anneal": 300,
+    "placeto:start=auto": 300,
+}
+"""Placers that search or hand on a part of their budget, with more than their least work."""
+OFFERS = (Offer("small", 0.3, cores=1), Offer("big", 1.0, cores=4, mips=3000))
+GIVEN = Cluster.uniform(12, bandwidth="100 Gbps")
+SECOND = 1e7
+"""What a look at the clock of a busy machine takes: more than any budget."""
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return how the machine becomes so busy that every budget in seconds is over at once."""
+
+    def become_busy() -> None:
+        looks = itertools.count()
+        monkeypatch.setattr(stopwatch, "clock", lambda: SECOND * next(looks))
+
+    return become_busy
+
+
+def answered(placer: Placer, problem: Problem, evaluations: int, judge: str) -> tuple[object, ...]:
+    """All of a result but its times."""
+    result = placer.place(
+        problem, OBJECTIVES[judge], seed=SEED, budget=Budget(evaluations=evaluations)
+    )
+    steps = [(step.value, step.evaluations) for step in result.trace]
+    order = None if result.placement.priority is None else result.placement.priority.tolist()
+    return result.placement.index.tolist(), order, result.value, result.bound, steps
+
+
+def drawn(seed: int, operators: int = 12) -> StreamGraph:
+    """A random graph whose CPU and network are both scarce."""
+    parameters = RandomDag(operators=operators, streams=2 * operators, devices=3.0, network=300.0)
+    return next(random_dag(parameters, seed))
+
+
+def test_a_number_of_evaluations_is_the_only_limit_that_it_says() -> None:
+    """No second is hidden in it; what is not given is no limit."""
+    assert Budget(evaluations=500) == Budget(None, 500)
+    assert Budget(2.0) == Budget(2.0, None)
+
+
+@pytest.mark.parametrize(("placer", "problem"), CASES)
+def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(
+    placer: str, problem: str, busy: Callable[[], None]
+) -> None:
+    """No placer looks at the clock: placement, order, value, bound and every improvement."""
+    asked = PLACERS[placer], PROBLEMS[problem], EVALUATIONS, question(placer).name
+    calm = answered(*asked)
+    busy()
+    assert answered(*asked) == calm
+
+
+@pytest.mark.parametrize("placer", SEARCHES)
+@pytest.mark.parametrize("judge", ["throughput", "makespan"])
+def test_beyond_the_least_work_no_search_looks_at_the_clock(
+    placer: str, judge: str, busy: Callable[[], None]
+) -> None:
+    """Nor does a placer that it asks: a random graph, on which little is proven."""
+    chosen, evaluations = named_placer(placer), SEARCHES[placer]
+    if not chosen.judges(OBJECTIVES[judge]):
+        pytest.skip("not for this objective")
+    problem = Problem(drawn(1, 24), Cluster.uniform(4))
+    calm = answered(chosen, problem, evaluations, judge)
+    busy()
+    assert answered(chosen, problem, evaluations, judge) == calm
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "placer", ["auto", "anneal", "exact", "pilot", "random", "giph:start=auto"]
+)
+def test_random_graphs_of_all_sizes_are_placed_alike(
+    placer: str, seed: int, busy: Callable[[], None]
+) -> None:
+    """By every search and objective, up to 30,000 evaluations."""
+    chosen, problem = named_placer(placer), Problem(drawn(seed, 12 + 12 * seed), Cluster.uniform(4))
+    cases = [
+        (judge, evaluations)
+        for judge in ("throughput", "makespan", "devices", "latency")
+        for evaluations in (40, 3000, 30_000)
+        if chosen.judges(OBJECTIVES[judge])
+    ]
+    calm = [answered(chosen, problem, evaluations, judge) for judge, evaluations in cases]
+    busy()
+    assert [answered(chosen, problem, evaluations, judge) for judge, evaluations in cases] == calm
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("machines", ["offers", "cluster"])
+@pytest.mark.parametrize("robust", [0, 1])
+def test_plans_of_so_many_moves_are_the_same_on_a_busy_machine(
+    seed: int, machines: str, robust: int, busy: Callable[[], None]
+) -> None:
+    """Machines, parallelism, placement, bound, what it carries and the neighbouring steps."""
+    what: dict[str, object] = {
+        "offers": OFFERS if machines == "offers" else None,
+        "cluster": GIVEN if machines == "cluster" else None,
+    }
+
+    def document() -> dict[str, object]:
+        plan = streamplace.plan(
+            drawn(seed), seed=seed, robust=robust, budget=Budget(evaluations=500), **what
+        )
+        return plan.to_json()
+
+    calm = document()
+    busy()
+    assert document() == calm
+
+
+def test_the_command_line_and_python_mean_the_same_by_evaluations(
+    run: Callable[..., Any], tmp_path: Path, busy: Callable[[], None]
+) -> None:
+    """``place``, ``plan`` and ``compare``; those of Python on a busy machine."""
+    graph = drawn(3)
+    write_graph(graph, tmp_path / "graph.json")
+    write_cluster(GIVEN, tmp_path / "cluster.toml")
+    common = ("graph.json", "--cluster", "cluster.toml", "--evaluations", "500", "--json")
+    placed, planned, compared = (
+        json.loads(run(command, *common, *options).out)
+        for command, options in (
+            ("place", ()),
+            ("plan", ("--rate", "3000")),
+            ("compare", ("--placers", "anneal")),
+        )
+    )
+    busy()
+    asked = graph, tmp_path / "cluster.toml"
+    result = streamplace.place(*asked, budget=Budget(evaluations=500))
+    assert placed["assignment"] == dict(result.placement)
+    plan = streamplace.plan(graph, rate=3000, cluster=asked[1], budget=Budget(evaluations=500))
+    assert planned == json.loads(json.dumps(plan.to_json()))
+    comparison = streamplace.compare(
+        graph, "anneal", cluster=asked[1], budget=Budget(evaluations=500)
+    )
+    rows = [
+        row for by_placer in compared["rates"].values() for row in by_placer["placers"].values()
+    ]
+    assert [row["mean"] for row in rows] == [row.mean for *_, row in comparison.rows()]
