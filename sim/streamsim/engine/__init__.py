@@ -6,6 +6,7 @@ from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamsim.engine.capacity import capacity_warnings
+    from streamsim.engine.fitting import Asked, Doubt, Fit, fit
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
     from streamsim.engine.observations import Observations, observe, observe_traced
     from streamsim.engine.runs import Runs, simulate, simulate_every_tick
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from streamsim.engine.tracing import Trace, trace
 
 _HOME = {
+    "Asked": "fitting",
+    "Doubt": "fitting",
+    "Fit": "fitting",
+    "fit": "fitting",
     "Burst": "generators",
     "capacity_warnings": "capacity",
     "Constant": "generators",
@@ -32,8 +37,11 @@ _HOME = {
 }
 
 __all__ = [
+    "Asked",
     "Burst",
     "Constant",
+    "Doubt",
+    "Fit",
     "Generator",
     "Observations",
     "Policy",
@@ -43,6 +51,7 @@ __all__ = [
     "Settings",
     "Trace",
     "capacity_warnings",
+    "fit",
     "observe",
     "observe_traced",
     "simulate",

@@ -1,0 +1,220 @@
+"""Fitting: time step, duration and capacity that let a run measure what a placement sustains."""
+
+from dataclasses import dataclass, replace
+from math import ceil, floor, inf, log10
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsim.arrays import Floats, Ints
+from streamsim.engine.rooms import TICKS
+from streamsim.engine.runs import Runs, simulate
+from streamsim.engine.settings import Policy, Settings
+from streamsim.engine.settling import SETTLED
+from streamsim.instance import Instance
+
+COARSEST, FINEST = 0.01, 1e-3  # seconds per tick that are chosen, unless windows are shorter
+FIRINGS = 10  # ticks between two advances of the window that advances most often
+SPAN = 20_000  # ticks in the longest window, so that long windows get longer ticks
+WARM, MEASURED = 100, 200  # ticks of the shortest run that is tried
+MOST_TURNS = 10**8  # turns of operators and streams in the longest
+MOST_LOGGED = 4 * 10**7  # numbers in the log of the longest
+LEAST = 4  # times that all windows advance while a run is measured
+MANY = 20  # longest advances that are measured where windows never advance at once
+TRIES = 12  # capacities that are tried, each twice the one before
+NEAR = 1e-3  # part of the usual step below which a step is not shortened for a capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Settings that a user gives; those that are None follow from the problem."""
+
+    duration: float | None = None
+    dt: float | None = None
+    capacity: float | None = None
+    policy: Policy = "dynamic"
+
+
+class Doubt(NamedTuple):
+    """Why a run tells nothing: a stream, a setting that decides, and a value of it that works."""
+
+    reason: str  # "settling" or "capacity"
+    stream: int  # the stream that shows it, in the caller's order, or -1
+    works: float | None  # value of the duration or the capacity, None if none was found
+
+
+class Fit(NamedTuple):
+    """Settings of a run, what they measure, and why that is not to be trusted, if it is not."""
+
+    settings: Settings
+    runs: Runs
+    doubt: Doubt | None
+
+
+def fit(instance: Instance, placement: Ints, asked: Asked) -> Fit:
+    """Choose the settings that were not given, and find out whether the run can be trusted.
+
+    The run is doubled until every operator takes in what the admitted tuples bring to it, within
+    `streamsim.engine.settling.SETTLED` of its full rate. A given duration that is too short for
+    that is doubted, and so is a given capacity with which the placement carries less than with
+    queues that follow from the rates.
+
+    Examples
+    --------
+    A hop over a link cannot carry 100,000 tuples/s in queues of 50 tuples and steps of 0.1 s:
+
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[1e5, 0], seconds=[[0], [0]], source=[0], target=[1],
+    ...                           device_type=[0, 0], seconds_per_byte=np.zeros((2, 2)))
+    >>> fit(instance, np.array([0, 1]), Asked()).runs.relative.round(3).tolist()
+    [1.0]
+    >>> fit(instance, np.array([0, 1]), Asked(dt=0.1, capacity=50)).doubt
+    Doubt(reason='capacity', stream=0, works=20000.0)
+    """
+    found = _settled(instance, placement, asked)
+    if asked.capacity is None:
+        return found
+    roomy = _settled(instance, placement, replace(asked, duration=None, capacity=None))
+    short = abs(float(roomy.runs.relative[0] - found.runs.relative[0])) > SETTLED
+    if roomy.doubt is not None or (found.doubt is None and not short):
+        return found
+    return found._replace(doubt=_wrong_capacity(instance, placement, asked, roomy))
+
+
+def _settled(instance: Instance, placement: Ints, asked: Asked) -> Fit:
+    """Run for the duration that was given, or until what is measured has settled."""
+    dt = asked.dt if asked.dt is not None else time_step(instance, placement, asked)
+    if asked.duration is not None:
+        found = _run(
+            instance, placement, Settings(asked.duration, dt, 1, asked.capacity, asked.policy)
+        )
+        if found.doubt is None:
+            return found
+        longer = _settled(instance, placement, replace(asked, duration=None, dt=dt))
+        works = longer.settings.duration if longer.doubt is None else None
+        return found._replace(doubt=found.doubt._replace(works=works))
+    most = most_ticks(instance)
+    warm, ticks = first_ticks(instance, placement, dt)
+    while True:
+        warm, ticks = min(warm, most // 3), min(ticks, most)
+        found = _run(
+            instance,
+            placement,
+            Settings(ticks * dt, dt, 1, asked.capacity, asked.policy, warm_up=warm * dt),
+        )
+        if found.doubt is None or ticks == most:
+            return found
+        warm, ticks = 2 * warm, 2 * ticks
+
+
+def _run(instance: Instance, placement: Ints, settings: Settings) -> Fit:
+    runs = simulate(instance, placement[None, :], settings)
+    drift = runs.drift[0]
+    if drift.max(initial=0.0) <= SETTLED:
+        return Fit(settings, runs, None)
+    grown = runs.grown[0][instance.stream_index]
+    part = np.divide(grown, instance.tuples, out=np.zeros_like(grown), where=instance.tuples > 0)
+    if part.max(initial=0.0) <= 0.0:
+        part = drift[instance.target]
+    return Fit(settings, runs, Doubt("settling", _callers(instance, part), None))
+
+
+def _callers(instance: Instance, values: Floats) -> int:
+    """Stream with the largest value, in the caller's order; -1 if there are no streams."""
+    return int(instance.stream_index[np.argmax(values)]) if len(values) else -1
+
+
+def _wrong_capacity(instance: Instance, placement: Ints, asked: Asked, roomy: Fit) -> Doubt:
+    """The stream that needs the largest queue, and a capacity with which it is not the limit."""
+    dt = roomy.settings.dt if asked.dt is None else asked.dt
+    remote = placement[instance.source] != placement[instance.target]
+    needed = instance.tuples * remote * (2 * dt + _delays(instance, placement, dt))
+    stream, works = _callers(instance, needed), float(needed.max(initial=1.0))
+    for _ in range(TRIES):
+        run = _settled(instance, placement, replace(asked, duration=None, dt=dt, capacity=works))
+        short = abs(float(roomy.runs.relative[0] - run.runs.relative[0])) > SETTLED
+        if run.doubt is None and not short:
+            return Doubt("capacity", stream, works)
+        works *= 2
+    return Doubt("capacity", stream, None)
+
+
+def time_step(instance: Instance, placement: Ints, asked: Asked) -> float:
+    """Seconds per tick: a link's latency and a window's advance take at least a tick.
+
+    Longer where a window or a given duration would otherwise take very many ticks, and so short
+    that a given capacity holds what a stream carries in `streamsim.engine.rooms.TICKS` ticks.
+    """
+    dt = COARSEST
+    under_way = _latencies(instance, placement)
+    if (under_way > 0).any():
+        dt = min(dt, max(float(under_way[under_way > 0].min()), FINEST))
+    advance = float(instance.windows[:, 2].min(initial=inf))
+    dt = max(min(dt, advance / FIRINGS), float(instance.windows[:, 1].max(initial=0.0)) / SPAN)
+    dt = min(_rounded(dt), advance)
+    if asked.capacity is not None:
+        dt = _short_enough(instance, under_way, dt, asked.capacity)
+    if asked.duration is None:
+        return dt
+    return asked.duration / min(ceil(asked.duration / dt - 1e-9), most_ticks(instance))
+
+
+def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: float) -> float:
+    """A step in `TICKS` of which no stream carries more than its capacity, if one is near."""
+    carries = instance.tuples > 0
+    left = float((capacity / instance.tuples[carries] - under_way[carries]).min(initial=inf))
+    return _rounded(left / TICKS) if dt * NEAR < left / TICKS < dt else dt
+
+
+def _latencies(instance: Instance, placement: Ints) -> Floats:
+    """Latency of every stream, 0 where both ends run on one device."""
+    return instance.latency[placement[instance.source], placement[instance.target]]
+
+
+def _delays(instance: Instance, placement: Ints, dt: float) -> Floats:
+    """Latencies in whole ticks, as the engine has them, in seconds."""
+    delays: Floats = np.ceil(_latencies(instance, placement) / dt - 1e-9) * dt
+    return delays
+
+
+def _rounded(seconds: float) -> float:
+    """Largest of …, 1, 2, 5, 10, 20, … that is not above a time."""
+    power = 10.0 ** floor(log10(seconds) + 1e-9)
+    return float(max(step for step in (1, 2, 5) if step * power <= seconds * (1 + 1e-9)) * power)
+
+
+def first_ticks(instance: Instance, placement: Ints, dt: float) -> tuple[int, int]:
+    """Ticks before measuring, and of the whole shortest run that could tell anything.
+
+    Before measuring, the first tuples pass the longest path and fill the panes of its windows
+    twice. What is measured is a whole number of the times after which all windows advance at once,
+    or, where that is long, many advances.
+    """
+    latest = np.zeros(instance.n_operators)
+    within = np.zeros(instance.n_operators)
+    within[instance.windows[:, 0].astype(np.int64)] = (
+        instance.windows[:, 1] + instance.windows[:, 2]
+    )
+    hops = _delays(instance, placement, dt) + dt
+    for e in range(instance.n_streams):
+        u, v = instance.source[e], instance.target[e]
+        latest[v] = max(latest[v], latest[u] + within[u] + hops[e])
+    warm = max(WARM, ceil(2 * float((latest + within).max()) / dt))
+    cycle = max(common_ticks(instance.windows[:, 2] / dt), 1)
+    return warm, warm + cycle * max(ceil(MEASURED / cycle), LEAST)
+
+
+def common_ticks(advances: Floats) -> int:
+    """Ticks after which windows that advance so often advance at once, or many of the longest."""
+    longest = float(advances.max(initial=0.0))
+    whole = np.round(advances).astype(np.int64)
+    most = MANY * ceil(longest)
+    if not len(advances) or (np.abs(advances - whole) > 1e-6).any():
+        return most
+    return int(min(np.lcm.reduce(whole), most))
+
+
+def most_ticks(instance: Instance) -> int:
+    """Ticks of the longest run that is tried, by the turns that it takes and by its log."""
+    moving = instance.n_operators + instance.n_streams
+    return max(min(MOST_TURNS // moving, MOST_LOGGED // (3 * moving + instance.n_devices)), 600)
