@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf, log10
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.rooms import TICKS
 from streamsim.engine.runs import Runs, simulate
-from streamsim.engine.settings import Policy, Settings
+from streamsim.engine.settings import Policy, Settings, require_positive
 from streamsim.engine.settling import SETTLED
 from streamsim.instance import Instance
 
@@ -34,13 +34,22 @@ class Asked:
     capacity: float | None = None
     policy: Policy = "dynamic"
 
+    def __post_init__(self) -> None:
+        """Refuse values that no run could have."""
+        dt = 1.0 if self.dt is None else self.dt
+        require_positive("dt", dt, "seconds")
+        duration = dt if self.duration is None else self.duration
+        require_positive("duration", duration, "seconds")
+        Settings(duration, duration if self.dt is None else dt, 1, self.capacity, self.policy)
+
 
 class Doubt(NamedTuple):
-    """Why a run tells nothing: a stream, a setting that decides, and a value of it that works."""
+    """Why a run tells nothing: a stream, the setting to change, and a value of it that works."""
 
-    reason: str  # "settling" or "capacity"
+    reason: Literal["settling", "capacity"]
     stream: int  # the stream that shows it, in the caller's order, or -1
-    works: float | None  # value of the duration or the capacity, None if none was found
+    setting: Literal["duration", "capacity"]
+    works: float | None  # None if no value was found
 
 
 class Fit(NamedTuple):
@@ -69,16 +78,24 @@ def fit(instance: Instance, placement: Ints, asked: Asked) -> Fit:
     >>> fit(instance, np.array([0, 1]), Asked()).runs.relative.round(3).tolist()
     [1.0]
     >>> fit(instance, np.array([0, 1]), Asked(dt=0.1, capacity=50)).doubt
-    Doubt(reason='capacity', stream=0, works=20000.0)
+    Doubt(reason='capacity', stream=0, setting='capacity', works=20000.0)
     """
     found = _settled(instance, placement, asked)
     if asked.capacity is None:
         return found
     roomy = _settled(instance, placement, replace(asked, duration=None, capacity=None))
-    short = abs(float(roomy.runs.relative[0] - found.runs.relative[0])) > SETTLED
-    if roomy.doubt is not None or (found.doubt is None and not short):
+    long = _settled(instance, placement, replace(asked, duration=None))
+    if roomy.doubt is not None or (long.doubt is None and _alike(long, roomy)):
         return found
-    return found._replace(doubt=_wrong_capacity(instance, placement, asked, roomy))
+    stream, works = _capacity_that_works(instance, placement, asked, roomy)
+    if long.doubt is not None:
+        return found._replace(doubt=long.doubt._replace(setting="capacity", works=works))
+    return found._replace(doubt=Doubt("capacity", stream, "capacity", works))
+
+
+def _alike(one: Fit, other: Fit) -> bool:
+    """Whether two runs measure the same, but for what may still be unsettled."""
+    return abs(float(one.runs.relative[0] - other.runs.relative[0])) <= SETTLED
 
 
 def _settled(instance: Instance, placement: Ints, asked: Asked) -> Fit:
@@ -90,9 +107,9 @@ def _settled(instance: Instance, placement: Ints, asked: Asked) -> Fit:
         )
         if found.doubt is None:
             return found
-        longer = _settled(instance, placement, replace(asked, duration=None, dt=dt))
-        works = longer.settings.duration if longer.doubt is None else None
-        return found._replace(doubt=found.doubt._replace(works=works))
+        return found._replace(
+            doubt=found.doubt._replace(works=_long_enough(instance, placement, asked))
+        )
     most = most_ticks(instance)
     warm, ticks = first_ticks(instance, placement, dt)
     while True:
@@ -107,6 +124,22 @@ def _settled(instance: Instance, placement: Ints, asked: Asked) -> Fit:
         warm, ticks = 2 * warm, 2 * ticks
 
 
+def _long_enough(instance: Instance, placement: Ints, asked: Asked) -> float | None:
+    """A duration after which a run has settled, if one was found."""
+    found = _settled(instance, placement, replace(asked, duration=None))
+    works = found.settings.duration
+    for _ in range(TRIES if found.doubt is None else 0):
+        works = _rounded_up(works)
+        if asked.dt is not None:
+            works = ceil(works / asked.dt - 1e-9) * asked.dt
+        dt = time_step(instance, placement, replace(asked, duration=works))
+        settings = Settings(works, asked.dt or dt, 1, asked.capacity, asked.policy)
+        if _run(instance, placement, settings).doubt is None:
+            return works
+        works *= 2
+    return None
+
+
 def _run(instance: Instance, placement: Ints, settings: Settings) -> Fit:
     runs = simulate(instance, placement[None, :], settings)
     drift = runs.drift[0]
@@ -116,7 +149,7 @@ def _run(instance: Instance, placement: Ints, settings: Settings) -> Fit:
     part = np.divide(grown, instance.tuples, out=np.zeros_like(grown), where=instance.tuples > 0)
     if part.max(initial=0.0) <= 0.0:
         part = drift[instance.target]
-    return Fit(settings, runs, Doubt("settling", _callers(instance, part), None))
+    return Fit(settings, runs, Doubt("settling", _callers(instance, part), "duration", None))
 
 
 def _callers(instance: Instance, values: Floats) -> int:
@@ -124,19 +157,21 @@ def _callers(instance: Instance, values: Floats) -> int:
     return int(instance.stream_index[np.argmax(values)]) if len(values) else -1
 
 
-def _wrong_capacity(instance: Instance, placement: Ints, asked: Asked, roomy: Fit) -> Doubt:
-    """The stream that needs the largest queue, and a capacity with which it is not the limit."""
+def _capacity_that_works(
+    instance: Instance, placement: Ints, asked: Asked, roomy: Fit
+) -> tuple[int, float | None]:
+    """The stream that needs the largest queue, and a capacity with which that is not the limit."""
     dt = roomy.settings.dt if asked.dt is None else asked.dt
     remote = placement[instance.source] != placement[instance.target]
     needed = instance.tuples * remote * (2 * dt + _delays(instance, placement, dt))
-    stream, works = _callers(instance, needed), float(needed.max(initial=1.0))
+    works = max(float(needed.max(initial=0.0)), 1.0)
     for _ in range(TRIES):
+        works = _rounded_up(works)
         run = _settled(instance, placement, replace(asked, duration=None, dt=dt, capacity=works))
-        short = abs(float(roomy.runs.relative[0] - run.runs.relative[0])) > SETTLED
-        if run.doubt is None and not short:
-            return Doubt("capacity", stream, works)
+        if run.doubt is None and _alike(run, roomy):
+            return _callers(instance, needed), works
         works *= 2
-    return Doubt("capacity", stream, None)
+    return _callers(instance, needed), None
 
 
 def time_step(instance: Instance, placement: Ints, asked: Asked) -> float:
@@ -181,6 +216,12 @@ def _rounded(seconds: float) -> float:
     """Largest of …, 1, 2, 5, 10, 20, … that is not above a time."""
     power = 10.0 ** floor(log10(seconds) + 1e-9)
     return float(max(step for step in (1, 2, 5) if step * power <= seconds * (1 + 1e-9)) * power)
+
+
+def _rounded_up(value: float) -> float:
+    """Smallest of …, 1, 2, 5, 10, 20, … that is not below a value."""
+    power = 10.0 ** floor(log10(value) + 1e-9)
+    return float(min(step for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9)) * power)
 
 
 def first_ticks(instance: Instance, placement: Ints, dt: float) -> tuple[int, int]:

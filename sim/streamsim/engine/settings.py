@@ -57,8 +57,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse values that no run could have."""
-        _require_positive("dt", self.dt, "seconds")
-        _require_positive("duration", self.duration, "seconds")
+        require_positive("dt", self.dt, "seconds")
+        require_positive("duration", self.duration, "seconds")
         _require_whole_ticks("duration", self.duration, self.dt)
         if self.iterations < 1 or self.iterations != int(self.iterations):
             raise ValueError(f"iterations is {self.iterations}; give a whole number of at least 1")
@@ -103,7 +103,8 @@ class Settings:
         return (self.ticks - self.warm_ticks) * self.dt
 
 
-def _require_positive(name: str, value: float, unit: str) -> None:
+def require_positive(name: str, value: float, unit: str) -> None:
+    """Raise ValueError unless a value is finite and above 0."""
     if not (isfinite(value) and value > 0):
         raise ValueError(f"{name} is {value}; give a finite number of {unit} above 0")
 
