@@ -6,7 +6,7 @@ from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamsim.engine.capacity import capacity_warnings
-    from streamsim.engine.fitting import Asked, Doubt, Fit, fit
+    from streamsim.engine.fitting import Asked, Doubt, Fit, fit, settings_for
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
     from streamsim.engine.observations import Observations, observe, observe_traced
     from streamsim.engine.runs import Runs, simulate, simulate_every_tick
@@ -18,6 +18,7 @@ _HOME = {
     "Doubt": "fitting",
     "Fit": "fitting",
     "fit": "fitting",
+    "settings_for": "fitting",
     "Burst": "generators",
     "capacity_warnings": "capacity",
     "Constant": "generators",
@@ -54,6 +55,7 @@ __all__ = [
     "fit",
     "observe",
     "observe_traced",
+    "settings_for",
     "simulate",
     "simulate_every_tick",
     "trace",

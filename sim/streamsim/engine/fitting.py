@@ -64,7 +64,8 @@ def fit(instance: Instance, placement: Ints, asked: Asked) -> Fit:
     """Choose the settings that were not given, and find out whether the run can be trusted.
 
     The run is doubled until every operator takes in what the admitted tuples bring to it, within
-    `streamsim.engine.settling.SETTLED` of its full rate. A given duration that is too short for
+    `streamsim.engine.settling.SETTLED` of its full rate, and the second half of what is measured
+    tells the same as the whole. A given duration that is too short for
     that is doubted, and so is a given capacity with which the placement carries less than with
     queues that follow from the rates.
 
@@ -143,13 +144,20 @@ def _long_enough(instance: Instance, placement: Ints, asked: Asked) -> float | N
 def _run(instance: Instance, placement: Ints, settings: Settings) -> Fit:
     runs = simulate(instance, placement[None, :], settings)
     drift = runs.drift[0]
-    if drift.max(initial=0.0) <= SETTLED:
+    if drift.max(initial=0.0) <= SETTLED and _steady(instance, placement, settings, runs):
         return Fit(settings, runs, None)
     grown = runs.grown[0][instance.stream_index]
     part = np.divide(grown, instance.tuples, out=np.zeros_like(grown), where=instance.tuples > 0)
     if part.max(initial=0.0) <= 0.0:
         part = drift[instance.target]
     return Fit(settings, runs, Doubt("settling", _callers(instance, part), "duration", None))
+
+
+def _steady(instance: Instance, placement: Ints, settings: Settings, runs: Runs) -> bool:
+    """Whether the second half of what is measured tells the same as the whole."""
+    half = (settings.warm_ticks + settings.ticks) // 2
+    later = simulate(instance, placement[None, :], replace(settings, warm_up=half * settings.dt))
+    return abs(float(later.relative[0] - runs.relative[0])) <= SETTLED
 
 
 def _callers(instance: Instance, values: Floats) -> int:
@@ -172,6 +180,27 @@ def _capacity_that_works(
             return _callers(instance, needed), works
         works *= 2
     return _callers(instance, needed), None
+
+
+def settings_for(instance: Instance) -> Settings:
+    """Settings for batches of placements, of which none is checked for having settled.
+
+    Ten seconds of warm-up and twenty that are measured; with windows, as long as they take.
+
+    Examples
+    --------
+    >>> from streamsim.instance import build_instance
+    >>> instance = build_instance(rate=[1e5, 0], seconds=[[0], [0]], source=[0], target=[1],
+    ...                           device_type=[0], seconds_per_byte=[[0]])
+    >>> settings = settings_for(instance)
+    >>> settings.dt, round(settings.duration, 9), settings.capacity
+    (0.1, 30.0, None)
+    """
+    advance = float(instance.windows[:, 2].min(initial=inf))
+    dt = _rounded(min(Settings().dt, advance / FIRINGS))
+    most = most_ticks(instance)
+    warm, ticks = first_ticks(instance, np.zeros(instance.n_operators, np.int32), dt)
+    return Settings(min(ticks, most) * dt, dt, warm_up=min(warm, most // 3) * dt)
 
 
 def time_step(instance: Instance, placement: Ints, asked: Asked) -> float:
@@ -242,7 +271,7 @@ def first_ticks(instance: Instance, placement: Ints, dt: float) -> tuple[int, in
         latest[v] = max(latest[v], latest[u] + within[u] + hops[e])
     warm = max(WARM, ceil(2 * float((latest + within).max()) / dt))
     cycle = max(common_ticks(instance.windows[:, 2] / dt), 1)
-    return warm, warm + cycle * max(ceil(MEASURED / cycle), LEAST)
+    return warm, warm + 2 * cycle * max(ceil(MEASURED / 2 / cycle), LEAST // 2)
 
 
 def common_ticks(advances: Floats) -> int:
