@@ -32,7 +32,7 @@ from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from streamsim.engine import Asked, Settings, Trace
+    from streamsim.engine import GivenSettings, Settings, Trace
 
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
@@ -185,7 +185,7 @@ class _Simulated(NamedTuple):
 
 
 def _queues(
-    problem: "Problem", placed: "Placement", asked: "Asked", output: Path | None
+    problem: "Problem", placed: "Placement", asked: "GivenSettings", output: Path | None
 ) -> _Queues:
     from streamplace.evaluate.queues import run_queues, run_queues_traced
 

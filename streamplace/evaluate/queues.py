@@ -18,7 +18,7 @@ from streamplace.model.report import Report, duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from streamsim.engine import Asked, Doubt, Fit, Observations, Settings, Trace
+    from streamsim.engine import Doubt, Fit, GivenSettings, Observations, Settings, Trace
 
 MOST_QUEUES, MOST_LONGEST = 6, 4
 WIDEST = 24
@@ -114,45 +114,47 @@ class QueueRun(Displayed):
 
 def engine_settings(
     duration: float | None, dt: float | None, capacity: float | None, policy: str
-) -> "Asked":
+) -> "GivenSettings":
     """Settings of the engine that a user gives; what they refuse becomes an error of ours."""
-    from streamsim.engine import Asked
+    from streamsim.engine import GivenSettings
 
     try:
-        return Asked(duration, dt, capacity, policy)  # type: ignore[arg-type]
+        return GivenSettings(duration, dt, capacity, policy)  # type: ignore[arg-type]
     except ValueError as error:
         raise SettingError(str(error)) from None
 
 
-def run_queues(problem: Problem, placement: Placement, asked: "Asked | None" = None) -> QueueRun:
+def run_queues(
+    problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
+) -> QueueRun:
     """Simulate a placement with bounded queues, CPU sharing and a network, tick by tick.
 
     Duration, time step and capacity that ``asked`` does not give follow from the problem.
     """
     from streamsim.engine import observe
 
-    found = _fitted(problem, placement, asked)
-    seen = observe(problem.instance, placement.index[None, :], found.settings)
-    return _queue_run(problem, placement, found, seen)
+    fitted = _fitted(problem, placement, asked)
+    seen = observe(problem.instance, placement.index[None, :], fitted.settings)
+    return _queue_run(problem, placement, fitted, seen)
 
 
 def run_queues_traced(
-    problem: Problem, placement: Placement, asked: "Asked | None" = None
+    problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
 ) -> "tuple[QueueRun, Trace, Settings]":
     """Simulate once like `run_queues`, and return every tick and the settings for `draw_queues`."""
     from streamsim.engine import observe_traced
 
-    found = _fitted(problem, placement, asked)
-    seen, ticks = observe_traced(problem.instance, placement.index, found.settings)
-    return _queue_run(problem, placement, found, seen), ticks, found.settings
+    fitted = _fitted(problem, placement, asked)
+    seen, ticks = observe_traced(problem.instance, placement.index, fitted.settings)
+    return _queue_run(problem, placement, fitted, seen), ticks, fitted.settings
 
 
-def _fitted(problem: Problem, placement: Placement, asked: "Asked | None") -> "Fit":
+def _fitted(problem: Problem, placement: Placement, asked: "GivenSettings | None") -> "Fit":
     """Settings of a run, and whether it can be trusted."""
-    from streamsim.engine import Asked, fit
+    from streamsim.engine import GivenSettings, fit
 
     problem.check(placement)
-    asked = asked or Asked()
+    asked = asked or GivenSettings()
     for row in problem.instance.windows:
         if asked.dt is not None and row[2] < asked.dt * (1 - 1e-9):
             raise SettingError(
@@ -166,11 +168,11 @@ def _fitted(problem: Problem, placement: Placement, asked: "Asked | None") -> "F
 def _queue_run(
     problem: Problem, placement: Placement, found: "Fit", seen: "Observations"
 ) -> QueueRun:
-    runs, streams, settings = seen.runs, problem.graph.streams, found.settings
-    valid = found.doubt is None
+    runs, streams, settings = seen.runs, problem.graph.streams, fitted.settings
+    valid = fitted.doubt is None
     none = float("nan")
 
-    def told(number: float) -> float:
+    def or_nan(number: float) -> float:
         return float(number) if valid else none
 
     return QueueRun(
@@ -178,18 +180,18 @@ def _queue_run(
         duration=settings.duration,
         dt=settings.dt,
         capacity=settings.capacity,
-        throughput=_number(told(runs.throughput[0])),
-        admitted=_number(told(runs.admitted[0])),
-        relative_throughput=_number(told(runs.relative[0])),
-        latency=_latency(*map(told, (seen.latency[0], *seen.latency_quantiles[0]))),
+        throughput=_number(or_nan(runs.throughput[0])),
+        admitted=_number(or_nan(runs.admitted[0])),
+        relative_throughput=_number(or_nan(runs.relative[0])),
+        latency=_latency(*map(or_nan, (seen.latency[0], *seen.latency_quantiles[0]))),
         latency_without_backlog=_latency(
-            *map(told, (seen.processing[0], *seen.processing_quantiles[0]))
+            *map(or_nan, (seen.processing[0], *seen.processing_quantiles[0]))
         ),
-        time_to_steady=_number(told(seen.settled[0])),
+        time_to_steady=_number(or_nan(seen.settled[0])),
         backlog=float(runs.backlog[0]),
         queues={streams.label(e): float(seen.max_queue[0, e]) for e in range(len(streams))},
         utilisation=dict(zip(placement.devices, runs.device_utilisation[0].tolist(), strict=True)),
-        warnings=() if found.doubt is None else (_doubted(problem, settings, found.doubt),),
+        warnings=() if fitted.doubt is None else (_doubted(problem, settings, fitted.doubt),),
     )
 
 

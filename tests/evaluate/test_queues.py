@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from problems import chain, fork_join
-from streamsim.engine import Asked, trace
+from streamsim.engine import GivenSettings, trace
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
@@ -26,7 +26,8 @@ def test_latency_counts_the_hops_and_the_backlog_of_an_overload() -> None:
     """On one device tuples pass at once; behind a full link they wait at the source."""
     problem = Problem(chain(2), Cluster.uniform(2))
     near, far = (
-        run_queues(problem, problem.placement(p), Asked(30, 0.1, 2048)) for p in ([0, 0], [0, 1])
+        run_queues(problem, problem.placement(p), GivenSettings(30, 0.1, 2048))
+        for p in ([0, 0], [0, 1])
     )
     assert near.latency.mean == pytest.approx(0, abs=1e-9)
     assert far.backlog > 1000
@@ -57,15 +58,15 @@ def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> No
 @pytest.mark.parametrize(
     ("asked", "setting"),
     [
-        (Asked(dt=0.1, capacity=500), "capacity"),
-        (Asked(duration=20, dt=0.1, capacity=500), "capacity"),
-        (Asked(capacity=1e9), "capacity"),
-        (Asked(duration=0.01), "duration"),
-        (Asked(duration=0.5, dt=0.1), "duration"),
+        (GivenSettings(dt=0.1, capacity=500), "capacity"),
+        (GivenSettings(duration=20, dt=0.1, capacity=500), "capacity"),
+        (GivenSettings(capacity=1e9), "capacity"),
+        (GivenSettings(duration=0.01), "duration"),
+        (GivenSettings(duration=0.5, dt=0.1), "duration"),
     ],
 )
 def test_a_run_that_its_settings_decide_says_so_instead_of_a_number(
-    asked: Asked, setting: str
+    asked: GivenSettings, setting: str
 ) -> None:
     """It names the stream, and a value with which the run is valid."""
     problem = fast(64_000)
@@ -88,7 +89,7 @@ def test_a_run_that_its_settings_decide_says_so_instead_of_a_number(
 def test_a_small_capacity_alone_shortens_the_time_step() -> None:
     """Queues of 500 tuples carry 64,000 tuples/s in steps of a millisecond."""
     problem = fast(64_000)
-    run = run_queues(problem, problem.placement([0, 1, 2]), Asked(capacity=500))
+    run = run_queues(problem, problem.placement([0, 1, 2]), GivenSettings(capacity=500))
     assert run.valid
     assert run.dt == 0.001
     assert run.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
@@ -108,12 +109,12 @@ def test_windows_fire_several_times_before_anything_is_measured() -> None:
     assert run.duration >= 60 + 4 * 20
     assert run.relative_throughput == pytest.approx(1, abs=0.01)
     with pytest.raises(SettingError, match="dt is 50 s, but the window of count advances"):
-        run_queues(problem, problem.placement([0, 0, 1]), Asked(dt=50))
+        run_queues(problem, problem.placement([0, 0, 1]), GivenSettings(dt=50))
 
 
 def test_a_run_is_drawn_over_time() -> None:
     """Throughput, queues and latency, a panel each, from the run that gives the numbers."""
-    problem, asked = Problem(chain(3), Cluster.uniform(3)), Asked(duration=3, dt=0.1)
+    problem, asked = Problem(chain(3), Cluster.uniform(3)), GivenSettings(duration=3, dt=0.1)
     placement = problem.placement([0, 1, 2])
     run, ticks, settings = run_queues_traced(problem, placement, asked)
     assert run == run_queues(problem, placement, asked)

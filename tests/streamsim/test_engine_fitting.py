@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from streamsim import build_instance, throughput
-from streamsim.engine import Asked, Settings, fit, settings_for, simulate
+from streamsim.engine import GivenSettings, Settings, fit, settings_for, simulate
 from streamsim.engine.fitting import common_ticks, most_ticks, time_step
 from streamsim.steady import bottleneck, resource_loads, source_rates
 
@@ -21,7 +21,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 def check(arguments: dict[str, Any], placement: NDArray[np.int32]) -> tuple[float, float]:
     """Relative throughput of a run that must be valid, and of the steady state."""
     instance = build_instance(**arguments)
-    found = fit(instance, placement, Asked())
+    found = fit(instance, placement, GivenSettings())
     assert found.doubt is None
     return float(found.runs.relative[0]), float(throughput(instance, placement[None])[0])
 
@@ -86,7 +86,7 @@ def test_windows_never_carry_more_than_the_closed_form(seed: int) -> None:
     """Under overload bursts can only cost; and what has not settled is not told."""
     arguments, placement = anything(np.random.default_rng(seed), windows=1)
     instance = build_instance(**arguments)
-    found = fit(instance, placement, Asked())
+    found = fit(instance, placement, GivenSettings())
     if found.doubt is None:
         assert found.runs.relative[0] <= throughput(instance, placement[None])[0] + NEAR
 
@@ -103,7 +103,7 @@ def test_a_windowed_source_settles_though_its_backlog_grows() -> None:
     """A pane takes in a bounded part of the backlog, and not all of it at once."""
     window = {"windows": ((0, 5.0, 1.0, 0.0, 0.1, np.inf),)}
     instance = chain(0, 4e-2, rate=100, devices=2, **window)
-    found = fit(instance, np.array([0, 1], np.int32), Asked())
+    found = fit(instance, np.array([0, 1], np.int32), GivenSettings())
     assert found.doubt is None
     assert found.runs.relative[0] == pytest.approx(0.5, abs=0.01)
 
@@ -119,14 +119,14 @@ def test_time_steps_follow_latencies_windows_capacities_and_durations() -> None:
     """One of 1, 2 and 5 ms; shorter for short windows, longer for long ones and long runs."""
     place = np.array([0, 1], np.int32)
     near, far = (chain(0, 0, devices=2, latency=np.full((2, 2), x)) for x in (0.002, 0.5))
-    assert time_step(near, place, Asked()) == 0.002
-    assert time_step(far, place, Asked()) == 0.01
-    assert time_step(near, place[:1].repeat(2), Asked()) == 0.01
+    assert time_step(near, place, GivenSettings()) == 0.002
+    assert time_step(far, place, GivenSettings()) == 0.01
+    assert time_step(near, place[:1].repeat(2), GivenSettings()) == 0.01
     for size, advance, dt in ((0.02, 0.02, 0.002), (600, 60, 0.02), (600, 0.01, 0.01)):
         windowed = chain(0, 0, devices=2, windows=((1, size, advance, 0.0, 1.0, np.inf),))
-        assert time_step(windowed, place, Asked()) == pytest.approx(dt)
-    assert time_step(chain(0, 0, rate=1e5, devices=2), place, Asked(capacity=1000)) == 0.002
-    whole = time_step(far, place, Asked(duration=1e9))
+        assert time_step(windowed, place, GivenSettings()) == pytest.approx(dt)
+    assert time_step(chain(0, 0, rate=1e5, devices=2), place, GivenSettings(capacity=1000)) == 0.002
+    whole = time_step(far, place, GivenSettings(duration=1e9))
     assert 1e9 / whole == pytest.approx(most_ticks(far))
 
 
@@ -151,7 +151,7 @@ def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> N
 def test_settings_that_no_run_could_have_are_refused(wrong: dict[str, Any], complaint: str) -> None:
     """Alone or together."""
     with pytest.raises(ValueError, match=complaint):
-        Asked(**wrong)
+        GivenSettings(**wrong)
 
 
 def test_batches_are_not_limited_by_their_capacity() -> None:

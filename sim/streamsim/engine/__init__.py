@@ -6,7 +6,7 @@ from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamsim.engine.capacity import capacity_warnings
-    from streamsim.engine.fitting import Asked, Doubt, Fit, fit, settings_for
+    from streamsim.engine.fitting import Doubt, Fit, GivenSettings, fit, settings_for
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
     from streamsim.engine.observations import Observations, observe, observe_traced
     from streamsim.engine.runs import Runs, simulate, simulate_every_tick
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from streamsim.engine.tracing import Trace, trace
 
 _HOME = {
-    "Asked": "fitting",
+    "GivenSettings": "fitting",
     "Doubt": "fitting",
     "Fit": "fitting",
     "fit": "fitting",
@@ -38,7 +38,7 @@ _HOME = {
 }
 
 __all__ = [
-    "Asked",
+    "GivenSettings",
     "Burst",
     "Constant",
     "Doubt",

@@ -26,7 +26,7 @@ NEAR = 1e-3  # part of the usual step below which a step is not shortened for a 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GivenSettings:
     """Settings that a user gives; those that are None follow from the problem."""
 
     duration: float | None = None
@@ -60,7 +60,7 @@ class Fit(NamedTuple):
     doubt: Doubt | None
 
 
-def fit(instance: Instance, placement: Ints, asked: Asked) -> Fit:
+def fit(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
     """Choose the settings that were not given, and find out whether the run can be trusted.
 
     The run is doubled until every operator takes in what the admitted tuples bring to it, within
@@ -76,12 +76,12 @@ def fit(instance: Instance, placement: Ints, asked: Asked) -> Fit:
     >>> from streamsim.instance import build_instance
     >>> instance = build_instance(rate=[1e5, 0], seconds=[[0], [0]], source=[0], target=[1],
     ...                           device_type=[0, 0], seconds_per_byte=np.zeros((2, 2)))
-    >>> fit(instance, np.array([0, 1]), Asked()).runs.relative.round(3).tolist()
+    >>> fit(instance, np.array([0, 1]), GivenSettings()).runs.relative.round(3).tolist()
     [1.0]
-    >>> fit(instance, np.array([0, 1]), Asked(dt=0.1, capacity=50)).doubt
+    >>> fit(instance, np.array([0, 1]), GivenSettings(dt=0.1, capacity=50)).doubt
     Doubt(reason='capacity', stream=0, setting='capacity', works=20000.0)
     """
-    found = _settled(instance, placement, asked)
+    fitted = _settled(instance, placement, asked)
     if asked.capacity is None:
         return found
     roomy = _settled(instance, placement, replace(asked, duration=None, capacity=None))
@@ -90,8 +90,8 @@ def fit(instance: Instance, placement: Ints, asked: Asked) -> Fit:
         return found
     stream, works = _capacity_that_works(instance, placement, asked, roomy)
     if long.doubt is not None:
-        return found._replace(doubt=long.doubt._replace(setting="capacity", works=works))
-    return found._replace(doubt=Doubt("capacity", stream, "capacity", works))
+        return fitted._replace(doubt=long.doubt._replace(setting="capacity", works=works))
+    return fitted._replace(doubt=Doubt("capacity", stream, "capacity", works))
 
 
 def _alike(one: Fit, other: Fit) -> bool:
@@ -99,37 +99,37 @@ def _alike(one: Fit, other: Fit) -> bool:
     return abs(float(one.runs.relative[0] - other.runs.relative[0])) <= SETTLED
 
 
-def _settled(instance: Instance, placement: Ints, asked: Asked) -> Fit:
+def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
     """Run for the duration that was given, or until what is measured has settled."""
     dt = asked.dt if asked.dt is not None else time_step(instance, placement, asked)
     if asked.duration is not None:
-        found = _run(
+        fitted = _run(
             instance, placement, Settings(asked.duration, dt, 1, asked.capacity, asked.policy)
         )
-        if found.doubt is None:
+        if fitted.doubt is None:
             return found
-        return found._replace(
-            doubt=found.doubt._replace(works=_long_enough(instance, placement, asked))
+        return fitted._replace(
+            doubt=fitted.doubt._replace(works=_long_enough(instance, placement, asked))
         )
     most = most_ticks(instance)
     warm, ticks = first_ticks(instance, placement, dt)
     while True:
         warm, ticks = min(warm, most // 3), min(ticks, most)
-        found = _run(
+        fitted = _run(
             instance,
             placement,
             Settings(ticks * dt, dt, 1, asked.capacity, asked.policy, warm_up=warm * dt),
         )
-        if found.doubt is None or ticks == most:
+        if fitted.doubt is None or ticks == most:
             return found
         warm, ticks = 2 * warm, 2 * ticks
 
 
-def _long_enough(instance: Instance, placement: Ints, asked: Asked) -> float | None:
-    """A duration after which a run has settled, if one was found."""
-    found = _settled(instance, placement, replace(asked, duration=None))
-    works = found.settings.duration
-    for _ in range(TRIES if found.doubt is None else 0):
+def _long_enough(instance: Instance, placement: Ints, asked: GivenSettings) -> float | None:
+    """A duration after which a run has settled, if one was fitted."""
+    fitted = _settled(instance, placement, replace(asked, duration=None))
+    works = fitted.settings.duration
+    for _ in range(TRIES if fitted.doubt is None else 0):
         works = _rounded_up(works)
         if asked.dt is not None:
             works = ceil(works / asked.dt - 1e-9) * asked.dt
@@ -166,7 +166,7 @@ def _callers(instance: Instance, values: Floats) -> int:
 
 
 def _capacity_that_works(
-    instance: Instance, placement: Ints, asked: Asked, roomy: Fit
+    instance: Instance, placement: Ints, asked: GivenSettings, roomy: Fit
 ) -> tuple[int, float | None]:
     """The stream that needs the largest queue, and a capacity with which that is not the limit."""
     dt = roomy.settings.dt if asked.dt is None else asked.dt
@@ -203,7 +203,7 @@ def settings_for(instance: Instance) -> Settings:
     return Settings(min(ticks, most) * dt, dt, warm_up=min(warm, most // 3) * dt)
 
 
-def time_step(instance: Instance, placement: Ints, asked: Asked) -> float:
+def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> float:
     """Seconds per tick: a link's latency and a window's advance take at least a tick.
 
     Longer where a window or a given duration would otherwise take very many ticks, and so short
