@@ -166,7 +166,7 @@ def _fitted(problem: Problem, placement: Placement, asked: "GivenSettings | None
 
 
 def _queue_run(
-    problem: Problem, placement: Placement, found: "Fit", seen: "Observations"
+    problem: Problem, placement: Placement, fitted: "Fit", seen: "Observations"
 ) -> QueueRun:
     runs, streams, settings = seen.runs, problem.graph.streams, fitted.settings
     valid = fitted.doubt is None

@@ -83,11 +83,11 @@ def fit(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
     """
     fitted = _settled(instance, placement, asked)
     if asked.capacity is None:
-        return found
+        return fitted
     roomy = _settled(instance, placement, replace(asked, duration=None, capacity=None))
     long = _settled(instance, placement, replace(asked, duration=None))
     if roomy.doubt is not None or (long.doubt is None and _alike(long, roomy)):
-        return found
+        return fitted
     stream, works = _capacity_that_works(instance, placement, asked, roomy)
     if long.doubt is not None:
         return fitted._replace(doubt=long.doubt._replace(setting="capacity", works=works))
@@ -107,7 +107,7 @@ def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
             instance, placement, Settings(asked.duration, dt, 1, asked.capacity, asked.policy)
         )
         if fitted.doubt is None:
-            return found
+            return fitted
         return fitted._replace(
             doubt=fitted.doubt._replace(works=_long_enough(instance, placement, asked))
         )
@@ -121,12 +121,12 @@ def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
             Settings(ticks * dt, dt, 1, asked.capacity, asked.policy, warm_up=warm * dt),
         )
         if fitted.doubt is None or ticks == most:
-            return found
+            return fitted
         warm, ticks = 2 * warm, 2 * ticks
 
 
 def _long_enough(instance: Instance, placement: Ints, asked: GivenSettings) -> float | None:
-    """A duration after which a run has settled, if one was fitted."""
+    """A duration after which a run has settled, if there is one."""
     fitted = _settled(instance, placement, replace(asked, duration=None))
     works = fitted.settings.duration
     for _ in range(TRIES if fitted.doubt is None else 0):
