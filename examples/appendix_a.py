@@ -7,14 +7,12 @@ fiftieth; a BIG payload asks for 2.4 links, a SMALL one for less than a hundredt
 import itertools
 
 from streamsim import throughput
-from streamsim.engine import Settings
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.evaluate.queues import run_queues
 
 HIGH, LOW = 250_000, 5_000
 BIG, SMALL = 30_000, 100
-LONG = Settings(duration=60, dt=0.02, warm_up=30, capacity=400)
 
 
 def pipeline(ipt: float, payload: float) -> StreamGraph:
@@ -42,7 +40,7 @@ def judge(label: str, graph: StreamGraph, placements: dict[str, list[int]]) -> N
     cells = []
     for name, devices in placements.items():
         steady = float(throughput(problem.instance, [devices])[0])
-        engine = run_queues(problem, problem.placement(devices), LONG).relative_throughput
+        engine = run_queues(problem, problem.placement(devices)).relative_throughput
         cells.append(f"{name} {steady:.2f} {engine:.2f}")
     print(f"{label:12} " + "   ".join(cells))
 

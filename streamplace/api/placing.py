@@ -182,9 +182,9 @@ def simulate_queues(
     *,
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
-    duration: Quantity = 30.0,
-    dt: Quantity = 0.1,
-    capacity: float = 2048.0,
+    duration: Quantity | None = None,
+    dt: Quantity | None = None,
+    capacity: float | None = None,
     policy: "Policy" = "dynamic",
 ) -> "QueueRun":
     """Simulate a placement with queues, tick by tick, which gives latencies and transients.
@@ -196,9 +196,11 @@ def simulate_queues(
     placement
         As for `simulate`.
     duration, dt
-        Time that is simulated, and the time step, in seconds or as texts such as ``"100 ms"``.
+        Time that is simulated, and the time step, in seconds or as texts such as ``"100 ms"``. By
+        default, the time step follows from latencies and windows, and the run is as long as it
+        takes to settle and to measure.
     capacity
-        Largest queue in tuples.
+        Largest queue in tuples. By default, it follows from what each stream carries.
     policy
         How a device shares its CPU among its operators: ``dynamic``, …; see `streamsim.engine`.
 
@@ -207,12 +209,17 @@ def simulate_queues(
     >>> from streamplace import Operator, Stream, StreamGraph
     >>> graph = StreamGraph.of("pipe", [Operator("a", ipt=2e5, rate=1e4), Operator("b", ipt=2e5)],
     ...                        [Stream("a", "b")])
-    >>> run = simulate_queues(graph, {"a": "d0", "b": "d0"}, duration=10)
-    >>> round(run.relative_throughput, 2)
-    0.62
+    >>> run = simulate_queues(graph, {"a": "d0", "b": "d0"})
+    >>> run.valid, round(run.relative_throughput, 2)
+    (True, 0.62)
     """
     from streamplace.evaluate.queues import engine_settings, run_queues
 
     problem, placed = placed_problem(problem_of(graph, cluster, constraints, rate), placement)
-    settings = engine_settings(seconds(duration), seconds(dt), capacity, policy)
-    return run_queues(problem, placed, settings)
+    asked = engine_settings(
+        None if duration is None else seconds(duration),
+        None if dt is None else seconds(dt),
+        capacity,
+        policy,
+    )
+    return run_queues(problem, placed, asked)

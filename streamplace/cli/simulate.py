@@ -33,7 +33,7 @@ from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from streamsim.engine import Settings, Trace
+    from streamsim.engine import GivenSettings, Settings, Trace
 
     from streamplace.evaluate.queues import QueueRun
     from streamplace.model.placement import Placement
@@ -82,17 +82,17 @@ def _policies() -> Iterable[str]:
 @click.option(
     "--duration",
     type=float,
-    default=30.0,
-    show_default=True,
-    help="Seconds with queues.",
+    help="Seconds with queues.  [default: as long as it takes to settle and to measure]",
 )
-@click.option("--dt", type=float, default=0.1, show_default=True, help="Time step in seconds.")
+@click.option(
+    "--dt",
+    type=float,
+    help="Time step in seconds.  [default: from latencies and windows]",
+)
 @click.option(
     "--capacity",
     type=float,
-    default=2048.0,
-    show_default=True,
-    help="Largest queue in tuples.",
+    help="Largest queue in tuples.  [default: from what each stream carries]",
 )
 @click.option(
     "--policy", type=OneOf("policy", _policies), default="dynamic", show_default=True,
@@ -103,16 +103,18 @@ def _policies() -> Iterable[str]:
     "(.png, .svg or .pdf), its trace (.trace.json), or with --engine a plot of the queues (.png, "
     ".svg or .pdf)."
 )
+@click.pass_context
 def command(
+    context: click.Context,
     graph: Path,
     placement: Path,
     constraints_file: Path | None,
     cluster: ClusterChoice,
     rate: str | None,
     engine: bool,
-    duration: float,
-    dt: float,
-    capacity: float,
+    duration: float | None,
+    dt: float | None,
+    capacity: float | None,
     policy: str,
     objective: str,
     preset: str | None,
@@ -127,8 +129,10 @@ def command(
     place subtasks, as 'place --subtasks' writes them. Throughput is computed in closed form. Loads
     are those at the full rate of the sources: a resource at 150 % lets two thirds of it pass. One
     pass is simulated event by event. With --constraints, a placement that breaks a rule is refused,
-    and no move that would break one is advised. With --from, the command also lists the operators
-    that move, the time that moving takes, and the number of passes after which the move pays off.
+    and no move that would break one is advised. With --engine, the exit code is 1 if the run with
+    queues has not settled or its settings decide its result. With --from, the command also lists
+    the operators that move, the time that moving takes, and the number of passes after which the
+    move pays off.
     """
     from streamplace.api import simulate
     from streamplace.api.arguments import objective_of
@@ -139,12 +143,12 @@ def command(
     asked = _with_preset(objective, preset)
     relocation = relocation_of(present, startup)
     explanation = simulate(problem, placed, objective=asked, relocation=relocation)
-    settings = None
+    queues = None
     if engine:
         from streamplace.evaluate.queues import engine_settings
 
-        settings = engine_settings(duration, dt, capacity, policy)
-    queues = None if settings is None else _queues(problem, placed, settings, output)
+        given = engine_settings(duration, dt, capacity, policy)
+        queues = _queues(problem, placed, given, output)
     if output is not None:
         judge = objective_of(problem, asked)
         rules = {
@@ -152,23 +156,26 @@ def command(
             "constraints": constraints_file,
         }  # fmt: skip
         offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
-        _write(output, _Simulated(problem, placed, judge, explanation, queues, settings, offered))
+        _write(output, _Simulated(problem, placed, judge, explanation, queues, offered))
     if as_json:
         print_json(_document(explanation, queues))
-        return
-    report = explanation.report()
-    console().print(titled(problem.graph.name, f": {report.title}"))
-    print_report(report)
-    print_about(problem.graph)
-    if queues is not None:
-        show_engine(queues.run)
+    else:
+        report = explanation.report()
+        console().print(titled(problem.graph.name, f": {report.title}"))
+        print_report(report)
+        print_about(problem.graph)
+        if queues is not None:
+            show_engine(queues.run)
+    if queues is not None and not queues.run.valid:
+        context.exit(1)
 
 
 class _Queues(NamedTuple):
-    """A run of the engine, with every tick of it where it is drawn."""
+    """A run of the engine, with every tick of it and its settings where it is drawn."""
 
     run: "QueueRun"
-    ticks: "Trace | None"
+    ticks: "Trace | None" = None
+    settings: "Settings | None" = None
 
 
 class _Simulated(NamedTuple):
@@ -182,18 +189,17 @@ class _Simulated(NamedTuple):
     judge: "Objective"
     explanation: "Explanation"
     queues: _Queues | None
-    settings: "Settings | None"
     offered: "Callable[[Report], Report]"
 
 
 def _queues(
-    problem: "Problem", placed: "Placement", settings: "Settings", output: Path | None
+    problem: "Problem", placed: "Placement", asked: "GivenSettings", output: Path | None
 ) -> _Queues:
     from streamplace.evaluate.queues import run_queues, run_queues_traced
 
     if output is None or output.suffix in (".json", ".html"):
-        return _Queues(run_queues(problem, placed, settings), None)
-    return _Queues(*run_queues_traced(problem, placed, settings))
+        return _Queues(run_queues(problem, placed, asked))
+    return _Queues(*run_queues_traced(problem, placed, asked))
 
 
 def _document(explanation: "Explanation", queues: _Queues | None) -> dict[str, Any]:
@@ -252,10 +258,10 @@ def _save_report(simulated: _Simulated, output: Path) -> None:
 def _picture(simulated: _Simulated) -> "Figure":
     """Queues over time with the engine, else the objective's chart of the run."""
     problem, judge, queues = simulated.problem, simulated.judge, simulated.queues
-    if queues is not None and queues.ticks is not None and simulated.settings is not None:
+    if queues is not None and queues.ticks is not None and queues.settings is not None:
         from streamplace.evaluate.queues import draw_queues
 
-        return draw_queues(problem, queues.ticks, simulated.settings)
+        return draw_queues(problem, queues.ticks, queues.settings)
     if judge.chart is None:
         raise SettingError(
             f"{judge.name} has no picture of a run; add --engine for queues over time, or "
@@ -283,5 +289,3 @@ def show_engine(run: "QueueRun") -> None:
     """Print what the queue simulation adds."""
     console().print()
     print_report(run.report())
-    for warning in run.warnings:
-        say(f"warning: {warning}")

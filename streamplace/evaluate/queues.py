@@ -11,13 +11,14 @@ from streamplace.drawing.figures import GREY, new_figure
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.display import Displayed
+from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import Report, duration, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from streamsim.engine import Observations, Settings, Trace
+    from streamsim.engine import Doubt, Fit, GivenSettings, Observations, Settings, Trace
 
 MOST_QUEUES, MOST_LONGEST = 6, 4
 WIDEST = 24
@@ -44,8 +45,16 @@ class Latency:
 class QueueRun(Displayed):
     """A run of the queueing engine, measured after its warm-up.
 
+    Throughputs and latencies are None where the run does not tell them.
+
     Attributes
     ----------
+    valid
+        Whether the run has settled, and its settings do not decide what it measures.
+    duration, dt
+        Simulated seconds, and seconds per time step.
+    capacity
+        Tuples that every stream may hold; None where they follow from the rates.
     throughput, admitted
         Source-equivalent tuples/s at the sinks, and tuples/s that the sources let in.
     latency, latency_without_backlog
@@ -57,12 +66,16 @@ class QueueRun(Displayed):
     queues
         Longest queue of every stream, in tuples.
     warnings
-        What makes the run doubtful, such as queues too short for the time step.
+        Why the run is not valid: the stream that shows it, and the setting to change.
     """
 
-    throughput: float
-    admitted: float
-    relative_throughput: float
+    valid: bool
+    duration: float
+    dt: float
+    capacity: float | None
+    throughput: float | None
+    admitted: float | None
+    relative_throughput: float | None
     latency: Latency
     latency_without_backlog: Latency
     time_to_steady: float | None
@@ -72,7 +85,10 @@ class QueueRun(Displayed):
     warnings: tuple[str, ...]
 
     def report(self) -> Report:
-        """Throughput, latencies and queues."""
+        """Throughput, latencies and queues; or why there are none."""
+        simulated = f"  simulated: {duration(self.duration)} in steps of {duration(self.dt)}"
+        if self.relative_throughput is None:
+            return Report(("With queues: no result.", *self.warnings, simulated))
         title = (
             f"With queues: {percent(self.relative_throughput)} of the offered tuples, "
             f"{self.throughput:g} source tuples/s at the sinks"
@@ -84,63 +100,117 @@ class QueueRun(Displayed):
             f"  without backlog: {self.latency_without_backlog.words}",
             f"  steady after: {steady}",
             f"  longest queues: {', '.join(f'{name} {q:.0f}' for name, q in longest)}",
+            simulated,
         ]
         if self.backlog >= 1:
             lines.append(f"  waiting at the sources in the end: {self.backlog:.0f} tuples")
         return Report((title, *lines))
 
     def __repr__(self) -> str:
+        if self.relative_throughput is None:
+            return "<QueueRun: no result>"
         return f"<QueueRun: {percent(self.relative_throughput)} of the offered tuples>"
 
 
-def engine_settings(duration: float, dt: float, capacity: float, policy: str) -> "Settings":
-    """Settings of the engine; what they refuse becomes an error of ours."""
-    from streamsim.engine import Settings
+def engine_settings(
+    duration: float | None, dt: float | None, capacity: float | None, policy: str
+) -> "GivenSettings":
+    """Settings of the engine that a user gives; what they refuse becomes an error of ours."""
+    from streamsim.engine import GivenSettings
 
     try:
-        return Settings(duration=duration, dt=dt, capacity=capacity, policy=policy)  # type: ignore[arg-type]
+        return GivenSettings(duration, dt, capacity, policy)  # type: ignore[arg-type]
     except ValueError as error:
         raise SettingError(str(error)) from None
 
 
 def run_queues(
-    problem: Problem, placement: Placement, settings: "Settings | None" = None
+    problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
 ) -> QueueRun:
-    """Simulate a placement with bounded queues, CPU sharing and a network, tick by tick."""
+    """Simulate a placement with bounded queues, CPU sharing and a network, tick by tick.
+
+    Duration, time step and capacity that ``asked`` does not give follow from the problem.
+    """
     from streamsim.engine import observe
 
-    problem.check(placement)
-    seen = observe(problem.instance, placement.index[None, :], settings)
-    return _queue_run(problem, placement, seen)
+    fitted = _fitted(problem, placement, asked)
+    seen = observe(problem.instance, placement.index[None, :], fitted.settings)
+    return _queue_run(problem, placement, fitted, seen)
 
 
 def run_queues_traced(
-    problem: Problem, placement: Placement, settings: "Settings | None" = None
-) -> "tuple[QueueRun, Trace]":
-    """Simulate once like `run_queues`, and return every tick for `draw_queues`, too."""
+    problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
+) -> "tuple[QueueRun, Trace, Settings]":
+    """Simulate once like `run_queues`, and return every tick and the settings for `draw_queues`."""
     from streamsim.engine import observe_traced
 
+    fitted = _fitted(problem, placement, asked)
+    seen, ticks = observe_traced(problem.instance, placement.index, fitted.settings)
+    return _queue_run(problem, placement, fitted, seen), ticks, fitted.settings
+
+
+def _fitted(problem: Problem, placement: Placement, asked: "GivenSettings | None") -> "Fit":
+    """Settings of a run, and whether it can be trusted."""
+    from streamsim.engine import GivenSettings, fit
+
     problem.check(placement)
-    seen, ticks = observe_traced(problem.instance, placement.index, settings)
-    return _queue_run(problem, placement, seen), ticks
+    asked = asked or GivenSettings()
+    for row in problem.instance.windows:
+        if asked.dt is not None and row[2] < asked.dt * (1 - 1e-9):
+            raise SettingError(
+                f"dt is {asked.dt:g} s, but the window of "
+                f"{shown(problem.graph.operators.name[int(row[0])])} advances every {row[2]:g} s; "
+                f"give a dt of at most {row[2]:g} s, or leave it out"
+            )
+    return fit(problem.instance, placement.index, asked)
 
 
-def _queue_run(problem: Problem, placement: Placement, seen: "Observations") -> QueueRun:
-    runs, streams = seen.runs, problem.graph.streams
+def _queue_run(
+    problem: Problem, placement: Placement, fitted: "Fit", seen: "Observations"
+) -> QueueRun:
+    runs, streams, settings = seen.runs, problem.graph.streams, fitted.settings
+    valid = fitted.doubt is None
+    none = float("nan")
+
+    def or_nan(number: float) -> float:
+        return float(number) if valid else none
+
     return QueueRun(
-        throughput=float(runs.throughput[0]),
-        admitted=float(runs.admitted[0]),
-        relative_throughput=float(runs.relative[0]),
-        latency=_latency(float(seen.latency[0]), *seen.latency_quantiles[0].tolist()),
+        valid=valid,
+        duration=settings.duration,
+        dt=settings.dt,
+        capacity=settings.capacity,
+        throughput=_number(or_nan(runs.throughput[0])),
+        admitted=_number(or_nan(runs.admitted[0])),
+        relative_throughput=_number(or_nan(runs.relative[0])),
+        latency=_latency(*map(or_nan, (seen.latency[0], *seen.latency_quantiles[0]))),
         latency_without_backlog=_latency(
-            float(seen.processing[0]), *seen.processing_quantiles[0].tolist()
+            *map(or_nan, (seen.processing[0], *seen.processing_quantiles[0]))
         ),
-        time_to_steady=_number(float(seen.settled[0])),
+        time_to_steady=_number(or_nan(seen.settled[0])),
         backlog=float(runs.backlog[0]),
         queues={streams.label(e): float(seen.max_queue[0, e]) for e in range(len(streams))},
         utilisation=dict(zip(placement.devices, runs.device_utilisation[0].tolist(), strict=True)),
-        warnings=runs.warnings,
+        warnings=() if fitted.doubt is None else (_doubted(problem, settings, fitted.doubt),),
     )
+
+
+def _doubted(problem: Problem, settings: "Settings", doubt: "Doubt") -> str:
+    """Sentence on why a run tells nothing, with the setting to change."""
+    streams = problem.graph.streams
+    stream = streams.label(doubt.stream) if doubt.stream >= 0 else problem.graph.name
+    why = f"After {settings.duration:g} s, the flow through {stream} has not settled"
+    if doubt.reason == "capacity":
+        why = (
+            f"A capacity of {settings.capacity:g} tuples decides the result: in steps of "
+            f"{settings.dt:g} s, it is too small for {stream}"
+        )
+    if doubt.setting == "duration":
+        advice = "longer duration" if doubt.works is None else f"duration of {doubt.works:.10g} s"
+        return f"{why}; give a {advice}."
+    if doubt.works is None:
+        return f"{why}; leave the capacity out."
+    return f"{why}; give a capacity of {doubt.works:.10g}, or leave it out."
 
 
 def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure":
@@ -156,7 +226,8 @@ def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure
     for i, e in enumerate(tuples.max(axis=0).argsort()[::-1][:MOST_QUEUES].tolist()):
         name = wrapped(legend_text(problem.graph.streams.label(e)), WIDEST)
         queue.plot(run.seconds, tuples[:, e], linewidth=1.2, label=name, **line_style(i))
-    queue.axhline(settings.capacity, color=GREY, linestyle=":", label="capacity")
+    if settings.capacity is not None:
+        queue.axhline(settings.capacity, color=GREY, linestyle=":", label="capacity")
     queue.set(ylabel="tuples in a stream", ylim=(0, None))
     wait.plot(run.seconds, run.latency, color=PALETTE[0])
     wait.set(ylabel="latency on arrival (s)", ylim=(0, None))

@@ -88,10 +88,11 @@ def steady(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
 
 def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
     """Relative throughput that the engine measures; equal placements are run once."""
-    from streamsim.engine import Settings, simulate
+    from streamsim.engine import settings_for, simulate
 
     each, where = np.unique(placements, axis=0, return_inverse=True)
-    return np.asarray(simulate(problem.instance, each, Settings()).relative)[where.ravel()]
+    runs = simulate(problem.instance, each, settings_for(problem.instance))
+    return np.asarray(runs.relative)[where.ravel()]
 
 
 def check_measured(objective: str) -> None:

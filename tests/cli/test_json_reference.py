@@ -37,7 +37,7 @@ def test_the_fields_of_a_stream_graph_are_explained(
 ) -> None:
     """By `place`, and by `simulate` with queues."""
     placed = run("place", graph, "--placer", "round-robin", "--json")
-    simulated = run("simulate", graph, placement, "--engine", "--duration", "3", "--json")
+    simulated = run("simulate", graph, placement, "--engine", "--json")
     assert not unexplained(placed.out, simulated.out)
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,3 +125,25 @@ def test_settings_of_the_engine_are_checked(run: Callable, graph: str, placement
     answer = run("simulate", graph, placement, "--engine", "--dt", "0")
     assert answer.status == 2
     assert "dt is 0" in answer.err
+
+
+def test_a_run_with_queues_that_tells_nothing_exits_with_1(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """The reason stands in place of the numbers, and a value that works; the flag is in --json."""
+    short = [graph, placement, "--engine", "--duration", "0.02"]
+    answer = run("simulate", *short)
+    assert answer.status == 1
+    assert "With queues: no result." in answer.out
+    told = re.search(r"flow through \S+→\S+ has\s+not\s+settled;\s+give\s+a\s+duration", answer.out)
+    assert told
+    refused = run("simulate", *short, "--json")
+    assert refused.status == 1
+    document = json.loads(refused.out)
+    assert document["engine"]["valid"] is False
+    assert document["engine"]["relative_throughput"] is document["latency"]["mean"] is None
+    (warning,) = document["engine"]["warnings"]
+    seconds = warning.rsplit("duration of ", 1)[1].removesuffix(" s.")
+    mended = run("simulate", graph, placement, "--engine", "--duration", seconds, "--json")
+    assert mended.status == 0
+    assert json.loads(mended.out)["engine"]["valid"] is True

@@ -1,18 +1,23 @@
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from problems import chain, fork_join
-from streamsim.engine import Settings, trace
+from streamsim.engine import GivenSettings, trace
 
+from streamplace.errors import SettingError
 from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
-from streamplace.model import Cluster, Problem
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model.operators import Window
 from streamplace.objectives.throughput.explain import explain
 
 
 def test_the_run_agrees_with_the_steady_state() -> None:
-    """Two hundred seconds with long queues come within a percent."""
+    """Without any setting."""
     problem = Problem(fork_join(), Cluster.uniform(5))
     placement = problem.placement([0, 0, 0, 1, 1, 2, 2, 3, 3, 4][: problem.n_operators])
-    run = run_queues(problem, placement, Settings(duration=200))
+    run = run_queues(problem, placement)
     steady = explain(problem, placement).relative_throughput
     assert run.relative_throughput == pytest.approx(steady, abs=0.01)
 
@@ -20,7 +25,10 @@ def test_the_run_agrees_with_the_steady_state() -> None:
 def test_latency_counts_the_hops_and_the_backlog_of_an_overload() -> None:
     """On one device tuples pass at once; behind a full link they wait at the source."""
     problem = Problem(chain(2), Cluster.uniform(2))
-    near, far = (run_queues(problem, problem.placement(p)) for p in ([0, 0], [0, 1]))
+    near, far = (
+        run_queues(problem, problem.placement(p), GivenSettings(30, 0.1, 2048))
+        for p in ([0, 0], [0, 1])
+    )
     assert near.latency.mean == pytest.approx(0, abs=1e-9)
     assert far.backlog > 1000
     assert far.latency.mean is not None
@@ -28,19 +36,88 @@ def test_latency_counts_the_hops_and_the_backlog_of_an_overload() -> None:
     assert far.latency.mean > far.latency_without_backlog.mean > 0.1
 
 
-def test_queues_too_short_for_the_tick_are_warned_of() -> None:
-    """A hop cannot carry more than capacity / dt."""
-    problem = Problem(chain(2, payload=1), Cluster.uniform(2))
-    run = run_queues(problem, problem.placement([0, 1]), Settings(capacity=500))
-    assert "capacity 500 is too small" in run.warnings[0]
+def fast(rate: float) -> Problem:
+    """A job in which parse carries 62,500 tuples/s on a device of its own."""
+    graph = StreamGraph.of(
+        "shop",
+        [Operator("source", rate=rate), Operator("parse", ipt=4e4), Operator("sink")],
+        [Stream("source", "parse"), Stream("parse", "sink")],
+    )
+    return Problem(graph, Cluster.uniform(3))
+
+
+@pytest.mark.parametrize("rate", [10, 50_000, 64_000, 1e6])
+def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> None:
+    """Queues follow from the rates."""
+    problem = fast(rate)
+    run = run_queues(problem, problem.placement([0, 1, 2]))
+    assert run.valid
+    assert run.relative_throughput == pytest.approx(min(1, 62_500 / rate), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("asked", "setting"),
+    [
+        (GivenSettings(dt=0.1, capacity=500), "capacity"),
+        (GivenSettings(duration=20, dt=0.1, capacity=500), "capacity"),
+        (GivenSettings(capacity=1e9), "capacity"),
+        (GivenSettings(duration=0.01), "duration"),
+        (GivenSettings(duration=0.5, dt=0.1), "duration"),
+    ],
+)
+def test_a_run_that_its_settings_decide_says_so_instead_of_a_number(
+    asked: GivenSettings, setting: str
+) -> None:
+    """It names the stream, and a value with which the run is valid."""
+    problem = fast(64_000)
+    placement = problem.placement([0, 1, 2])
+    run = run_queues(problem, placement, asked)
+    assert not run.valid
+    assert run.relative_throughput is run.throughput is run.latency.mean is None
+    (warning,) = run.warnings
+    assert "source→parse" in warning or "parse→sink" in warning
+    told = " ".join(str(run).split())
+    assert warning in told
+    assert "%" not in told
+    works = re.search(rf"give a {setting} of ([\d.]+)( s\.|, or leave it out\.)$", warning)
+    assert works is not None
+    again = run_queues(problem, placement, replace(asked, **{setting: float(works[1])}))
+    assert again.valid
+    assert again.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
+
+
+def test_a_small_capacity_alone_shortens_the_time_step() -> None:
+    """Queues of 500 tuples carry 64,000 tuples/s in steps of a millisecond."""
+    problem = fast(64_000)
+    run = run_queues(problem, problem.placement([0, 1, 2]), GivenSettings(capacity=500))
+    assert run.valid
+    assert run.dt == 0.001
+    assert run.relative_throughput == pytest.approx(62_500 / 64_000, abs=0.01)
+
+
+def test_windows_fire_several_times_before_anything_is_measured() -> None:
+    """A window of 60 s, on which the operator behind it waits."""
+    window = Window(size=60, advance=20, factor=0.1)
+    graph = StreamGraph.of(
+        "slow",
+        [Operator("source", rate=10), Operator("count", window=window), Operator("sink")],
+        [Stream("source", "count"), Stream("count", "sink")],
+    )
+    problem = Problem(graph, Cluster.uniform(2))
+    run = run_queues(problem, problem.placement([0, 0, 1]))
+    assert run.valid
+    assert run.duration >= 60 + 4 * 20
+    assert run.relative_throughput == pytest.approx(1, abs=0.01)
+    with pytest.raises(SettingError, match="dt is 50 s, but the window of count advances"):
+        run_queues(problem, problem.placement([0, 0, 1]), GivenSettings(dt=50))
 
 
 def test_a_run_is_drawn_over_time() -> None:
     """Throughput, queues and latency, a panel each, from the run that gives the numbers."""
-    problem, settings = Problem(chain(3), Cluster.uniform(3)), Settings(duration=3)
+    problem, asked = Problem(chain(3), Cluster.uniform(3)), GivenSettings(duration=3, dt=0.1)
     placement = problem.placement([0, 1, 2])
-    run, ticks = run_queues_traced(problem, placement, settings)
-    assert run == run_queues(problem, placement, settings)
+    run, ticks, settings = run_queues_traced(problem, placement, asked)
+    assert run == run_queues(problem, placement, asked)
     assert np.array_equal(ticks.throughput, trace(problem.instance, [0, 1, 2], settings).throughput)
     figure = draw_queues(problem, ticks, settings)
     assert [axis.get_xlabel() for axis in figure.axes] == ["time (s)"] * 3

@@ -70,7 +70,7 @@ def test_short_queues_are_warned_about() -> None:
     instance = chain(0, 0, devices=2)
     assert capacity_warnings(instance, Settings(capacity=20)) == ()
     (warning,) = simulate(instance, [[0, 1]], Settings(capacity=15)).warnings
-    assert warning.startswith("capacity 15 is too small for 1 of 1 streams: stream 0 needs 20")
+    assert "1 of 1 streams: the stream from operator 0 to operator 1 needs 20;" in warning
     far = chain(0, 0, devices=2, latency=np.full((2, 2), 0.5))
     assert capacity_warnings(far, Settings(capacity=69))
     assert not capacity_warnings(far, Settings(capacity=70))

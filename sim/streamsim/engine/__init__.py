@@ -6,6 +6,7 @@ from streamsim.lazy import loader
 
 if TYPE_CHECKING:
     from streamsim.engine.capacity import capacity_warnings
+    from streamsim.engine.fitting import Doubt, Fit, GivenSettings, fit, settings_for
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
     from streamsim.engine.observations import Observations, observe, observe_traced
     from streamsim.engine.runs import Runs, simulate, simulate_every_tick
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from streamsim.engine.tracing import Trace, trace
 
 _HOME = {
+    "GivenSettings": "fitting",
+    "Doubt": "fitting",
+    "Fit": "fitting",
+    "fit": "fitting",
+    "settings_for": "fitting",
     "Burst": "generators",
     "capacity_warnings": "capacity",
     "Constant": "generators",
@@ -32,8 +38,11 @@ _HOME = {
 }
 
 __all__ = [
+    "GivenSettings",
     "Burst",
     "Constant",
+    "Doubt",
+    "Fit",
     "Generator",
     "Observations",
     "Policy",
@@ -43,8 +52,10 @@ __all__ = [
     "Settings",
     "Trace",
     "capacity_warnings",
+    "fit",
     "observe",
     "observe_traced",
+    "settings_for",
     "simulate",
     "simulate_every_tick",
     "trace",

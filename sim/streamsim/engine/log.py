@@ -20,8 +20,9 @@ class Log(NamedTuple):
     transit: Floats  # [T, M] tuples waiting for the link or under way
     backlog: Floats  # [T, S] tuples
     taken: Floats  # [T, N] tuples
+    emitted: Floats  # [T, K] tuples let out by windows
     busy: Floats  # [T, D] core seconds
-    link: Floats  # [T, D, D] seconds
+    link: Floats  # [T, M] seconds
     delay: Floats  # [T, 2, N] Σ tuples · latency, since generation and since admission
 
 
@@ -33,8 +34,9 @@ def empty_log(instance: Instance, wiring: Wiring) -> Log:
         transit=np.zeros((t, m)),
         backlog=np.zeros((t, len(wiring.sources))),
         taken=np.zeros((t, n)),
+        emitted=np.zeros((t, len(instance.windows))),
         busy=np.zeros((t, d)),
-        link=np.zeros((t, d, d)),
+        link=np.zeros((t, m)),
         delay=np.zeros((t, 2, n)),
     )
 
@@ -42,7 +44,6 @@ def empty_log(instance: Instance, wiring: Wiring) -> Log:
 @kernel
 def write_tick(
     tick: int,
-    instance: Instance,
     plan: Plan,
     state: EngineState,
     totals: Totals,
@@ -55,10 +56,9 @@ def write_tick(
     log.transit[tick] = state.sending + state.flying
     log.backlog[tick] = state.queued[m:]
     log.taken[tick] = totals.taken
+    log.emitted[tick] = totals.emitted
     for k in range(len(plan.devices)):
         log.busy[tick, plan.devices[k]] = totals.busy[k]
     for e in plan.link_streams:
-        sender = plan.placement[instance.source[e]]
-        receiver = plan.placement[instance.target[e]]
-        log.link[tick, sender, receiver] += totals.moved[e] * plan.wire[e]
+        log.link[tick, e] = totals.moved[e] * plan.wire[e]
     log.delay[tick] = stamps.delay

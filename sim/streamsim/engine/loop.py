@@ -52,7 +52,8 @@ def run(
 ) -> int:
     """Run one placement; returns the first tick known to repeat for ever, or -1.
 
-    Totals are those of the measured window, ``opening`` becomes the backlogs at its start. With
+    Totals are those of the measured window, ``opening`` becomes what streams and backlogs hold at
+    its start. With
     ``jump``, ticks that repeat exactly are counted, not simulated, up to the start of the window
     and up to the end.
     """
@@ -60,8 +61,7 @@ def run(
     while tick < wiring.ticks:
         if tick == wiring.warm_ticks:
             clear(totals)
-            for s in range(len(opening)):
-                opening[s] = state.queued[len(plan.remote) + s]
+            hold(state, opening)
             since = -1
         run_tick(tick, instance, wiring, plan, state, totals, None)
         tick += 1
@@ -80,6 +80,15 @@ def run(
     return repeating
 
 
+@inlined_kernel
+def hold(state: EngineState, amounts: Floats) -> None:
+    """Write down the tuples in every stream, wherever they are, and in every backlog."""
+    for i in range(len(amounts)):
+        amounts[i] = state.queued[i]
+    for e in range(len(state.sending)):
+        amounts[e] += state.sending[e] + state.flying[e]
+
+
 @kernel
 def run_batch(
     instance: Instance,
@@ -87,13 +96,14 @@ def run_batch(
     placements: Ints,
     jump: bool,
     taken: Floats,
+    emitted: Floats,
     busy: Floats,
     link: Floats,
     opening: Floats,
     closing: Floats,
     repeating: Floats,
 ) -> None:
-    """Run every placement and write its totals into the rows of the last six arrays."""
+    """Run every placement and write its totals into the rows of the last seven arrays."""
     for b in range(len(placements)):
         placement = placements[b]
         plan = plan_run(instance, wiring, placement)
@@ -102,12 +112,13 @@ def run_batch(
         snapshot = no_snapshot(state, totals)
         repeating[b] = run(instance, wiring, plan, state, totals, snapshot, opening[b], jump)
         taken[b] = totals.taken
+        emitted[b] = totals.emitted
         for k in range(len(plan.devices)):
             busy[b, plan.devices[k]] = totals.busy[k]
         for e in plan.link_streams:
             sender, receiver = placement[instance.source[e]], placement[instance.target[e]]
             link[b, sender, receiver] += totals.moved[e] * plan.wire[e]
-        closing[b] = state.queued[len(plan.remote) :]
+        hold(state, closing[b])
 
 
 @kernel
@@ -119,6 +130,6 @@ def run_logged(instance: Instance, wiring: Wiring, placement: Ints, log: Log) ->
     stamps = no_stamps(instance, state)
     for tick in range(wiring.ticks):
         run_tick(tick, instance, wiring, plan, state, totals, stamps)
-        write_tick(tick, instance, plan, state, totals, stamps, log)
+        write_tick(tick, plan, state, totals, stamps, log)
         clear(totals)
         stamps.delay[:] = 0.0

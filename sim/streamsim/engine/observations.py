@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamsim.arrays import Floats
+from streamsim.arrays import Floats, Ints
 from streamsim.engine.equivalents import source_equivalents
 from streamsim.engine.log import Log
 from streamsim.engine.runs import Runs, Sums, no_sums, runs_of
 from streamsim.engine.settings import Settings
-from streamsim.engine.tracing import Trace, logged, trace_of
+from streamsim.engine.tracing import Trace, by_link, logged, trace_of
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
 
@@ -54,7 +54,7 @@ def observe(
     wiring = wire(instance, settings)
     batch = check_placements(instance, placements)
     logs = (logged(instance, wiring, placement) for placement in batch)
-    return _observed(instance, wiring, settings, logs, len(batch))
+    return _observed(instance, wiring, settings, batch, logs)
 
 
 def observe_traced(
@@ -64,13 +64,15 @@ def observe_traced(
     settings = settings or Settings()
     wiring = wire(instance, settings)
     log = logged(instance, wiring, placement)
-    observations = _observed(instance, wiring, settings, [log], 1)
-    return observations, trace_of(instance, wiring, settings, log)
+    batch = check_placements(instance, np.asarray(placement)[None])
+    observations = _observed(instance, wiring, settings, batch, [log])
+    return observations, trace_of(instance, wiring, settings, placement, log)
 
 
 def _observed(
-    instance: Instance, wiring: Wiring, settings: Settings, logs: Iterable[Log], count: int
+    instance: Instance, wiring: Wiring, settings: Settings, batch: Ints, logs: Iterable[Log]
 ) -> Observations:
+    count = len(batch)
     order = np.argsort(instance.stream_index)
     sums = no_sums(instance, wiring, count)
     shape = (count, len(QUANTILES))
@@ -86,6 +88,7 @@ def _observed(
     )
     for b, log in enumerate(logs):
         _add_up(b, log, wiring, sums)
+        sums.link[b] = by_link(instance, batch[b], log.link[wiring.warm_ticks :].sum(axis=0))
         window = Log(*(column[wiring.warm_ticks :] for column in log))
         seen.latency[b], seen.latency_quantiles[b] = latencies(instance, window, 0)
         seen.processing[b], seen.processing_quantiles[b] = latencies(instance, window, 1)
@@ -152,7 +155,12 @@ def _add_up(b: int, log: Log, wiring: Wiring, sums: Sums) -> None:
     """Row b of the sums over the measured window."""
     warm = wiring.warm_ticks
     sums.taken[b] = log.taken[warm:].sum(axis=0)
+    sums.emitted[b] = log.emitted[warm:].sum(axis=0)
     sums.busy[b] = log.busy[warm:].sum(axis=0)
-    sums.link[b] = log.link[warm:].sum(axis=0)
-    sums.opening[b] = log.backlog[warm - 1] if warm else 0.0
-    sums.closing[b] = log.backlog[-1]
+    sums.opening[b] = _held(log, warm - 1) if warm else 0.0
+    sums.closing[b] = _held(log, -1)
+
+
+def _held(log: Log, tick: int) -> Floats:
+    """Tuples in every stream and backlog at the end of a tick."""
+    return np.concatenate((log.queued[tick] + log.transit[tick], log.backlog[tick]))

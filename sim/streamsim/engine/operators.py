@@ -116,8 +116,8 @@ def fitting(
 ) -> float:
     """How many of ``amount`` output tuples find room on every stream out of an operator."""
     for e in range(wiring.out_start[v], wiring.out_end[v]):
-        free = wiring.capacity - state.queued[e] - state.sending[e] - state.flying[e]
-        if free < ROUNDING * wiring.capacity:
+        free = plan.room[e] - state.queued[e] - state.sending[e] - state.flying[e]
+        if free < ROUNDING * plan.room[e]:
             free = 0.0
         if instance.selectivity[e] * amount > free:
             amount = free / instance.selectivity[e]

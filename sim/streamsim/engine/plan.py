@@ -6,6 +6,7 @@ import numpy as np
 
 from streamsim.arrays import Floats, Indices, Ints
 from streamsim.engine.nics import Nics, nic_resources
+from streamsim.engine.rooms import rooms
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import kernel
@@ -34,6 +35,7 @@ class Plan(NamedTuple):
     remote_payload: Floats  # [M] bytes per tuple of such a stream, 0 elsewhere
     wire: Floats  # [M] seconds that a tuple occupies its link
     delay: Ints  # [M] ticks that a tuple is under way
+    room: Floats  # [M] tuples that a stream may hold
     link_start: Indices  # [L + 1] streams of the l-th link in use
     link_streams: Indices  # [R] remote streams by link
     nics: Nics
@@ -65,6 +67,7 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
         remote * instance.payload,
         wire,
         delay,
+        rooms(instance, wiring, remote, delay),
         link_start,
         link_streams,
         nic_resources(instance, placement, wire, link_start, link_streams),

@@ -11,6 +11,7 @@ from streamsim.engine.capacity import capacity_warnings
 from streamsim.engine.equivalents import measured_at_sinks, source_equivalents
 from streamsim.engine.loop import run_batch
 from streamsim.engine.settings import Settings
+from streamsim.engine.settling import drifts
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
 
@@ -25,6 +26,8 @@ class Runs(NamedTuple):
     link_utilisation: Floats  # [B, D, D] part of the time
     backlog: Floats  # [B] tuples that wait at the sources in the end
     repeats_from: Floats  # [B] seconds after which every tick provably repeats, or nan
+    drift: Floats  # [B, N] part of its full rate taken in more or less than comes; 0 when settled
+    grown: Floats  # [B, M] tuples by which streams have grown, in the caller's order
     warnings: tuple[str, ...]
 
 
@@ -32,10 +35,11 @@ class Sums(NamedTuple):
     """What the kernel counts in the measured window, a row per run."""
 
     taken: Floats  # [B, N] tuples
+    emitted: Floats  # [B, K] tuples let out by windows
     busy: Floats  # [B, D] core seconds
     link: Floats  # [B, D, D] seconds
-    opening: Floats  # [B, S] backlogs before
-    closing: Floats  # [B, S] backlogs after
+    opening: Floats  # [B, M + S] tuples in streams, then backlogs, before
+    closing: Floats  # [B, M + S] and after
     repeating: Floats  # [B] tick, or -1
 
 
@@ -111,13 +115,14 @@ def _simulate(
 
 def no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
     """Rows for the kernel to fill."""
-    n, d, s = instance.n_operators, instance.n_devices, len(wiring.sources)
+    n, d, inlets = instance.n_operators, instance.n_devices, len(wiring.inlets)
     return Sums(
         taken=np.zeros((runs, n)),
+        emitted=np.zeros((runs, len(instance.windows))),
         busy=np.zeros((runs, d)),
         link=np.zeros((runs, d, d)),
-        opening=np.zeros((runs, s)),
-        closing=np.zeros((runs, s)),
+        opening=np.zeros((runs, inlets)),
+        closing=np.zeros((runs, inlets)),
         repeating=np.full(runs, -1.0),
     )
 
@@ -132,7 +137,10 @@ def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) 
     seconds = settings.measured_seconds
     generated = wiring.generated[:, wiring.warm_ticks * wiring.iterations :].sum(axis=1)
     throughput = (sums.taken * source_equivalents(instance)).sum(axis=1) / seconds
-    admitted = (generated + sums.opening - sums.closing).sum(axis=1) / seconds
+    grown = sums.closing - sums.opening
+    m = instance.n_streams
+    each = (generated - grown[:, m:]) / seconds
+    admitted = each.sum(axis=1)
     offered = generated.sum() / seconds
     carried = throughput if measured_at_sinks(instance) else admitted
     relative = carried / offered if offered > 0 else np.ones_like(carried)
@@ -142,7 +150,9 @@ def runs_of(instance: Instance, wiring: Wiring, settings: Settings, sums: Sums) 
         relative=relative,
         device_utilisation=sums.busy / (instance.cores * seconds),
         link_utilisation=sums.link / seconds,
-        backlog=sums.closing.sum(axis=1),
+        backlog=sums.closing[:, m:].sum(axis=1),
         repeats_from=np.where(sums.repeating < 0, np.nan, sums.repeating * settings.dt),
+        drift=drifts(instance, wiring.sources, each, sums.taken / seconds, sums.emitted / seconds),
+        grown=grown[:, np.argsort(instance.stream_index)],
         warnings=capacity_warnings(instance, settings),
     )

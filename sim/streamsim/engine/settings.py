@@ -22,8 +22,10 @@ class Settings:
         Length of a tick in seconds.
     iterations : int
         Slices per tick; they cut generation and CPU sharing, not the network.
-    capacity : float
-        Tuples that one stream may hold: queued, waiting to be sent and in flight together.
+    capacity : float or None
+        Tuples that one stream may hold: queued, waiting to be sent and in flight together. With
+        None, every stream has room for what it carries at full rate in several ticks, in its
+        latency and between two advances of a window; see `streamsim.engine.rooms`.
     policy : {"dynamic", "uniform", "weighted"}
         How a device shares its CPU: work-conserving round robin, equal fixed shares, or fixed
         shares in proportion to weight × cost.
@@ -47,7 +49,7 @@ class Settings:
     duration: float = 30.0
     dt: float = 0.1
     iterations: int = 1
-    capacity: float = 2048.0
+    capacity: float | None = None
     policy: Policy = "dynamic"
     warm_up: float | None = None
     generators: Mapping[int, Generator] = field(default_factory=dict)
@@ -55,12 +57,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse values that no run could have."""
-        _require_positive("dt", self.dt, "seconds")
-        _require_positive("duration", self.duration, "seconds")
+        require_positive("dt", self.dt, "seconds")
+        require_positive("duration", self.duration, "seconds")
         _require_whole_ticks("duration", self.duration, self.dt)
         if self.iterations < 1 or self.iterations != int(self.iterations):
             raise ValueError(f"iterations is {self.iterations}; give a whole number of at least 1")
-        if not 0 < self.capacity <= inf:
+        if self.capacity is not None and not 0 < self.capacity <= inf:
             raise ValueError(f"capacity is {self.capacity}; give a number of tuples above 0")
         if self.policy not in get_args(Policy):
             raise ValueError(
@@ -101,7 +103,8 @@ class Settings:
         return (self.ticks - self.warm_ticks) * self.dt
 
 
-def _require_positive(name: str, value: float, unit: str) -> None:
+def require_positive(name: str, value: float, unit: str) -> None:
+    """Raise ValueError unless a value is finite and above 0."""
     if not (isfinite(value) and value > 0):
         raise ValueError(f"{name} is {value}; give a finite number of {unit} above 0")
 

@@ -29,6 +29,7 @@ class Totals(NamedTuple):
     """Sums since the measured window opened (or since the last tick, where ticks are logged)."""
 
     taken: Floats  # [N] tuples taken in by an operator
+    emitted: Floats  # [K] tuples let out by a window
     moved: Floats  # [M] tuples moved over a link
     busy: Floats  # [D] core seconds used, in the order of `Plan.devices`
 
@@ -60,7 +61,10 @@ def empty_state(instance: Instance, wiring: Wiring, plan: Plan) -> EngineState:
 def no_totals(instance: Instance) -> Totals:
     """Nothing counted."""
     return Totals(
-        np.zeros(len(instance.rate)), np.zeros(len(instance.source)), np.zeros(len(instance.cores))
+        np.zeros(len(instance.rate)),
+        np.zeros(len(instance.windows)),
+        np.zeros(len(instance.source)),
+        np.zeros(len(instance.cores)),
     )
 
 
@@ -69,6 +73,8 @@ def clear(totals: Totals) -> None:
     """Start counting again."""
     for v in range(len(totals.taken)):
         totals.taken[v] = 0.0
+    for w in range(len(totals.emitted)):
+        totals.emitted[w] = 0.0
     for e in range(len(totals.moved)):
         totals.moved[e] = 0.0
     for k in range(len(totals.busy)):

@@ -44,10 +44,13 @@ def trace(instance: Instance, placement: ArrayLike, settings: Settings | None = 
     """
     settings = settings or Settings()
     wiring = wire(instance, settings)
-    return trace_of(instance, wiring, settings, logged(instance, wiring, placement))
+    log = logged(instance, wiring, placement)
+    return trace_of(instance, wiring, settings, placement, log)
 
 
-def trace_of(instance: Instance, wiring: Wiring, settings: Settings, log: Log) -> Trace:
+def trace_of(
+    instance: Instance, wiring: Wiring, settings: Settings, placement: ArrayLike, log: Log
+) -> Trace:
     """Trace of a run from its log."""
     per_tuple = source_equivalents(instance)
     arrived = log.taken @ per_tuple
@@ -64,9 +67,17 @@ def trace_of(instance: Instance, wiring: Wiring, settings: Settings, log: Log) -
         queued=log.queued[:, order],
         transit=log.transit[:, order],
         device_utilisation=log.busy / (instance.cores * settings.dt),
-        link_utilisation=log.link / settings.dt,
+        link_utilisation=by_link(instance, placement, log.link) / settings.dt,
         latency=latency,
     )
+
+
+def by_link(instance: Instance, placement: ArrayLike, seconds: Floats) -> Floats:
+    """Seconds of every link ``[…, D, D]`` from those of each stream on its own ``[…, M]``."""
+    place, d = np.asarray(placement), instance.n_devices
+    links = np.zeros((*seconds.shape[:-1], d * d))
+    np.add.at(links.T, place[instance.source] * d + place[instance.target], seconds.T)
+    return links.reshape(*seconds.shape[:-1], d, d)
 
 
 def logged(instance: Instance, wiring: Wiring, placement: ArrayLike) -> Log:

@@ -18,6 +18,10 @@ from streamsim.flow import window_output
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
+# A pane takes in at most so many times what comes at full rate between two advances. Without a
+# bound, a window that falls behind would take in a whole backlog at once, and fall behind further.
+MOST = 2.0
+
 
 @borrowing_kernel
 def process_window(
@@ -42,6 +46,7 @@ def process_window(
         advance(k, instance, wiring, state, stamps)
         left = limit - out * plan.send_cost[v]
         out += release(v, left, instance, wiring, plan, state, stamps)
+    totals.emitted[k] += out
     spent = out * plan.send_cost[v]
     waiting = tuples_waiting(v, wiring, state)
     if is_due(k, slice_index, instance, wiring, state):
@@ -118,15 +123,19 @@ def take_in(
     state: EngineState,
     stamps: Stamps | None,
 ) -> tuple[float, float, int]:
-    """Move waiting tuples into the open pane."""
+    """Move waiting tuples into the open pane, as far as there is room."""
     if waiting <= 0.0:
         return 0.0, 0.0, DONE
     cost = plan.cost[v] + receiving_cost(v, waiting, instance, wiring, plan, state)
     take, outcome = affordable(v, waiting, cost, limit, plan, state)
-    if take <= 0.0:
-        return 0.0, 0.0, outcome
     k = wiring.window_of[v]
     pane = int(state.advanced[k]) % wiring.panes[k]
+    comes = instance.input_rate[v] * wiring.peak * instance.windows[k, 2]
+    free = max(MOST * comes - state.panes[k, pane], 0.0)
+    if free < take:
+        take, outcome = free, BLOCKED
+    if take <= 0.0:
+        return 0.0, 0.0, outcome
     if stamps is not None:
         fresh: Pair = drawn(v, take, waiting, slice_index, wiring, state, stamps)
         for c in range(2):

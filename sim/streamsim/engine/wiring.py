@@ -36,7 +36,8 @@ class Wiring(NamedTuple):
     weights: Floats  # [N]
 
     policy: int  # 0 dynamic, 1 uniform, 2 weighted
-    capacity: float  # tuples per stream
+    capacity: float  # tuples per stream, or 0 where they follow from the rates
+    peak: float  # most tuples that a source generates in a slice, as a multiple of its rate
     ticks: int
     warm_ticks: int
     iterations: int
@@ -77,7 +78,8 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
         panes=_panes(instance, settings.slice_seconds),
         weights=_weights(instance, settings),
         policy=_POLICIES[settings.policy],
-        capacity=float(settings.capacity),
+        capacity=0.0 if settings.capacity is None else float(settings.capacity),
+        peak=_peak(generated, instance.rate[sources] * settings.slice_seconds),
         ticks=settings.ticks,
         warm_ticks=settings.warm_ticks,
         iterations=int(settings.iterations),
@@ -113,6 +115,13 @@ def _weights(instance: Instance, settings: Settings) -> Floats:
             " give one per operator"
         )
     return np.array(settings.weights, np.float64)
+
+
+def _peak(generated: Floats, nominal: Floats) -> float:
+    """Largest multiple of its rate, at least 1, that a source generates in a slice."""
+    fed = nominal > 0
+    most = generated[fed].max(axis=1, initial=0.0) / nominal[fed]
+    return float(most.max(initial=1.0))
 
 
 def _window_of(instance: Instance) -> Ints:
