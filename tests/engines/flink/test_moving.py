@@ -1,6 +1,7 @@
 """Moving, with a Flink that answers what it is told to: whatever fails, the job runs again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,25 +10,30 @@ from typing import Any, ClassVar
 import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
-from streamplace.engines.flink import state, transaction
+from streamplace.engines.flink import state, stopping, transaction
 from streamplace.engines.flink.folder import SavepointFolder
-from streamplace.engines.flink.journal import Holder, Journal, MoveLock
+from streamplace.engines.flink.holder import Holder
+from streamplace.engines.flink.journal import Journal, MoveLock
+from streamplace.engines.flink.outcomes import Undecided
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import Saving
 from streamplace.engines.flink.submission import successor
-from streamplace.engines.flink.transaction import Transaction, Undecided
+from streamplace.engines.flink.transaction import Transaction, Way
+from streamplace.engines.flink.uploads import ClusterJar
 from streamplace.engines.live import Verification
 
 OLD = "old"
 NEW = successor(OLD)
 BACK = successor(NEW)
+AGAIN = successor(BACK)
 STOP = f"GET /jobs/{OLD}/savepoints/t1"
 SAVED = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
 UNDER_WAY = {"status": {"id": "IN_PROGRESS"}}
 FAILED = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "no disk"}}}
 RETAINED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
+KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": True}}
 UNKNOWN = {"errors": ["Could not find Flink job (…)"]}
 Started = list[tuple[str, str, str]]
 RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
@@ -59,6 +65,16 @@ class MemoryFolder(SavepointFolder):
         self.files[f"spent {job}"] = ""
 
 
+def jobs(states: Mapping[str, str]) -> dict[str, Any]:
+    """The list of all jobs."""
+    return {"jobs": [{"id": name, "status": state} for name, state in states.items()]}
+
+
+def cluster_jar(rest: Rest, name: str) -> ClusterJar:
+    """A jar that is on the cluster."""
+    return ClusterJar(rest, lambda: nullcontext(Path(name)), name, name)
+
+
 @pytest.fixture
 def flink() -> Iterator[ScriptedFlink]:
     """A cluster on which the job ends with a savepoint when it is asked to."""
@@ -69,6 +85,8 @@ def flink() -> Iterator[ScriptedFlink]:
         f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}},
         f"GET /jobs/{NEW}": UNKNOWN,
         f"GET /jobs/{BACK}": UNKNOWN,
+        f"GET /jobs/{AGAIN}": UNKNOWN,
+        "GET /jobs": jobs({OLD: "FINISHED"}),
     }
     with scripted_flink(answers) as answering:
         yield answering
@@ -89,15 +107,15 @@ def move(
     def made(*failures: BaseException) -> Transaction:
         left = [*failures]
 
-        def submit(rest: Rest, jar: str, request: dict[str, Any], job_id: str) -> None:
-            started.append((job_id, jar, request["savepointPath"]))
+        def submit(rest: Rest, jar: ClusterJar, request: dict[str, Any], job_id: str) -> None:
+            started.append((job_id, jar.id, request["savepointPath"]))
             if left:
                 raise left.pop(0)
 
         monkeypatch.setattr(transaction, "submit", submit)
         monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
         monkeypatch.setattr(transaction, "verify", lambda *_: Verification((), (), ()))
-        monkeypatch.setattr(transaction, "STEADY_SECONDS", 0.2)
+        monkeypatch.setattr(stopping, "STEADY_SECONDS", 0.2)
         monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
         rest, moment = Rest(flink.url), datetime(2020, 1, 1, tzinfo=UTC)
         journal = Journal(
@@ -109,14 +127,18 @@ def move(
             began=moment,
             holder=Holder.current(),
         )
-        folder = MemoryFolder(rest, "file:///s", "jar-files")
+        folder = MemoryFolder(rest, "file:///s", cluster_jar(rest, "jar-files"))
+        program = Program(Path("a.jar"))
+        ways = (
+            Way(cluster_jar(rest, "there"), program, journal.after),
+            Way(cluster_jar(rest, "here"), program, journal.before),
+        )
         folder.files.clear()
         return Transaction(
             rest,
             folder,
             MoveLock(folder, journal, []),
-            Program(Path("a.jar")),
-            ("there", "here"),
+            ways,
             lambda _: None,
             5.0,
             Saving(),
@@ -156,7 +178,7 @@ def test_a_job_that_does_not_start_goes_back(
 
 
 def test_where_going_back_fails_the_savepoint_is_told(move: Callable[..., Transaction]) -> None:
-    told = "no slots; the return.* failed, too: no disk.*--savepoint file:/s/savepoint-1'$"
+    told = "no slots; the return.* failed, too: no disk.*in file:/s/savepoint-1.*: move --resume$"
     with pytest.raises(FlinkError, match=told):
         move(FlinkError("no slots"), FlinkError("no disk")).begin()
 
@@ -212,6 +234,7 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
         STOP: FAILED,
         f"GET /jobs/{OLD}": [RUNNING, job(OLD, "FAILED", {})],
         f"GET /jobs/{OLD}/checkpoints": RETAINED,
+        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
     }
     with pytest.raises(FlinkError, match="no disk; the job runs on its previous devices again"):
         move().begin()
@@ -259,7 +282,11 @@ def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
             "failed; the job runs on its previous devices",
             [],
         ),
-        ({OLD: "FINISHED", NEW: "CANCELED", BACK: "FAILED"}, "The job is not running", []),
+        (
+            {OLD: "FINISHED", NEW: "CANCELED", BACK: "FAILED"},
+            f"runs on its previous devices again, as job {AGAIN}",
+            [(AGAIN, "here", "file:/s/savepoint-1")],
+        ),
         ({NEW: "RUNNING"}, "moved", []),
     ],
 )
@@ -272,7 +299,8 @@ def test_a_move_is_resumed_from_whatever_is_the_case(
     starts: Started,
 ) -> None:
     """One copy runs afterwards, or the command that starts it is told."""
-    for name in (OLD, NEW, BACK):
+    flink.answers["GET /jobs"] = jobs(states)
+    for name in (OLD, NEW, BACK, AGAIN):
         document = job(name, states[name], {}) if name in states else UNKNOWN
         flink.answers[f"GET /jobs/{name}"] = document
         flink.answers[f"GET /jobs/{name}/exceptions"] = {}
