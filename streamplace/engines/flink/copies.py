@@ -64,12 +64,13 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
         if same_place(path, restored) or _is_of(restored, chain):
             raise _refused(other, state, path)
         is_own = maker(restored or "") == other or (ended is None and restored is None)
-        if name and is_own and rest.job(other)["name"] == name:
-            if ended is None or _moment(rest, other, BEGUN) >= ended:
-                raise CopyRuns(
-                    f"job {other} ({state}), which has the same name {quoted(name)}, was started "
-                    f"meanwhile by another command; nothing was started from {shown(path, 300)}"
-                )
+        if not name or not is_own or rest.job(other)["name"] != name:
+            continue
+        if ended is None or _moment(rest, other, BEGUN) >= ended:
+            raise CopyRuns(
+                f"job {other} ({state}), which has the same name {quoted(name)}, was started "
+                f"meanwhile by another command; nothing was started from {shown(path, 300)}"
+            )
 
 
 def free_id(rest: Rest, path: str) -> str:
