@@ -3,10 +3,12 @@
 import json
 import multiprocessing
 import os
+import queue
 import re
 import shlex
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -77,6 +79,7 @@ class Trial:
     proxy: FaultyProxy
     process: multiprocessing.process.BaseProcess | None = None
     words: list[str] = field(default_factory=list)
+    restarts: queue.Queue[threading.Event] = field(default_factory=queue.Queue)
 
     def __post_init__(self) -> None:
         self.rest = Rest(self.cluster.url).patient(60.0, lambda _: None)
@@ -123,14 +126,18 @@ class Trial:
             target=_main, args=(words, output)
         )
         self.process.start()
-        self.process.join()
+        while self.process.exitcode is None:
+            self.process.join(0.02)
+            self._act()
         self.words.append(output.read_text())
         return int(self.process.exitcode or 0)
 
     def advised(self) -> list[str] | None:
         """Words of the command that was advised last."""
         matches = _ADVICE.findall(self.words[-1])
-        return shlex.split(matches[-1])[1:] if matches else None
+        with suppress(ValueError):  # it cannot be typed
+            return shlex.split(matches[-1])[1:] if matches else None
+        return None
 
     def followed(self, status: int) -> Outcome:
         """Type what is advised until nothing is, and count copies and numbers."""
@@ -165,9 +172,21 @@ class Trial:
             os.kill(self.process.pid, signal.SIGKILL)
 
     def restart(self) -> None:
-        """Kill the JobManager, which forgets everything, and start another."""
-        self.cluster.kill(JOB_MANAGER)
-        self.cluster.start(JOB_MANAGER)
+        """Kill the JobManager, which forgets everything, and start another.
+
+        The thread that types does so, as the kernel ends a process with the thread that started it.
+        """
+        done = threading.Event()
+        self.restarts.put(done)
+        done.wait(60)
+
+    def _act(self) -> None:
+        """Restart the JobManager if that is wanted."""
+        with suppress(queue.Empty):
+            done = self.restarts.get_nowait()
+            self.cluster.kill(JOB_MANAGER)
+            self.cluster.start(JOB_MANAGER)
+            done.set()
 
     def live(self) -> list[str]:
         """Jobs that have not ended."""
@@ -269,5 +288,3 @@ def _main(words: Sequence[str], output: Path) -> None:
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-
-
