@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from streamplace.engines.flink.folder import FileEntry, SavepointFolder
 from streamplace.engines.flink.holder import Holder
 from streamplace.engines.flink.rest import FlinkError
-from streamplace.errors import StreamplaceError
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model.messages import listed, quoted
 
 PREFIX = "streamplace-move-"
 SUFFIX, BEAT = ".json", ".alive"
@@ -75,6 +76,12 @@ class Journal(BaseModel):
     resume_by: str = ""
     began: datetime
     holder: Holder
+
+    @property
+    def devices(self) -> set[str]:
+        """TaskManagers that the job needs, where it runs and where it shall run."""
+        places = [*self.before.values(), *self.after.values()]
+        return {device for vector in places for device in vector}
 
 
 class MoveUnderWay(StreamplaceError):
@@ -235,6 +242,30 @@ def unfinished(folder: SavepointFolder) -> list[Journal]:
     journals = [journal for name in names if (journal := read_journal(folder, name)) is not None]
     latest = {journal.job: journal for journal in journals}
     return [*latest.values()]
+
+
+def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
+    """Journal of the only move, or of a move of a job, that has not ended.
+
+    Raises
+    ------
+    SettingError
+        When there is none, or more than one.
+    """
+    journals = unfinished(folder)
+    if job is not None:
+        journals = [j for j in journals if job in (j.job, j.successor)]
+    if not journals:
+        of = "" if job is None else f" of job {quoted(job)}"
+        raise SettingError(
+            f"{quoted(folder.uri)} records no interrupted move{of}; drop --resume to start one"
+        )
+    if len(journals) > 1:
+        names = listed(tuple(journal.job for journal in journals))
+        raise SettingError(
+            f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
+        )
+    return journals[0]
 
 
 def file_name(job: str, number: int) -> str:

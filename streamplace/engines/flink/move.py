@@ -28,26 +28,33 @@ from streamplace.engines.flink.journal import (
     Journal,
     MoveLock,
     acquire,
+    broken_off,
     now,
     renewing,
     unfinished,
 )
-from streamplace.engines.flink.outcomes import FlinkMoved, Forgotten, Undecided, untouched
+from streamplace.engines.flink.move_blocks import (
+    leaving_untouched,
+    releasing,
+    remembered,
+    resumable,
+)
+from streamplace.engines.flink.outcomes import FlinkMoved, Forgotten
 from streamplace.engines.flink.pinning import Vectors, counts
 from streamplace.engines.flink.preflight import check_saving
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.rest import FlinkError, Refusal, Rest
 from streamplace.engines.flink.resuming import resume_command, with_job
+from streamplace.engines.flink.returned_devices import await_devices
 from streamplace.engines.flink.settling import Settling, source_rate
 from streamplace.engines.flink.state import Saving, stop_status
 from streamplace.engines.flink.submission import chain_of, successor
 from streamplace.engines.flink.tasks import read_vertices
 from streamplace.engines.flink.transaction import Transaction, Way
 from streamplace.engines.flink.uploads import remove_left_jars
-from streamplace.errors import SettingError, StreamplaceError
-from streamplace.model.messages import listed, quoted
+from streamplace.errors import SettingError
+from streamplace.model.messages import listed
 
-LOOK_SECONDS = 0.5
 Tell = Callable[[str], None]
 DevicesOf = dict[str, list[str]]
 """Operator → the device of each of its subtasks."""
@@ -69,6 +76,10 @@ class MovePlan:
         Where its subtasks are, and where they shall be.
     settings
         Settings that the running job goes by and its new submission would lose.
+    name
+        Name of the job.
+    checkpoints
+        Folder with a folder of checkpoints for each job; None where that is not known.
     pins
         Whether nothing moves, but the job was submitted without a placement: it holds whole
         TaskManagers, and may come up on others after a failure.
@@ -79,6 +90,8 @@ class MovePlan:
     after: DevicesOf
     settings: Settings = field(default_factory=dict)
     pins: bool = False
+    name: str = ""
+    checkpoints: str | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -134,7 +147,8 @@ class FlinkMove:
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
         folder_uri(self.rest, self.folder, self.program.settings)
-        vertices = read_vertices(self.rest, job, self.rest.running_job(job), vectors)
+        document = self.rest.running_job(job)
+        vertices = read_vertices(self.rest, job, document, vectors)
         before: DevicesOf = {}
         for vertex in vertices:
             devices = [device for device, n in vertex.devices.items() for _ in range(n)]
@@ -148,7 +162,9 @@ class FlinkMove:
             )
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
-        plan = MovePlan(job, before, after, self._checked(job, before, after))
+        settings = self._checked(job, before, after)
+        folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
+        plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
         return plan if plan.moved else replace(plan, pins=holds_whole(self.rest, job))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
@@ -172,24 +188,33 @@ class FlinkMove:
 
     def _run(self, plan: MovePlan) -> FlinkMoved:
         """Move a job on a JobManager that stays."""
-        with _untouched(), ExitStack() as stack:
+        with leaving_untouched(), ExitStack() as stack:
             journal = self._journal(plan)
-            rate = source_rate(self.rest, plan.job) if self.settling.compares_rates else None
+            rate = self._rate(plan.job)
             folder = stack.enter_context(self._folder(jar_name(journal)))
             locks = JobLocks.listed(folder, journal.job)
             self._check_earlier(folder, journal, locks)
             check_saving(self.rest, folder, journal.job, self.saving, self.tell)
             lock = acquire(folder, journal, locks)
-            stack.enter_context(_releasing(lock))
-            transaction = stack.enter_context(self._transaction(folder, lock, rate))
+            stack.enter_context(releasing(lock))
+            with remembered(folder.rest, journal.job):
+                transaction = stack.enter_context(self._transaction(folder, lock, rate))
             held = stack.pop_all()
         with held:
             return transaction.begin()
 
+    def _rate(self, job: str) -> float | None:
+        """Tuples/s of a job's sources; None where nothing is compared with it, or it has gone."""
+        if not self.settling.compares_rates:
+            return None
+        try:
+            return source_rate(self.rest, job)
+        except Refusal:
+            return None
+
     def _journal(self, plan: MovePlan) -> Journal:
         """What a move intends."""
         jar = self.program.jar.resolve()
-        settings = {**plan.settings, **self.program.settings}
         return Journal(
             job=plan.job,
             trigger=secrets.token_hex(16),
@@ -198,8 +223,8 @@ class FlinkMove:
             after=plan.after,
             settings=plan.settings,
             allow_non_restored=self.allow_non_restored,
-            name=self.rest.job(plan.job)["name"],
-            checkpoints=checkpoint_folder(self.rest, plan.job, settings),
+            name=plan.name,
+            checkpoints=plan.checkpoints,
             jar=str(jar),
             digest=_digest(jar),
             resume_by=self.resume_line(plan.job),
@@ -222,7 +247,7 @@ class FlinkMove:
             When no move was broken off.
         """
         with self._folder() as folder:
-            journal = self._broken_off(folder, job)
+            journal = broken_off(folder, job)
             journal = journal.model_copy(update={"holder": Holder.current()})
             lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
             with suppress(FlinkError):
@@ -232,12 +257,12 @@ class FlinkMove:
                     f"note: {self.program.jar} differs from {journal.jar}, with which the move "
                     "was begun"
                 )
-            with _resumable(self.resume_line(journal.job)), ExitStack() as stack:
+            with resumable(self.resume_line(journal.job)), ExitStack() as stack:
                 with renewing(lock):
-                    self._await_devices(folder.rest, journal)
+                    await_devices(folder.rest, journal.devices, self.seconds, self.tell)
                 transaction = stack.enter_context(self._transaction(folder, lock, None))
                 held = stack.pop_all()
-            with _releasing(lock), held:
+            with releasing(lock), held:
                 return transaction.conclude()
 
     def resume_line(self, job: str) -> str:
@@ -342,27 +367,6 @@ class FlinkMove:
                 self.resume_line(journal.job),
             )
 
-    def _await_devices(self, rest: Rest, journal: Journal) -> None:
-        """Wait until all TaskManagers are there: a JobManager that was restarted meets them anew.
-
-        Raises
-        ------
-        FlinkError
-            When one is still missing after as long as the job may need to come up.
-        """
-        ways = (journal.before, journal.after)
-        needed = {device for places in ways for vector in places.values() for device in vector}
-        deadline, is_told = time.monotonic() + self.seconds, False
-        while missing := sorted(needed.difference(rest.offered())):
-            if time.monotonic() > deadline:
-                raise FlinkError(
-                    f"{listed(missing)} have not joined the cluster in {self.seconds:g} s"
-                )
-            if not is_told:
-                self.tell(f"waiting until {listed(missing)} join the cluster")
-            is_told = True
-            time.sleep(LOOK_SECONDS)
-
     def _check_earlier(self, folder: SavepointFolder, journal: Journal, locks: JobLocks) -> None:
         """Raise where another move of the job is under way, or was broken off half-way."""
         earlier = locks.journal
@@ -375,60 +379,6 @@ class FlinkMove:
                 f"an earlier move of job {journal.job} was interrupted after it had begun to stop "
                 f"the job; finish it with: {self.resume_line(journal.job)}"
             )
-
-    def _broken_off(self, folder: SavepointFolder, job: str | None) -> Journal:
-        journals = unfinished(folder)
-        if job is not None:
-            journals = [j for j in journals if job in (j.job, j.successor)]
-        if not journals:
-            of = "" if job is None else f" of job {quoted(job)}"
-            raise SettingError(
-                f"{quoted(folder.uri)} records no interrupted move{of}; drop --resume to start one"
-            )
-        if len(journals) > 1:
-            names = listed(tuple(journal.job for journal in journals))
-            raise SettingError(
-                f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
-            )
-        return journals[0]
-
-
-@contextmanager
-def _untouched() -> Iterator[None]:
-    """Say of what fails in the block that it has done nothing to the job."""
-    try:
-        yield
-    except StreamplaceError as error:
-        untouched(error)
-        raise
-
-
-@contextmanager
-def _resumable(line: str) -> Iterator[None]:
-    """Say of what fails in the block that the move can still be finished."""
-    try:
-        yield
-    except StreamplaceError as error:
-        error.args = (f"{str(error).rstrip('.')}. Finish the move with: {line}", *error.args[1:])
-        raise
-
-
-@contextmanager
-def _releasing(lock: MoveLock) -> Iterator[None]:
-    """Give a lock up when the block ends, unless what became of the job is not decided.
-
-    An interruption has been dealt with when it comes here.
-    """
-    try:
-        yield
-    except Undecided:
-        raise
-    except (StreamplaceError, KeyboardInterrupt):
-        with suppress(FlinkError):
-            lock.release()
-        raise
-    with suppress(FlinkError):
-        lock.release()
 
 
 def _digest(jar: Path) -> str:

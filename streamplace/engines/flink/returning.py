@@ -1,12 +1,15 @@
 """Returning: what a job goes back from that was started and shall not stay."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from streamplace.engines.flink.endings import last_kept
 from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.journal import Journal
 from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.state import (
     begin_stop,
+    restored_path,
     saved_by,
     stop_status,
     stopped_at,
@@ -61,3 +64,15 @@ def latest_of(
             "wrote since then may be written twice"
         )
     return kept or path
+
+
+def start_of(rest: Rest, journal: Journal, job: str) -> str:
+    """What a job of a move was started from; else what the job before it was stopped with."""
+    if journal.savepoint is not None:
+        return journal.savepoint
+    with suppress(FlinkError):
+        return stopped_at(rest, journal.job, journal.trigger, 1.0)
+    path = stopped_with(rest, journal.job) or restored_path(rest, job)
+    if path is None:
+        raise FlinkError(f"Flink does not tell what job {job} was started from")
+    return path

@@ -56,6 +56,14 @@ def last_on_files(folder: SavepointFolder, journal: Journal) -> SavedState | Non
     return None
 
 
+def last_path(folder: SavepointFolder, journal: Journal) -> str | None:
+    """Path of the last complete state of a move: in the journal, or later on files."""
+    state = last_on_files(folder, journal)
+    if state is None or (journal.savepoint is not None and state.job == journal.job):
+        return journal.savepoint
+    return state.path
+
+
 def concerns(journal: Journal, path: str) -> bool:
     """Whether a savepoint or checkpoint is one of the jobs of a move."""
     made_by = maker(path)

@@ -28,23 +28,15 @@ from streamplace.engines.flink.outcomes import (
 from streamplace.engines.flink.pause import pause_of
 from streamplace.engines.flink.pinning import devices_of
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import (
-    ENDED,
-    FINISHED,
-    FlinkError,
-    NoAnswer,
-    Refusal,
-    Rest,
-)
-from streamplace.engines.flink.returning import latest_of
-from streamplace.engines.flink.saved_files import last_on_files
+from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.returning import latest_of, start_of
+from streamplace.engines.flink.saved_files import last_on_files, last_path
 from streamplace.engines.flink.savepoints import record
 from streamplace.engines.flink.settling import Settling, settle
 from streamplace.engines.flink.state import (
     Savepoint,
     Saving,
     begin_stop,
-    restored_path,
     stop_status,
     stopped_at,
     stopped_with,
@@ -284,10 +276,7 @@ class Transaction:
     def _recover(self) -> FlinkMoved:
         """Go on with a move of whose jobs Flink knows none any more."""
         job = self.journal.job
-        state = last_on_files(self.folder, self.journal)
-        path = self.journal.savepoint
-        if state is not None and (path is None or state.job != job):
-            path = state.path
+        path = last_path(self.folder, self.journal)
         if path is None:
             raise FlinkError(
                 f"Flink no longer knows job {job}, and {shown(self.folder.uri, 300)} contains no "
@@ -298,7 +287,7 @@ class Transaction:
 
     def _continue(self, job: str, state: str) -> FlinkMoved:
         """Go on with a move whose job was started."""
-        path = self.journal.savepoint or self._start_savepoint(job)
+        path = start_of(self.rest, self.journal, job)
         if self.journal.returns:
             return self._proceed(path)
         try:
@@ -315,16 +304,6 @@ class Transaction:
             raise
         return FlinkMoved(job, pause_of(self.rest, self.journal.job, job), path)
 
-    def _start_savepoint(self, job: str) -> str:
-        """What a job was started from; else what the job before it was stopped with."""
-        before = self.journal.job
-        with suppress(FlinkError):
-            return stopped_at(self.rest, before, self.journal.trigger, 1.0)
-        path = stopped_with(self.rest, before) or restored_path(self.rest, job)
-        if path is None:
-            raise FlinkError(f"Flink does not tell what job {job} was started from")
-        return path
-
     def _report_return(self, job: str, state: str) -> FlinkMoved:
         """Tell of a job that was moved back when the move was broken off; start it if it failed."""
         refuse_ended(self.rest, job)
@@ -333,7 +312,7 @@ class Transaction:
             raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
         if state == FINISHED:
             raise FlinkError(f"the move failed; the job has finished, as job {job}")
-        path = last_kept(self.rest, job) or self.journal.savepoint or self._start_savepoint(job)
+        path = last_kept(self.rest, job) or start_of(self.rest, self.journal, job)
         self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
         self._start_back(successor(job), path, "the move failed")
         raise FlinkError(
