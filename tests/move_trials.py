@@ -119,6 +119,14 @@ class Trial:
             *("--", *self.arguments),
         )
 
+    def apply(self, savepoint: str) -> int:
+        """Type the command that starts the job from a savepoint; returns its status."""
+        return self.type(
+            *("flink", "apply", str(self.jar), "--rest", self.proxy.url, "--flink-home"),
+            *(str(self.flink.home), "--entry-class", "OnceJob", "--savepoint", savepoint),
+            *("--placement", str(self.folder / "p.json"), "--", *self.arguments),
+        )
+
     def type(self, *words: str) -> int:
         """Run a command in a process of its own; returns its status."""
         output = self.folder / "words"

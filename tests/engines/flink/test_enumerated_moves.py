@@ -206,10 +206,7 @@ def test_what_was_advised_before_and_resuming_make_no_second_copy(trial: Trial) 
     assert trial.move() == -signal.SIGKILL
     trial.proxy.disturb(-1, "")
     (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
-    applied = ("flink", "apply", str(trial.jar), "--rest", trial.proxy.url, "--flink-home")
-    applied = (*applied, str(trial.flink.home), "--entry-class", "OnceJob", "--savepoint")
-    placed = ("--placement", str(trial.folder / "p.json"))
-    status = trial.type(*applied, saved.as_uri(), *placed, "--", *trial.arguments)
+    status = trial.apply(saved.as_uri())
     assert "belongs to a move of job" in trial.words[-1]
     outcome = noted("start 1", "killed, then apply --savepoint", trial.followed(status))
     assert (outcome.copies, outcome.lost, outcome.doubled) == (1, 0, 0), outcome.words
